@@ -24,9 +24,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
-from homeport.container.headers import HeaderPairs as HeaderPairs  # noqa: PLC0414 - a name for users
-from homeport.container.headers import Headers as Headers  # noqa: PLC0414 - a name for users
-from homeport.container.headers import header_pairs as header_pairs  # noqa: PLC0414 - a name for users
+from homeport.container.progress.transaction_plan import HeaderPairs as HeaderPairs  # noqa: PLC0414 - a name for users
+from homeport.container.progress.transaction_plan import Headers as Headers  # noqa: PLC0414 - a name for users
+from homeport.container.progress.transaction_plan import header_pairs as header_pairs  # noqa: PLC0414 - a name for users
 
 BATCH_SCHEMA = pa.schema(
     [

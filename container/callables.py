@@ -117,7 +117,6 @@ class _Nobody:
 
 
 def _body(found: Any) -> Any:  # noqa: ANN401 - any callable
-    """Return the function whose body a call runs."""
     while isinstance(found, functools.partial):
         found = found.func
     if inspect.isroutine(found) or isinstance(found, type):

@@ -5,10 +5,8 @@ Used by the stream container and by the check that run-job makes before it write
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import struct
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +14,7 @@ from typing import Any
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.input_serdes import InputSerde
-from homeport.config.settings.serde_names import SchemaSerde
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.container.api import (
     AdjunctDataStoreManagerFactory,
     BatchTask,
@@ -25,17 +23,14 @@ from homeport.container.api import (
 )
 from homeport.container.callables import fault_of, is_coroutine, making_fault, method_fault
 from homeport.container.serde.columns import Columns
-from homeport.container.serde.registry_serde import Place
+from homeport.container.serde.registry_serde import Subject
 from homeport.container.serde.schema_serde import schema_serde
 from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
+from homeport.job_coordinator.user_code import user_object
 
 TASK_CLASS = "task.class"
 PIPELINE_CLASS = "task.pipeline.class"
 MAX_CONCURRENCY = "task.max.concurrency"
-
-IMPORTING = threading.RLock()
-"""Held by a thread that imports the job's modules, or pyspark. The modules of pyspark import each
-other: where two threads import them at once, both fail."""
 MANAGER_FACTORY = "adstore.manager.factory"
 _HOOKS = (
     ("process", "process_batch"),
@@ -44,61 +39,54 @@ _HOOKS = (
 
 
 def load_task_class(name: str) -> type[BatchTask | StreamTask]:
-    """The task class that ``module:Class`` names.
+    """Return the task class that ``module:Class`` names.
 
     Raises:
         ConfigError: it cannot be imported, or is no concrete BatchTask or StreamTask.
     """
-    return checked_task_class(name, _load(TASK_CLASS, name))
+    return checked_task_class(name, user_object(TASK_CLASS, name))
 
 
 def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]:
-    """``found``, which ``name`` stands for.
+    """Return ``found``, which ``name`` stands for.
 
     Raises:
         ConfigError: it is no concrete BatchTask or StreamTask.
     """
-    if not (isinstance(found, type) and issubclass(found, BatchTask | StreamTask)):
-        raise ConfigError(
-            TASK_CLASS,
-            name,
-            "it must name a subclass of BatchTask or StreamTask of homeport.container.api",
-            f"this is {_described(found)}",
-        )
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise ConfigError(
-            TASK_CLASS, name, "the class must define every method", f"define {missing}"
-        )
-    _require_calls(name, found)
-    return found
-
-
-def _require_calls(name: str, found: type[BatchTask | StreamTask]) -> None:
-    """Nothing where a call of each of its methods would run it; else ConfigError."""
-    _require_made(TASK_CLASS, name, found)
-    base = StreamTask if issubclass(found, StreamTask) else BatchTask
-    may_wait = base is StreamTask and is_coroutine(found, "process")
+    task_class: type[BatchTask | StreamTask] = _concrete(
+        TASK_CLASS, name, found, BatchTask, StreamTask
+    )
+    base = StreamTask if issubclass(task_class, StreamTask) else BatchTask
+    may_wait = base is StreamTask and is_coroutine(task_class, "process")
     for hook in (hook for hooks in _HOOKS for hook in hooks if hasattr(base, hook)):
-        fault = method_fault(found, base, hook, may_be_coroutine=may_wait)
+        fault = method_fault(task_class, base, hook, may_be_coroutine=may_wait)
         if fault is not None:
             remedy = fault.remedy
-            if is_coroutine(found, hook):
+            if is_coroutine(task_class, hook):
                 remedy = f"a BatchTask has none: {remedy}"
                 remedy = "let process be one too" if base is StreamTask else remedy
             raise ConfigError(TASK_CLASS, name, f"its {hook} is {fault.what}", remedy)
+    return task_class
 
 
-def _require_made(key: str, name: str, found: type) -> None:
+def _concrete(key: str, name: str, found: object, *bases: type) -> Any:  # noqa: ANN401 - a class below one of them
+    """``found``, which must be a class below one of ``bases`` of which an object can be made."""
+    if not (isinstance(found, type) and issubclass(found, bases)):
+        wanted = " or ".join(base.__name__ for base in bases)
+        rule = f"it must name a subclass of {wanted} of homeport.container.api"
+        raise ConfigError(key, name, rule, f"this is {_described(found)}")
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+        raise ConfigError(key, name, "the class must define every method", f"define {missing}")
     fault = making_fault(found)
     if fault is not None:
-        raise ConfigError(
-            key, name, f"the class is {fault.what}", "give each parameter of __init__ a default"
-        )
+        remedy = "give each parameter of __init__ a default"
+        raise ConfigError(key, name, f"the class is {fault.what}", remedy)
+    return found
 
 
 def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -> None:
-    """Nothing where ``task.max.concurrency`` has its effect; else ConfigError."""
+    """Raise ConfigError where ``task.max.concurrency`` would have no effect."""
     if limit > 1 and not issubclass(task_class, StreamTask):
         raise ConfigError(
             MAX_CONCURRENCY,
@@ -109,12 +97,12 @@ def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -
 
 
 def load_function(name: str) -> Callable[..., Any]:
-    """The pipeline function that ``module:function`` names, whatever its parameters.
+    """Return the pipeline function that ``module:function`` names, whatever its parameters.
 
     Raises:
         ConfigError: it cannot be imported, or cannot be called.
     """
-    found = _load(PIPELINE_CLASS, name)
+    found = user_object(PIPELINE_CLASS, name)
     if not callable(found) or isinstance(found, type):
         raise ConfigError(
             PIPELINE_CLASS,
@@ -131,7 +119,9 @@ def load_function(name: str) -> Callable[..., Any]:
 
 
 def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtractorFactory]:
-    """What makes the factory of extractors that ``module:Name`` names; the line names ``key``.
+    """Return what makes the factory of extractors that ``module:Name`` names.
+
+    ``key``: of the error line.
 
     Raises:
         ConfigError: it cannot be imported, or is no concrete KeyValueExtractorFactory.
@@ -142,7 +132,7 @@ def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtracto
 
 
 def load_manager_factory(name: str) -> Callable[[], AdjunctDataStoreManagerFactory]:
-    """What makes the factory of managers that ``module:Name`` names.
+    """Return what makes the factory of managers that ``module:Name`` names.
 
     Raises:
         ConfigError: it cannot be imported, or is no concrete AdjunctDataStoreManagerFactory.
@@ -153,18 +143,7 @@ def load_manager_factory(name: str) -> Callable[[], AdjunctDataStoreManagerFacto
 
 
 def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a class below ``base``
-    found = _load(key, name)
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise ConfigError(
-            key,
-            name,
-            f"it must name a subclass of {base.__name__} of homeport.container.api",
-            f"this is {_described(found)}",
-        )
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
-        raise ConfigError(key, name, "the class must define every method", f"define {missing}")
-    _require_made(key, name, found)
+    found = _concrete(key, name, user_object(key, name), base)
     methods: frozenset[str] = getattr(base, "__abstractmethods__", frozenset())
     (method,) = methods
     fault = method_fault(found, base, method)
@@ -173,8 +152,8 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
     return found
 
 
-def load_serde(key: str, name: str, topic: str = "") -> Serde:
-    """The serde that ``name`` stands for, as ``config.serde_names`` gives it.
+def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
+    """Return the serde that ``name`` stands for.
 
     ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys.
 
@@ -184,21 +163,20 @@ def load_serde(key: str, name: str, topic: str = "") -> Serde:
     Raises:
         ConfigError: it cannot be had; the line names ``key``.
     """
-    entry = SchemaSerde.unpacked(name)
-    if entry is not None:
-        return schema_serde(entry, Place(topic, is_key=key.endswith(".key.serde")))
+    if isinstance(name, SchemaSerde):
+        return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))
     return _own_serde(key, name) if ":" in name else serde(name)
 
 
 def load_columns(of: InputSerde) -> Columns:
-    """How the values of inputs with the serde ``of``, which has a schema, become a column.
+    """Return how values of inputs with the serde ``of``, which has a schema, become a column.
 
     Raises:
         ConfigError: they cannot, or the serde cannot be had.
     """
-    entry = SchemaSerde.unpacked(of.serde)
+    entry = of.serde
     columns = load_serde(of.key, of.serde, of.stream).columns
-    assert entry is not None  # noqa: S101 - for the type checker
+    assert isinstance(entry, SchemaSerde)  # noqa: S101 - for the type checker
     try:
         if columns is None:
             raise ValueError("the registry's JSON Schema says no types of columns")
@@ -217,7 +195,7 @@ _UNREADABLE = (WireError, ValueError, EOFError, RecursionError, struct.error, zl
 
 
 def _own_serde(key: str, name: str) -> Serde:
-    found = _load(key, name)
+    found = user_object(key, name)
     rule = "it must name a class with the methods to_bytes and from_bytes"
     if not isinstance(found, type):
         raise ConfigError(key, name, rule, f"this is {_described(found)}")
@@ -279,7 +257,7 @@ def _no_exit(name: str) -> Iterator[None]:
 
 
 def require_task_class(task_class: str | None) -> str:
-    """The configured task class; ConfigError where there is none."""
+    """Return the configured task class; raise ConfigError where there is none."""
     if task_class is None:
         raise ConfigError(
             TASK_CLASS,
@@ -288,28 +266,6 @@ def require_task_class(task_class: str | None) -> str:
             "name a BatchTask or StreamTask, as module:Class",
         )
     return task_class
-
-
-def _load(key: str, name: str) -> Any:  # noqa: ANN401 - whatever the module holds under the name
-    module_name, colon, attribute = name.partition(":")
-    if not (module_name and colon and attribute):
-        raise ConfigError(key, name, "it must have the form module:name", "write it so")
-    try:
-        with IMPORTING:
-            module = importlib.import_module(module_name)
-    except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
-        raise ConfigError(
-            key,
-            name,
-            f"the module cannot be imported: {in_one_line(error)}",
-            "see that it is in yarn.package.path and imports by itself",
-        ) from None
-    try:
-        return getattr(module, attribute)
-    except AttributeError:
-        raise ConfigError(
-            key, name, f"the module has no {attribute!r}", "correct the name after the colon"
-        ) from None
 
 
 def _described(found: object) -> str:

@@ -205,9 +205,6 @@ class ContainerJob:
 
 
 def _declared(config: Config) -> set[str]:
-    """Systems that the configuration gives brokers to."""
-    found = set()
-    for key in config:
-        if key.startswith("systems.") and key.endswith("er.bootstrap.servers"):
-            found.add(key.split(".")[1])
-    return found
+    clients = keys.SYSTEM_CONSUMER, keys.SYSTEM_PRODUCER
+    found = (key.parts_of(name) for name in config for key in clients)
+    return {parts[0] for parts in found if parts and parts[1] == "bootstrap.servers"}

@@ -1,6 +1,4 @@
 """A real YARN cluster with Kafka on the loopback addresses of one machine, without root or Docker.
 
 As root, each daemon may have a network of its own instead (``net``).
-Standard library only, but for ``cli``: the set-up of a clone uses it before there is a virtual
-environment.
 """

@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from homeport.local_cluster import outages, preflight, processes, remains
+from homeport.local_cluster import outages, preflight, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
 from homeport.local_cluster.hadoop_conf import HadoopSite, write_all, write_hosts
-from homeport.local_cluster.interrupts import uninterrupted
 from homeport.local_cluster.jars import default_cache, ensure_jars, jars_dir
 from homeport.local_cluster.layout import Layout, Record, read_record, write_record
 from homeport.local_cluster.locks import exclusive
@@ -33,7 +32,7 @@ from homeport.local_cluster.net.addresses import (
     reserved_network,
 )
 from homeport.local_cluster.network_faults import NetworkFaults
-from homeport.local_cluster.shutdown import stop_in_order
+from homeport.local_cluster.shutdown import stop_in_order, sweep, uninterrupted
 from homeport.local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
 from homeport.local_cluster.status import state_of, status_of
 
@@ -86,7 +85,7 @@ class LocalCluster:
 
     @classmethod
     def attach(cls, name: str) -> Self:
-        """The cluster that runs under this name; ClusterError where there is none."""
+        """Return the cluster that runs under this name; ClusterError where there is none."""
         cluster = cls(name)
         cluster._node_names = tuple(cluster._record().addresses.nodes)
         return cluster
@@ -121,7 +120,7 @@ class LocalCluster:
             except BaseException:
                 # An interrupt as well as an error: a half-started cluster is of no use.
                 with uninterrupted():
-                    remains.sweep(self._layout, keep_logs=True)
+                    sweep(self._layout, keep_logs=True)
                 raise
 
     def down(self, progress: Progress = _quiet, *, keep_logs: bool = True) -> None:
@@ -138,10 +137,10 @@ class LocalCluster:
             finally:
                 # Also when interrupted: a second Ctrl-C kills the rest and leaves no half cluster.
                 with uninterrupted():
-                    remains.sweep(self._layout, keep_logs=keep_logs)
+                    sweep(self._layout, keep_logs=keep_logs)
 
     def keep(self) -> None:
-        """It stays when its owner ends: `remove_abandoned` leaves it alone."""
+        """Keep the cluster when its owner ends: `remove_abandoned` leaves it alone."""
         with self._changing(_quiet):
             write_record(self._layout.state, replace(self._record(), kept=True))
 
@@ -229,7 +228,7 @@ class LocalCluster:
     # ------------------------------------------------------------------ outages
 
     def stop_kafka(self, broker: int | None = None, *, orderly: bool = False) -> None:
-        """The broker is gone, its data is left: SIGKILL, or SIGTERM and an orderly end.
+        """End the broker and leave its data: by SIGKILL, or by SIGTERM and in order.
 
         Without a number: all brokers at once, as in the following.
         """
@@ -238,7 +237,7 @@ class LocalCluster:
             write_record(self._layout.state, record)
 
     def start_kafka(self, progress: Progress = _quiet, *, broker: int | None = None) -> None:
-        """The broker answers again, on its port, with its data."""
+        """Start the broker again, on its port, with its data; return when it answers."""
         with self._changing(progress):
             record, watch = self._record(), Stopwatch(progress)
             record = outages.start_kafka(self._layout, record, self._daemons(record), watch, broker)
@@ -257,7 +256,7 @@ class LocalCluster:
     def restart_resource_manager(
         self, progress: Progress = _quiet, *, orderly: bool = False, away_s: float = 0.0
     ) -> None:
-        """A new ResourceManager on the same ports has taken over from the old one's records.
+        """Start a new ResourceManager on the same ports, which goes on from the old one's records.
 
         Applications and their containers go on, for ``away_s`` without any.
         """
@@ -271,11 +270,11 @@ class LocalCluster:
     # ------------------------------------------------------------------ what is
 
     def status(self) -> dict[str, Any]:
-        """Name, state (up, starting, crashed, down), addresses, each broker and node with pids."""
+        """Return name, state (up, starting, crashed, down), addresses, brokers, nodes and pids."""
         return status_of(self._layout, read_record(self._layout.state))
 
     def env(self) -> dict[str, str]:
-        """Environment variables for clients of the cluster, to be laid over one's own."""
+        """Return environment variables for clients of the cluster, to be laid over one's own."""
         record = self._record()
         variables = {
             processes.CLUSTER_VARIABLE: record.cluster_id,
@@ -328,7 +327,7 @@ class LocalCluster:
         return self._layout.logs
 
     def log_files(self, node: str | None = None) -> list[Path]:
-        """Logs of daemons and containers, of the whole cluster or of one node."""
+        """Return the logs of daemons and containers, of the whole cluster or of one node."""
         daemon_logs = sorted(self.log_dir.glob("*.log" if node is None else f"{node}.log"))
         folders = self._layout.root.glob(f"nodes/{node or '*'}/logs*")
         container_logs = (path for folder in folders for path in folder.rglob("*"))
@@ -347,7 +346,7 @@ class LocalCluster:
         return NetworkFaults(self._layout, record, own)
 
     def state_dir(self, node: str) -> Path:
-        """LOGGED_STORE_BASE_DIR of the node's containers."""
+        """Return the LOGGED_STORE_BASE_DIR of the node's containers."""
         self._record_with(node)
         return self._layout.node_state(node)
 
@@ -405,7 +404,7 @@ class LocalCluster:
         """Clean up after an earlier cluster of this name: processes of a crashed one, old logs."""
         if self._layout.state.exists():
             progress(f"removing what is left of a crashed cluster {self.name}")
-        remains.sweep(self._layout, keep_logs=False)
+        sweep(self._layout, keep_logs=False)
 
     def _keep_container_logs(self, node: str) -> None:
         """Move the logs of the node's last life away: a starting NodeManager deletes them."""

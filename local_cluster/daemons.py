@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from homeport.local_cluster import zookeeper
 from homeport.local_cluster.kafka_broker import kafka_cluster_id, server_properties
 from homeport.local_cluster.layout import Layout, Record
 from homeport.local_cluster.net.addresses import ZOOKEEPER, ZOOKEEPER_PORT
@@ -22,6 +21,8 @@ TICK_MS = 2000
 _RM_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 _NM_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 _LOG_TAIL_LINES = 15
+_ZOOKEEPER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+"""It serves alone where its settings name no ensemble; ``ZooKeeperServerMain`` elects no leader."""
 
 #: Nothing else of the caller's environment reaches a daemon: JAVA_TOOL_OPTIONS, CLASSPATH or
 #: HADOOP_* of a developer's machine must not decide how the cluster behaves.
@@ -33,6 +34,10 @@ _JVM = (
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-Djava.net.preferIPv4Stack=true",
+)
+_ZOOKEEPER_OPTIONS = (
+    *("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-Dzookeeper.admin.enableServer=false", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
 )
 _LONE_BROKER_HEAP, _BROKER_HEAP = "512m", "320m"
 _HADOOP_JVM = (*_JVM, "-XX:MaxMetaspaceSize=192m", "-Xss512k")
@@ -99,11 +104,10 @@ class Daemons:
         settings = folder / "zoo.cfg"
         address = self.record.addresses.zookeeper or ""
         settings.write_text(
-            zookeeper.settings_text(folder / "data", address, ZOOKEEPER_PORT, TICK_MS),
-            encoding="utf-8",
+            zookeeper_settings(folder / "data", address, ZOOKEEPER_PORT, TICK_MS), encoding="utf-8"
         )
         more = (f"-Djava.io.tmpdir={temporary}",)
-        return zookeeper.command(self._java, self.jars("zookeeper"), settings, more)
+        return zookeeper_command(self._java, self.jars("zookeeper"), settings, more)
 
     def _kafka_command(self, broker: str) -> list[str]:
         """Format the storage if it is new, then become the broker: one process id for both."""
@@ -141,14 +145,39 @@ class Daemons:
 
 
 def hosts_option(layout: Layout) -> str:
-    """The JVM option that makes the node names known to a Java process."""
+    """Return the JVM option that makes the node names known to a Java process."""
     return f"-Djdk.net.hosts.file={layout.hosts}"
 
 
 def log_tail(log: Path) -> str:
-    """The last lines of a log, indented, for an error message."""
+    """Return the last lines of a log, indented, for an error message."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return "  (no output)"
     return "\n".join(f"  {line}" for line in lines[-_LOG_TAIL_LINES:]) or "  (no output)"
+
+
+def zookeeper_settings(
+    data: Path, address: str, port: int, tick_ms: int, prefix: str = "clientPort"
+) -> str:
+    """Return the settings of a ZooKeeper that listens there; its connections are not counted."""
+    return (
+        f"tickTime={tick_ms}\ndataDir={data}\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
+        f"{prefix}={port}\n{prefix}Address={address}\n"
+    )
+
+
+def zookeeper_command(
+    java: str, jars: Path, settings: Path, options: Sequence[str] = ()
+) -> list[str]:
+    """Return what runs a ZooKeeper; ``options`` of its JVM hold above its own."""
+    return [
+        java,
+        *_ZOOKEEPER_OPTIONS,
+        "-cp",
+        f"{jars}/*",
+        *options,
+        _ZOOKEEPER_CLASS,
+        str(settings),
+    ]

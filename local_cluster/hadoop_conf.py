@@ -135,7 +135,7 @@ def write_queues(folder: Path, *, labels: bool = False) -> None:
 
 
 def labelled_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
-    """Those that have the label: all but the last one."""
+    """Return the nodes that have the label: all but the last one."""
     return tuple(nodes)[:-1]
 
 
@@ -145,14 +145,14 @@ def write_hosts(layout: Layout, machines: Mapping[str, str]) -> None:
 
 
 def hosts_text(machines: Mapping[str, str], own_hostname: str) -> str:
-    """Names to addresses; the machine's own name must be in it or application masters fail."""
+    """Return a hosts file; without the machine's own name in it application masters fail."""
     entries = [("127.0.0.1", "localhost"), ("127.0.0.1", own_hostname)]
     entries += [(address, name) for name, address in machines.items()]
     return "".join(f"{address} {name}\n" for address, name in entries)
 
 
 def site_xml(values: Mapping[str, object]) -> str:
-    """A Hadoop configuration file, keys in order."""
+    """Return a Hadoop configuration file, keys in order."""
     properties = "".join(
         f"  <property><name>{escape(key)}</name><value>{escape(str(value))}</value></property>\n"
         for key, value in sorted(values.items())
@@ -161,7 +161,7 @@ def site_xml(values: Mapping[str, object]) -> str:
 
 
 def core_site(layout: Layout) -> dict[str, object]:
-    """A file system over a local folder, which uploads, localisation and log aggregation accept."""
+    """Return a file system over a folder that uploads, localisation and log aggregation take."""
     mounts = {
         f"fs.viewfs.mounttable.homeport.link./{mount}": f"file://{layout.fs}/{mount}"
         for mount in ("user", "tmp", "app-logs")
@@ -176,7 +176,7 @@ def core_site(layout: Layout) -> dict[str, object]:
 
 
 def yarn_site(site: HadoopSite) -> dict[str, object]:
-    """Settings of the ResourceManager and of clients; NodeManagers add `node_site`."""
+    """Return the settings of the ResourceManager and of clients; NodeManagers add `node_site`."""
     layout = site.layout
     return {
         **behaviour(),
@@ -195,7 +195,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
 
 
 def behaviour() -> dict[str, object]:
-    """What every mini-cluster has in common, wherever its daemons and their files are."""
+    """Return the settings of every mini-cluster, wherever its daemons and their files are."""
     return {
         **_scheduler(),
         **_recovery(),
@@ -225,7 +225,7 @@ def behaviour() -> dict[str, object]:
 
 
 def node_site(site: HadoopSite, node: str) -> dict[str, object]:
-    """What one NodeManager has of its own."""
+    """Return the settings of one NodeManager alone."""
     layout = site.layout
     environment = {
         "MALLOC_ARENA_MAX": "2",
@@ -247,7 +247,7 @@ def node_site(site: HadoopSite, node: str) -> dict[str, object]:
 
 
 def _rm_addresses(addresses: Addresses) -> dict[str, object]:
-    """All addresses of the ResourceManager, absolute: tools read them from the client's file."""
+    """Return all addresses of the ResourceManager, absolute: tools read the client's file."""
     keys = {
         "client": "yarn.resourcemanager.address",
         "scheduler": "yarn.resourcemanager.scheduler.address",
@@ -263,7 +263,7 @@ def _rm_addresses(addresses: Addresses) -> dict[str, object]:
 
 
 def _recovery() -> dict[str, object]:
-    """What a restarted ResourceManager knows of applications; containers run on meanwhile."""
+    """Let a ResourceManager that restarts know of applications; containers run on meanwhile."""
     store = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
     return {
         "yarn.resourcemanager.recovery.enabled": "true",
@@ -275,7 +275,7 @@ def _recovery() -> dict[str, object]:
 
 
 def _scheduler() -> dict[str, object]:
-    """Both schedulers, looking for work all the time instead of once per node heartbeat.
+    """Let both schedulers look for work all the time instead of once per node heartbeat.
 
     Which of them it is says ``yarn.resourcemanager.scheduler.class``.
     """

@@ -26,7 +26,7 @@ TIMEOUT_S = 900.0
 
 
 def default_cache() -> Path:
-    """The cache folder shared by all clones of one user: ``HOMEPORT_CACHE_DIR`` or its default."""
+    """Return the cache folder of all clones of one user: ``HOMEPORT_CACHE_DIR`` or its default."""
     own = os.environ.get("HOMEPORT_CACHE_DIR")
     if own:
         return Path(own).expanduser().resolve()
@@ -35,7 +35,7 @@ def default_cache() -> Path:
 
 
 def jars_dir(cache: Path, role: str, pom: Path = POM) -> Path:
-    """Where the jars of one class path lie once fetched; another pom.xml, another folder."""
+    """Return where the jars of one class path lie once fetched; another pom.xml, another folder."""
     return cache / "jars" / f"{role}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
 
 
@@ -117,7 +117,7 @@ def _wait(process: subprocess.Popen[bytes], role: str, progress: Progress) -> in
 
 
 def _first_error(log: Path) -> str:
-    """The first line of Maven's output that says what failed."""
+    """Return the first line of Maven's output that names a failure."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     # Maven may write terminal escapes before the mark.
     stated = [line.partition("[ERROR]")[2].strip() for line in lines]

@@ -14,19 +14,17 @@ _COPIES = 3
 #: Kafka's own values, 9 s and 30 s, are for machines that are far apart.
 _SESSION_MS, _HEARTBEAT_MS, _LAG_MS = 4000, 500, 4000
 
-_API_VERSIONS_KEY = 18
 _DESCRIBE_QUORUM_KEY = 55
 _DESCRIBE_CLUSTER_KEY = 60
 _CORRELATION_ID = 1
 _PROBE_TIMEOUT_S = 2.0
 _LENGTH = struct.Struct(">i")
-_REPLY_HEADER = struct.Struct(">iih")
 #: Length, correlation id, no tags.
 _TAGGED_HEADER_SIZE = 9
 
 
 def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> str:
-    """Settings of one of ``brokers``, which are {name: address} in the order of their ids.
+    """Return the settings of one of ``brokers``, {name: address} in the order of their ids.
 
     One that is alone keeps every topic once. Several keep Kafka's own topics, and those that do not
     say it, on three of them, of which two must be in sync. One that is killed or stands still is
@@ -52,7 +50,7 @@ def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> st
 
 
 def shared_properties(brokers: int) -> dict[str, object]:
-    """What every mini-cluster with so many brokers has in common, wherever they are."""
+    """Return the settings of every mini-cluster with so many brokers, wherever they are."""
     copies = min(brokers, _COPIES)
     in_sync = max(1, copies - 1)
     values: dict[str, object] = {
@@ -90,43 +88,19 @@ def shared_properties(brokers: int) -> dict[str, object]:
 
 
 def kafka_cluster_id(random: bytes) -> str:
-    """16 bytes as an id that begins with a letter: the tool takes a hyphen for an option."""
+    """Return 16 bytes as an id that begins with a letter: the tool takes a hyphen for an option."""
     # The first character stands for the first six bits; the first 32 are letters.
     first = random[0] & 0x7F
     return base64.urlsafe_b64encode(bytes((first, *random[1:]))).decode("ascii").rstrip("=")
 
 
-def api_versions_request() -> bytes:
-    """The smallest request that every broker answers: ApiVersions, version 0.
-
-    Layout, big-endian: int32 length, int16 api key, int16 version, int32 correlation id, int16
-    length of the client id, client id.
-    """
-    client = b"homeport"
-    body = struct.pack(">hhih", _API_VERSIONS_KEY, 0, _CORRELATION_ID, len(client)) + client
-    return struct.pack(">i", len(body)) + body
-
-
-def is_api_versions_reply(header: bytes) -> bool:
-    """Whether these first 10 bytes are a broker's answer without error.
-
-    Layout, big-endian: int32 length, int32 correlation id, int16 error code.
-    """
-    if len(header) < _REPLY_HEADER.size:
-        return False
-    correlation_id: int
-    error: int
-    _, correlation_id, error = _REPLY_HEADER.unpack(header[: _REPLY_HEADER.size])
-    return correlation_id == _CORRELATION_ID and error == 0
-
-
 def describe_cluster_request() -> bytes:
-    """DescribeCluster, version 0: the brokers that take work. After the header: bool, tags."""
+    """Return DescribeCluster, version 0: brokers that take work. After the header: bool, tags."""
     return _flexible_request(_DESCRIBE_CLUSTER_KEY, b"\0\0")
 
 
 def brokers_in(reply: bytes) -> frozenset[int]:
-    """The ids of the brokers in a reply to ``describe_cluster_request``; of an error: none.
+    """Return the ids of the brokers in a reply to ``describe_cluster_request``; of an error: none.
 
     Layout after the correlation id: tags, int32 throttle time, int16 error, compact strings
     (message, cluster id), int32 controller, compact array of brokers: int32 id, compact string,
@@ -150,7 +124,7 @@ def brokers_in(reply: bytes) -> frozenset[int]:
 
 
 def describe_quorum_request() -> bytes:
-    """DescribeQuorum, version 0, of partition 0 of the brokers' metadata.
+    """Return DescribeQuorum, version 0, of partition 0 of the brokers' metadata.
 
     After the header: compact array of topics (compact string, compact array of partitions), each
     element with its tags, then tags.
@@ -162,7 +136,7 @@ def describe_quorum_request() -> bytes:
 
 
 def controller_in(reply: bytes) -> int | None:
-    """The id of the active controller in a reply to ``describe_quorum_request``; None: of none.
+    """Return the active controller's id in a reply to ``describe_quorum_request``; None: of none.
 
     Layout after the correlation id: tags, int16 error, compact array of topics: compact string,
     compact array of partitions: int32 partition, int16 error, int32 leader, and more.
@@ -203,38 +177,39 @@ class _Fields:
                 return value
 
     def text(self) -> None:
-        """Skips a compact string, which may be null."""
+        """Skip a compact string, which may be null."""
         self.skip(max(0, self.varint() - 1))
 
 
-def answers(address: str, port: int = KAFKA_PORT) -> bool:
-    """Whether a Kafka broker answers there."""
-    return is_api_versions_reply(_asked(address, api_versions_request(), port) or b"")
-
-
 def working(address: str) -> frozenset[int]:
-    """The ids of the brokers that take work, as the one there knows; none where it is silent."""
+    """Return the ids of brokers that take work, as the one there knows; none where it is silent."""
     reply = _asked(address, describe_cluster_request())
     return frozenset() if reply is None else brokers_in(reply)
 
 
 def active_controller(address: str) -> int | None:
-    """The id of the active controller, as the broker there knows; None where it does not."""
+    """Return the active controller's id, as the broker there knows; None where it does not."""
     reply = _asked(address, describe_quorum_request())
     return None if reply is None else controller_in(reply)
 
 
 def _flexible_request(key: int, body: bytes) -> bytes:
-    """As ``api_versions_request``, with tags after the client id, and a body."""
+    """Return a request of version 0 with tags after the client id, and a body.
+
+    Layout, big-endian: int32 length, int16 api key, int16 version, int32 correlation id, int16
+    length of the client id, client id, tags, body.
+    """
     client = b"homeport"
     header = struct.pack(">hhih", key, 0, _CORRELATION_ID, len(client)) + client + b"\0"
     return struct.pack(">i", len(header + body)) + header + body
 
 
-def _asked(address: str, request: bytes, port: int = KAFKA_PORT) -> bytes | None:
+def _asked(address: str, request: bytes) -> bytes | None:
     """The whole reply, its length first; None where none comes."""
     try:
-        with socket.create_connection((address, port), timeout=_PROBE_TIMEOUT_S) as connection:
+        with socket.create_connection(
+            (address, KAFKA_PORT), timeout=_PROBE_TIMEOUT_S
+        ) as connection:
             connection.sendall(request)
             return _received(connection)
     except (OSError, struct.error):

@@ -90,7 +90,7 @@ class Layout:
         return self.root / "logs"
 
     def broker(self, broker: str) -> Path:
-        """Settings and data of one broker."""
+        """Return the folder with settings and data of one broker."""
         return self.root / "brokers" / broker
 
     @property
@@ -104,27 +104,27 @@ class Layout:
         return self.root / "zookeeper"
 
     def log(self, daemon: str) -> Path:
-        """Output of one daemon."""
+        """Return the file with the output of one daemon."""
         return self.logs / f"{daemon}.log"
 
     def node(self, node: str) -> Path:
-        """All of one NodeManager."""
+        """Return the folder of one NodeManager."""
         return self.root / "nodes" / node
 
     def node_conf(self, node: str) -> Path:
-        """Hadoop configuration of one NodeManager."""
+        """Return the folder with the Hadoop configuration of one NodeManager."""
         return self.node(node) / "conf"
 
     def node_local(self, node: str) -> Path:
-        """Working directories of a node's containers."""
+        """Return the folder with the working directories of a node's containers."""
         return self.node(node) / "local"
 
     def node_logs(self, node: str) -> Path:
-        """Container logs: <application>/<container>/<file>."""
+        """Return the folder of container logs: <application>/<container>/<file>."""
         return self.node(node) / "logs"
 
     def node_state(self, node: str) -> Path:
-        """LOGGED_STORE_BASE_DIR of a node's containers."""
+        """Return the LOGGED_STORE_BASE_DIR of a node's containers."""
         return self.node(node) / "state"
 
 
@@ -172,7 +172,7 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record | None:
-    """The record, None when there is none; ClusterError where the file is not one of ours."""
+    """Return the record, None: there is none; ClusterError where the file is not one of ours."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         return Record(

@@ -40,30 +40,30 @@ class NetworkFaults:
     network: Network
 
     def cut(self, *places: str) -> None:
-        """Each of the places is cut from all others, both ways."""
+        """Cut each of the places from all others, both ways."""
         self._lose((a, b) for a in self._known(places) for b in self._others(a))
         self._lose((b, a) for a in places for b in self._others(a))
 
     def cut_pair(self, a: str, b: str) -> None:
-        """These two do not hear each other; everybody else hears both."""
+        """Cut these two from each other; all others reach both."""
         self._lose([(a, b), (b, a)])
 
     def cut_one_way(self, sender: str, receiver: str) -> None:
-        """What the sender sends to the receiver, or to ``all``, is lost."""
+        """Lose what the sender sends to the receiver, or to ``all``."""
         self._known([sender])
         self._lose((sender, r) for r in (self._others(sender) if receiver == ALL else [receiver]))
 
     def is_cut(self, a: str, b: str) -> bool:
-        """Whether what ``a`` sends to ``b`` is lost."""
+        """Return whether what ``a`` sends to ``b`` is lost."""
         self._known([a, b])
         return a in self._lost_at(b)
 
     def disconnect(self, *places: str) -> None:
-        """Not possible here: a place keeps its interface and its address."""
+        """Refuse: here a place keeps its interface and its address."""
         raise ClusterError(f"only containers can be disconnected: cut {', '.join(places)}")
 
     def slow(self, place: str, delay_ms: int) -> None:
-        """Each packet that the place sends is late by so much; 0: by nothing.
+        """Delay each packet that the place sends by so much; 0: by nothing.
 
         Raises:
             ClusterError: the kernel cannot do it.
@@ -79,7 +79,7 @@ class NetworkFaults:
                     raise
 
     def heal(self, *places: str) -> None:
-        """What touched the places, or anything at all, is over: cuts and delays."""
+        """End all cuts and delays of the places, or of all."""
         healed = set(self._known(places)) or set(self.network.places)
         with self._alone():
             for receiver in self.network.places:
@@ -91,7 +91,7 @@ class NetworkFaults:
                 self._hasten(place)
 
     def _alone(self) -> contextlib.AbstractContextManager[None]:
-        """Holds the lock: one process at a time reads the rules and replaces them."""
+        """Hold the lock: one process at a time reads the rules and replaces them."""
         return exclusive(self.layout.root / "faults.lock")
 
     def _known(self, places: Iterable[str]) -> list[str]:
@@ -108,7 +108,7 @@ class NetworkFaults:
         return [other for other in self.network.places if other != place]
 
     def _lose(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """What the first of each pair sends to the second is lost, beside what is lost already."""
+        """Lose what the first of each pair sends to the second, beside what is lost already."""
         senders: dict[str, set[str]] = {}
         for sender, receiver in pairs:
             self._known([sender, receiver])
@@ -118,21 +118,20 @@ class NetworkFaults:
                 self._drop_at(receiver, self._lost_at(receiver) | lost)
 
     def _lost_at(self, receiver: str) -> set[str]:
-        """The nodes from which it hears nothing."""
         chain = "FORWARD" if receiver == CLIENT else "INPUT"
         rules = run(self.network.at(receiver, [tool("iptables"), "-w", "-S", chain]))
         names = {address: place for place, address in self.network.places.items()}
         return {names[address] for address in _DROPPED.findall(rules)}
 
     def _drop_at(self, receiver: str, senders: set[str]) -> None:
-        """It hears nothing of exactly these."""
+        """Let it hear nothing from exactly these."""
         places = self.network.places
         chain = f"FORWARD -d {places[CLIENT]}" if receiver == CLIENT else "INPUT"
         rules = [f"-A {chain} -s {places[sender]} -j DROP" for sender in sorted(senders)]
         self._restore(receiver, "filter", rules)
 
     def _hold_back(self, place: str, delay_ms: int) -> None:
-        """A process takes the packets of the place from the kernel, and gives them back late."""
+        """Start a process that takes the place's packets from the kernel and returns them late."""
         log = self.layout.log(_delayer(place))
         log.unlink(missing_ok=True)
         program = [sys.executable, str(Path(delay.__file__)), str(delay_ms)]
@@ -152,7 +151,6 @@ class NetworkFaults:
         self._restore(place, "mangle", [rule])
 
     def _hasten(self, place: str) -> None:
-        """No packet of the place is held back any more."""
         find = self._delaying(place)
         if find():
             self._restore(place, "mangle", [])
@@ -162,7 +160,7 @@ class NetworkFaults:
         return lambda: processes.of_cluster(self.record.cluster_id, _delayer(place))
 
     def _restore(self, place: str, table: str, rules: list[str]) -> None:
-        """The table of the place's namespace has exactly these rules: all at once."""
+        """Set exactly these rules in the table of the place's namespace, all at once."""
         text = "\n".join([f"*{table}", *rules, "COMMIT", ""])
         run(self.network.at(place, [tool("iptables-restore"), "-w"]), text)
 

@@ -24,7 +24,7 @@ RM_STOP_LIMIT_S = 5.0
 def stop_kafka(
     layout: Layout, record: Record, broker: int | None = None, *, orderly: bool
 ) -> Record:
-    """The broker is gone, its data is left: by SIGTERM and in order, or by SIGKILL.
+    """End the broker and leave its data: by SIGTERM and in order, or by SIGKILL.
 
     ``broker``: its id; None: all that run, all at once.
 
@@ -32,24 +32,24 @@ def stop_kafka(
         ClusterError: it is stopped already, or there is none of that id.
     """
     running = _running(layout, record, broker)
-    _stop(set(running.values()), KAFKA_STOP_LIMIT_S if orderly else 0.0)
+    stop(set(running.values()), KAFKA_STOP_LIMIT_S if orderly else 0.0)
     return replace(record, daemons={n: p for n, p in record.daemons.items() if n not in running})
 
 
 def end_kafka(record: Record) -> bool:
-    """No broker is left, whose data is of no use any more. Whether one ran.
+    """End all brokers, whose data is not used any more. Return whether one ran.
 
     The last of several could not stop in order, as most controllers are gone by then.
     """
     running = set(_living(record).values())
-    _stop(running, KAFKA_STOP_LIMIT_S if record.addresses.broker_count == 1 else 0.0)
+    stop(running, KAFKA_STOP_LIMIT_S if record.addresses.broker_count == 1 else 0.0)
     return bool(running)
 
 
 def start_kafka(
     layout: Layout, record: Record, daemons: Daemons, watch: Stopwatch, broker: int | None = None
 ) -> Record:
-    """The broker answers again, with its data.
+    """Start the broker again, with its data; return when it answers.
 
     Where most of the brokers run, all of those that run take work, and each of them knows it.
 
@@ -75,7 +75,7 @@ def start_kafka(
 
 
 def pause_kafka(layout: Layout, record: Record, broker: int | None = None) -> list[int]:
-    """The broker stands still, as if its machine did. Returns the pids.
+    """SIGSTOP the broker, as if its machine stood still. Return the pids.
 
     ``broker``: its id; None: all that run.
 
@@ -89,7 +89,7 @@ def pause_kafka(layout: Layout, record: Record, broker: int | None = None) -> li
 
 
 def resume_kafka(layout: Layout, record: Record, broker: int | None = None) -> list[int]:
-    """The broker goes on: SIGCONT. Returns the pids.
+    """SIGCONT the broker. Return the pids.
 
     ``broker``: its id; None: all that stand still.
 
@@ -115,7 +115,6 @@ def _running(layout: Layout, record: Record, broker: int | None) -> dict[str, pr
 
 
 def _living(record: Record) -> dict[str, processes.ProcessId]:
-    """The brokers that run, by name."""
     daemons = {name: record.daemons.get(name) for name in record.addresses.brokers}
     return {name: p for name, p in daemons.items() if p is not None and processes.is_alive(p)}
 
@@ -145,7 +144,7 @@ def restart_resource_manager(
     orderly: bool,
     away_s: float,
 ) -> Record:
-    """A new ResourceManager has taken over applications and containers; the nodes are back at it.
+    """Start a ResourceManager that takes over applications and containers; wait for the nodes.
 
     There was none for ``away_s``. Nodes that are down or paused are not waited for.
 
@@ -154,7 +153,7 @@ def restart_resource_manager(
     """
     if not record.addresses.nodes:
         raise ClusterError(f"cluster {layout.name} has no nodes and so no ResourceManager")
-    _stop({record.daemons[RESOURCE_MANAGER]}, RM_STOP_LIMIT_S if orderly else 0.0)
+    stop({record.daemons[RESOURCE_MANAGER]}, RM_STOP_LIMIT_S if orderly else 0.0)
     time.sleep(away_s)
     process = daemons.start(RESOURCE_MANAGER)
     nodes = {
@@ -169,8 +168,8 @@ def restart_resource_manager(
     return replace(record, daemons={**record.daemons, RESOURCE_MANAGER: process})
 
 
-def _stop(stopped: set[processes.ProcessId], patience_s: float) -> None:
-    """The processes are gone: by SIGTERM within the patience, if any, else by SIGKILL."""
+def stop(stopped: set[processes.ProcessId], patience_s: float) -> None:
+    """End the processes: by SIGTERM within the patience, if any, else by SIGKILL."""
     left = stopped
     if patience_s > 0:
         for process in stopped:

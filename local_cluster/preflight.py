@@ -16,7 +16,7 @@ from homeport.local_cluster.errors import ClusterError
 MINIMUM_FREE_BYTES = 2 * 1024**3
 MINIMUM_JAVA = 17
 
-_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _REMEDY = f"install a JDK {MINIMUM_JAVA} (Debian: apt-get install openjdk-17-jre-headless)"
 
 
@@ -39,7 +39,7 @@ def check_disk(cache: Path) -> None:
 
 
 def require_tools(*, maven: bool, skein: bool) -> Path:
-    """The home of the JDK to use, with all else that a cluster and its clients run.
+    """Return the home of the JDK to use; require all else that a cluster and its clients run.
 
     Args:
         maven: jars must be fetched.
@@ -72,7 +72,7 @@ def _has_libcrypt() -> bool:
 
 
 def find_java() -> Path:
-    """The home of the JDK to use: JAVA_HOME if set, else that of the `java` on PATH.
+    """Return the home of the JDK to use: JAVA_HOME if set, else that of the `java` on PATH.
 
     Raises:
         ClusterError: there is none, or it is too old.
@@ -97,16 +97,12 @@ def find_java() -> Path:
 
 
 def parse_java_version(text: str) -> int | None:
-    """The main version in the output of ``java -version``: 8 of "1.8.0_292", 17 of "17.0.15"."""
-    match = _VERSION.search(text)
-    if match is None:
-        return None
-    first, second = match.groups()
-    return int(second) if first == "1" and second else int(first)
+    """Return the main version that ``java -version`` prints: 8 of "1.8.0_292", 17 of "17.0.15"."""
+    found = _VERSION.search(text)
+    return int(found[1]) if found else None
 
 
 def _java_version(java: Path) -> int:
-    """Ask the program itself."""
     try:
         result = run_child([str(java), "-version"], 60)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -14,7 +14,7 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def node_states(rm_url: str) -> dict[str, str] | None:
-    """Node name to YARN's word for its state (RUNNING, LOST...); None while nothing answers."""
+    """Return {node: YARN's word for its state (RUNNING, LOST...)}; None while nothing answers."""
     try:
         with _OPENER.open(f"{rm_url}/ws/v1/cluster/nodes", timeout=_TIMEOUT_S) as reply:
             nodes = json.load(reply)["nodes"]
@@ -24,7 +24,7 @@ def node_states(rm_url: str) -> dict[str, str] | None:
 
 
 def label_nodes(rm_url: str, label: str, nodes: Collection[str]) -> None:
-    """These nodes have the label, which YARN does not lend to applications without it.
+    """Give these nodes the label, which YARN does not lend to applications without it.
 
     Raises:
         OSError: the ResourceManager does not do it.
@@ -36,7 +36,7 @@ def label_nodes(rm_url: str, label: str, nodes: Collection[str]) -> None:
 
 
 def _post(url: str, body: object) -> None:
-    """As this user, which YARN lets administer it by default."""
+    """Send it as this user, which YARN lets administer it by default."""
     query = urllib.parse.urlencode({"user.name": getpass.getuser()})
     request = urllib.request.Request(  # noqa: S310 - the scheme is ours
         f"{url}?{query}", json.dumps(body).encode(), {"Content-Type": "application/json"}

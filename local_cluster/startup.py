@@ -39,7 +39,7 @@ class Stopwatch:
         return time.monotonic() - self._began
 
     def report(self, line: str) -> None:
-        """One progress line."""
+        """Report one progress line."""
         self._progress(f"{self.seconds:5.1f} s  {line}")
 
 

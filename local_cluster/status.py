@@ -12,7 +12,7 @@ from homeport.local_cluster.resource_manager import node_states
 
 
 def state_of(record: Record) -> str:
-    """up, starting or crashed.
+    """Return up, starting or crashed.
 
     A killed node does not make a crashed cluster, nor does a broker that was stopped on purpose.
     """
@@ -29,7 +29,7 @@ def state_of(record: Record) -> str:
 
 
 def status_of(layout: Layout, record: Record | None) -> dict[str, Any]:
-    """Name, state, addresses, and each broker and node with its pids."""
+    """Return name, state, addresses, and each broker and node with its pids."""
     addresses = None if record is None else record.addresses
     has_nodes = addresses is not None and bool(addresses.nodes)
     return {
@@ -46,7 +46,7 @@ def status_of(layout: Layout, record: Record | None) -> dict[str, Any]:
 
 
 def brokers_of(record: Record) -> list[dict[str, Any]]:
-    """Each broker: RUNNING, DOWN, PAUSED, or STARTING where it does not take work; and its pid.
+    """Return each broker's pid and state: RUNNING, DOWN, PAUSED, STARTING until it takes work.
 
     ``controller``: whether it is the active controller, by the word of one that answers.
     """
@@ -84,7 +84,7 @@ def brokers_of(record: Record) -> list[dict[str, Any]]:
 
 
 def nodes_of(record: Record) -> list[dict[str, Any]]:
-    """Each node: YARN's word for its state, and its pids.
+    """Return each node: YARN's word for its state, and its pids.
 
     DOWN where its NodeManager is not there, PAUSED where it is stopped, whatever YARN says.
     """

@@ -32,7 +32,6 @@ that no tests ran and why. Exit code 0: everything passed, nothing was skipped, 
 
 
 def _adopt_orphans() -> None:
-    """From now on every descendant whose parent has gone is a child of this process."""
     if ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
@@ -124,7 +123,6 @@ def _left_over() -> list[str]:
 
 
 def _complaints(code: int, closing: str, left: list[str]) -> list[str]:
-    """What pytest does not hold against itself."""
     found = [f"left behind, and ended now: process {line}" for line in left]
     if code == _NO_TESTS:
         found.append("no test was selected, which proves nothing")

@@ -22,7 +22,7 @@ import once_more
 import pytest
 import shared_clusters
 from run_summary import BACK_END, SEARCHED
-from worker_groups import GroupScheduling, turn_of
+from worker_groups import GroupScheduling, ends_clusters, turn_of, uses_clusters
 
 _HERE = Path(__file__).parent
 _MARKERS = {
@@ -133,10 +133,15 @@ def pytest_runtest_call() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown() -> Iterator[None]:
-    """The handler of ``caplog`` keeps its format."""
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """The handler of ``caplog`` keeps its format; clusters that no test needs any more end."""
     _let_spark_propagate()
     yield
+    following = None if nextitem is None else nextitem.nodeid
+    if ends_clusters(item.nodeid, following):
+        item.session._setupstate.teardown_exact(None)  # those of fixtures, whose scope is the run
+    if not uses_clusters(following):
+        shared_clusters.release()
 
 
 def _let_spark_propagate() -> None:

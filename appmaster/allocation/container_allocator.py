@@ -18,6 +18,7 @@ Source: HA-YARN, "How does it work?"; samza-behaviours 4.1-4.3 (its defect 11 me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from immutables import Map
 
@@ -73,7 +74,7 @@ def place(draft: Draft) -> None:
     done: set[ProcessorId] = set()
     while containers := turns.due(draft, done):
         for container in filter(lambda c: c.requested_host, containers):
-            draft.change(container, requested_host=None)
+            draft.change(replace(container, requested_host=None))
         for is_standby in (False, True):
             # An active may have left its standby with nothing: what is due is read again.
             due = (draft.containers[c.processor_id] for c in containers)
@@ -93,7 +94,9 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
     launcher = host_search.best_launcher(idle, choice, container.home, draft.loads)
     if launcher is not None:
         draft.move(
-            container, Trigger.PLACED, ContainerPhase.ASSIGNED, resource_id=launcher.resource_id
+            replace(container, resource_id=launcher.resource_id),
+            Trigger.PLACED,
+            ContainerPhase.ASSIGNED,
         )
         draft.because(
             ReasonKind.IDLE_LAUNCHER_TAKEN,
@@ -103,7 +106,7 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
         )
         log_what_it_waits_for(draft, container, launcher)
     elif choice is not None and draft.is_asked(choice):
-        draft.change(container, requested_host=choice)
+        draft.change(replace(container, requested_host=choice))
         if choice != waited_for:
             why = _why_not_home(draft, container, choice)
             draft.because(
@@ -116,11 +119,9 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
 def _request(draft: Draft, container: ContainerState, host: Host | None) -> None:
     request_id = draft.new_request_id()
     draft.move(
-        container,
+        replace(container, request_id=request_id, requested_host=host),
         Trigger.PLACED,
         ContainerPhase.REQUESTED,
-        request_id=request_id,
-        requested_host=host,
     )
     draft.instruct(RequestResource(request_id, host))
     draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
@@ -165,17 +166,14 @@ def expire(draft: Draft, container: ContainerState) -> None:
     )
     tried = () if host is None else with_tried(container, host)
     draft.move(
-        container,
+        replace(container, request_id=None, requested_host=None, tried=tried),
         Trigger.EXPIRED,
         ContainerPhase.QUEUED,
-        request_id=None,
-        requested_host=None,
-        tried=tried,
     )
     if host is None:
         return
     for other in draft.containers.rows(Containers.QUEUED, host):
-        draft.change(other, tried=with_tried(other, host))
+        draft.change(replace(other, tried=with_tried(other, host)))
 
 
 def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]:
@@ -210,7 +208,9 @@ def withdraw_ungranted(draft: Draft, why: str) -> None:
 def _withdraw(draft: Draft, container: ContainerState, why: str) -> None:
     draft.end_request(container)
     draft.move(
-        container, Trigger.EXPIRED, ContainerPhase.QUEUED, request_id=None, requested_host=None
+        replace(container, request_id=None, requested_host=None),
+        Trigger.EXPIRED,
+        ContainerPhase.QUEUED,
     )
     id_, host = container.processor_id, container.requested_host
     draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
@@ -229,11 +229,9 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
         draft.end_request(asker, is_served=True)
         if separation.may_have(draft, asker, launcher.host):
             draft.move(
-                asker,
+                replace(asker, request_id=None, requested_host=None),
                 Trigger.GIVEN_AWAY,
                 ContainerPhase.QUEUED,
-                request_id=None,
-                requested_host=None,
             )
         else:
             _refused(draft, asker, launcher.host)
@@ -244,13 +242,15 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
             permit(draft, winner, launcher)
         else:
             draft.move(
-                winner,
+                replace(
+                    winner,
+                    request_id=None,
+                    resource_id=launcher.resource_id,
+                    requested_host=None,
+                    launch_failures=0,
+                ),
                 Trigger.CHECKED_IN,
                 ContainerPhase.ASSIGNED,
-                request_id=None,
-                resource_id=launcher.resource_id,
-                requested_host=None,
-                launch_failures=0,
             )
             log_what_it_waits_for(draft, winner, launcher)
 
@@ -302,7 +302,9 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
     Without the rest a cluster with too few hosts would grant and release without end.
     """
     series = longer_series(container)
-    waiting = draft.change(container, request_id=None, requested_host=None, launch_failures=series)
+    waiting = draft.change(
+        replace(container, request_id=None, requested_host=None, launch_failures=series)
+    )
     rest_ms = delay_ms(draft.settings, waiting, Trigger.LAUNCH_FAILED)
     if rest_ms:
         draft.move(waiting, Trigger.GIVEN_AWAY, ContainerPhase.BACKING_OFF)
@@ -367,21 +369,23 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     version = draft.older.get(container.processor_id, draft.model_version)
     fence = tuple(p.incarnation for p in container.unfenced)
     draft.move(
-        container,
+        replace(
+            container,
+            epoch=incarnation.epoch,
+            has_gained=False,
+            model_version=version,
+            fence=fence,
+            unfenced=(*container.unfenced, Predecessor(incarnation)),
+            request_id=None,
+            resource_id=launcher.resource_id,
+            requested_host=None,
+            tried=(),
+            launch_failures=0,
+            lag=None,
+            has_spark=False,
+        ),
         Trigger.CHECKED_IN,
         ContainerPhase.STARTING,
-        epoch=incarnation.epoch,
-        has_gained=False,
-        model_version=version,
-        fence=fence,
-        unfenced=(*container.unfenced, Predecessor(incarnation)),
-        request_id=None,
-        resource_id=launcher.resource_id,
-        requested_host=None,
-        tried=(),
-        launch_failures=0,
-        lag=None,
-        has_spark=False,
     )
     draft.records.append(
         WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence, draft.cause)
@@ -405,7 +409,7 @@ def _drop_unfenced(
         kept = tuple(p for p in container.unfenced if p.incarnation == own or not is_fenced(p))
         if kept != container.unfenced:
             is_news = True
-            draft.change(container, unfenced=kept)
+            draft.change(replace(container, unfenced=kept))
     if not is_news:
         draft.count_stale()
 
@@ -436,7 +440,7 @@ def note_stop(draft: Draft, incarnation: Incarnation) -> None:
     listing = _listing(draft, [incarnation])
     for container in [c for c in listing if incarnation in {p.incarnation for p in c.unfenced}]:
         listed = (stopped if p.incarnation == incarnation else p for p in container.unfenced)
-        draft.change(container, unfenced=tuple(listed))
+        draft.change(replace(container, unfenced=tuple(listed)))
 
 
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
@@ -453,15 +457,17 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
         for other in separation.others(draft, container)
     )
     adopted = draft.move(
-        container,
+        replace(
+            container,
+            request_id=None,
+            resource_id=launcher.resource_id,
+            home=launcher.host if draft.settings.host_affinity_enabled else None,
+            requested_host=None,
+            tried=(),
+            launch_failures=0,
+        ),
         Trigger.CHECKED_IN,
         ContainerPhase.STOPPING if is_to_stop else ContainerPhase.RUNNING,
-        request_id=None,
-        resource_id=launcher.resource_id,
-        home=launcher.host if draft.settings.host_affinity_enabled else None,
-        requested_host=None,
-        tried=(),
-        launch_failures=0,
     )
     draft.because(
         ReasonKind.ADOPTED,

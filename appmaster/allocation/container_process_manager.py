@@ -32,7 +32,7 @@ Decisions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeport.appmaster.allocation import (
@@ -205,7 +205,7 @@ def _on_timer_fired(draft: Draft, event: events.TimerFired) -> None:
         elif timer.kind is events.TimerKind.SPARE_SPARK:
             warm_moves.wait_for_no_spark(draft, container)
         else:
-            draft.change(container, failures=0)
+            draft.change(replace(container, failures=0))
             draft.because(ReasonKind.FORGIVEN, timer.processor_id, detail="none within the window")
     elif timer.kind is events.TimerKind.TOO_SMALL:
         capacity.time_is_over(draft)
@@ -239,9 +239,11 @@ def _launch_failed(
     fail(
         draft,
         draft.change(
-            container,
-            tried=allocator.with_tried(container, container.requested_host),
-            launch_failures=longer_series(container),
+            replace(
+                container,
+                tried=allocator.with_tried(container, container.requested_host),
+                launch_failures=longer_series(container),
+            )
         ),
         Trigger.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
@@ -312,7 +314,7 @@ def _launcher_gone(
     if holder.is_temporary and holder.phase is not ContainerPhase.STOPPING:
         model_change.temporary_over(draft, holder, None, StopCause.LEASE_LOST)
     elif holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
-        draft.move(holder, Trigger.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
+        draft.move(replace(holder, resource_id=None), Trigger.RESOURCE_LOST, ContainerPhase.QUEUED)
         draft.because(
             ReasonKind.LAUNCHER_LOST,
             holder.processor_id,
@@ -331,7 +333,7 @@ def _launcher_gone(
         )
         fail(
             draft,
-            draft.change(holder, resource_id=None),
+            draft.change(replace(holder, resource_id=None)),
             Trigger.RESOURCE_LOST,
             ContainerPhase.QUEUED,
             failure=loss(holder, launcher, ended),
@@ -358,13 +360,15 @@ def _on_container_started(draft: Draft, event: events.ContainerStarted) -> None:
     is_starting = container.phase is ContainerPhase.STARTING
     container = standbys.arrived(draft, container)
     draft.move(
-        container,
+        replace(
+            container,
+            home=_home_of(draft, container),
+            lag=container.lag if container.replica_of is not None else None,
+            fence=container.fence,
+            unfenced=tuple(p for p in container.unfenced if p.incarnation not in container.fence),
+        ),
         Trigger.STARTED,
         ContainerPhase.RUNNING if is_starting else container.phase,
-        home=_home_of(draft, container),
-        lag=container.lag if container.replica_of is not None else None,
-        fence=container.fence,
-        unfenced=tuple(p for p in container.unfenced if p.incarnation not in container.fence),
     )
     if is_starting:
         draft.because(
@@ -431,10 +435,10 @@ def _child_failed(
     if leaves:
         # Its standby, too: where that stops for it, it would be placed on this very host.
         for other in (container, *separation.others(draft, container)):
-            draft.change(other, tried=allocator.with_tried(other, launcher.host))
+            draft.change(replace(other, tried=allocator.with_tried(other, launcher.host)))
         container = draft.containers[container.processor_id]
     if launcher.ended is not None or is_moving or leaves:
-        container = draft.change(container, resource_id=None)
+        container = draft.change(replace(container, resource_id=None))
         next_phase = ContainerPhase.QUEUED
     fail(
         draft,

@@ -115,11 +115,9 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
         return
     draft.because(ReasonKind.EARLY_TAKEN_OVER, owner.processor_id, host=early.host)
     asking = draft.move(
-        owner,
+        replace(owner, request_id=early.request_id, requested_host=early.host),
         Trigger.PLACED,
         ContainerPhase.REQUESTED,
-        request_id=early.request_id,
-        requested_host=early.host,
     )
     if early.phase is EarlyPhase.GRANTED:
         draft.move(asking, Trigger.ALLOCATED, ContainerPhase.ALLOCATED)

@@ -15,6 +15,7 @@ loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 
 from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
@@ -116,7 +117,7 @@ def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candi
         candidates = Candidates(draft, container)
         is_last_resort = not candidates and not may_ask_any(draft, container)
     if is_last_resort and container.tried:
-        container = draft.change(container, tried=())
+        container = draft.change(replace(container, tried=()))
         candidates = Candidates(draft, container)
     if is_last_resort and not candidates and container.replica_of is None:
         standbys.make_room(draft, container, frozenset(_askable(draft, container)))

@@ -5,6 +5,8 @@ PURE. Source: interfaces, "Life of a job".
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
@@ -67,13 +69,15 @@ def finish(draft: Draft, container: ContainerState) -> None:
     draft.cancel_timer(retry_window_timer(container.processor_id))
     draft.cancel_timer(retry_delay_timer(container.processor_id))
     draft.move(
-        draft.end_failover(container),
+        replace(
+            draft.end_failover(container),
+            request_id=None,
+            resource_id=None,
+            requested_host=None,
+            failures=0,
+        ),
         Trigger.STOPPED,
         ContainerPhase.FINISHED,
-        request_id=None,
-        resource_id=None,
-        requested_host=None,
-        failures=0,
     )
     draft.because(ReasonKind.FINISHED, container.processor_id, host=draft.host_of(container))
 
@@ -115,12 +119,14 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     for container in draft.each(WAITING):
         draft.end_request(container)
         draft.move(
-            draft.end_failover(container),
+            replace(
+                draft.end_failover(container),
+                request_id=None,
+                resource_id=None,
+                requested_host=None,
+            ),
             Trigger.JOB_ENDING,
             ContainerPhase.STOPPED,
-            request_id=None,
-            resource_id=None,
-            requested_host=None,
         )
     for container in draft.each(LIVE):
         stopping = draft.move(

@@ -80,7 +80,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
         if container.failures:
             version = f"JobModel version {event.version}"
             draft.because(ReasonKind.FORGIVEN, container.processor_id, detail=version)
-        forgiven = draft.change(container, failures=0)
+        forgiven = draft.change(replace(container, failures=0))
         if container.processor_id not in event.processors:
             _retire(draft, forgiven)
     _take_up(draft, event)
@@ -98,7 +98,7 @@ def _take_up(draft: Draft, event: JobModelPublished) -> None:
             _enter(draft, event, processor_id, home)
         else:
             if known.replica_of != event.standbys.get(processor_id):
-                known = draft.change(known, replica_of=event.standbys.get(processor_id))
+                known = draft.change(replace(known, replica_of=event.standbys.get(processor_id)))
                 regrouped.append(processor_id)
             _go_on(draft, event, known, home)
     for processor_id in regrouped:
@@ -161,19 +161,21 @@ def _go_on(
     if container.phase in LIVE and not is_overtaken:
         return
     known = draft.change(
-        container,
-        floor=floor,
-        has_gained=container.has_gained or container.processor_id in event.gainers,
-        is_retired=False,
-        home=container.home if container.resource_id is not None else home,
-        unfenced=_unfenced(event, container),
+        replace(
+            container,
+            floor=floor,
+            has_gained=container.has_gained or container.processor_id in event.gainers,
+            is_retired=False,
+            home=container.home if container.resource_id is not None else home,
+            unfenced=_unfenced(event, container),
+        )
     )
     if known.phase in LIVE:
         _stop(draft, known)
         _give_reason(draft, ReasonKind.OVERTAKEN, known)
     elif known.phase in _GIVEN_UP or (known.phase in TERMINAL and known.has_gained):
         draft.cancel_timer(retry_delay_timer(known.processor_id))
-        again = draft.change(known, launch_failures=0, last_failure=None, tried=())
+        again = draft.change(replace(known, launch_failures=0, last_failure=None, tried=()))
         draft.move(again, Trigger.MODEL_CHANGED, ContainerPhase.QUEUED)
         _give_reason(draft, ReasonKind.TRIED_AGAIN, again)
 
@@ -199,7 +201,7 @@ def _retire(draft: Draft, container: ContainerState) -> None:
     draft.cancel_timer(retry_delay_timer(container.processor_id))
     _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
-        _stop(draft, draft.change(container, is_retired=True, has_gained=False))
+        _stop(draft, draft.change(replace(container, is_retired=True, has_gained=False)))
     else:
         draft.end_request(container)
         _remove(draft, draft.end_failover(container), StopCause.ORDERED)
@@ -252,14 +254,14 @@ def stopped(
     if container.is_retired or container.is_temporary:
         _remove(draft, container, StopCause.ORDERED if is_kept else StopCause.LEASE_LOST)
     elif draft.phase is not JobPhase.ACTIVE:
-        draft.move(container, how, ContainerPhase.STOPPED, resource_id=None)
+        draft.move(replace(container, resource_id=None), how, ContainerPhase.STOPPED)
     elif launcher is not None and is_kept and active is None and _may_stay(draft, container):
         draft.move(container, how, ContainerPhase.ASSIGNED)
         if not draft.is_leaving(container.processor_id):
             draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=launcher.host)
         allocator.log_what_it_waits_for(draft, container, launcher)
     else:
-        draft.move(container, how, ContainerPhase.QUEUED, resource_id=None)
+        draft.move(replace(container, resource_id=None), how, ContainerPhase.QUEUED)
     if active is not None:
         standbys.way_is_clear(draft, active, launcher if is_kept else None)
 

@@ -303,14 +303,14 @@ def _launch(
         answers.fail(draft, placement, fault)
         return
     draft.end_request(container)
-    container = draft.change(container, request_id=None, requested_host=None, tried=())
+    container = draft.change(replace(container, request_id=None, requested_host=None, tried=()))
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     draft.placements[placement.request.uuid] = launched = replace(placement, is_launched=True)
     if container.phase is ContainerPhase.FAILED:
         container = _forgive(draft, container, ContainerPhase.ASSIGNED)
     else:
         container = draft.move(container, Trigger.COMMANDED, ContainerPhase.ASSIGNED)
-    draft.change(container, resource_id=launcher.resource_id)
+    draft.change(replace(container, resource_id=launcher.resource_id))
     answers.give_reason(
         draft, launched, f"processor {container.processor_id} starts on {launcher.host}"
     )
@@ -338,11 +338,7 @@ def is_launching(draft: Draft, container: ContainerState) -> bool:
 def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> ContainerState:
     """One that was given up is on its way again, and nothing is charged to it."""
     return draft.move(
-        container,
+        replace(container, failures=0, launch_failures=0, last_failure=None, tried=()),
         Trigger.COMMANDED,
         phase,
-        failures=0,
-        launch_failures=0,
-        last_failure=None,
-        tried=(),
     )

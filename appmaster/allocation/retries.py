@@ -84,15 +84,14 @@ def fail(
     is_counted = is_charged and settings.retry_count >= 0
     failures = container.failures + is_counted
     _record_charge(draft, container, failure.story, failures if is_charged else None)
+    container = replace(container, failures=failures, request_id=None, requested_host=None)
     if failures <= settings.retry_count or not is_counted:
-        container = draft.change(
-            container, failures=failures, last_failure=failure, request_id=None, requested_host=None
-        )
+        container = draft.change(replace(container, last_failure=failure))
         rest_ms = delay_ms(settings, container, trigger) if is_charged else 0
         if is_counted:
             draft.set_timer(timer, settings.retry_window_ms + rest_ms)
         if rest_ms:
-            draft.move(container, trigger, ContainerPhase.BACKING_OFF, resource_id=None)
+            draft.move(replace(container, resource_id=None), trigger, ContainerPhase.BACKING_OFF)
             draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
             draft.because(ReasonKind.BACKS_OFF, container.processor_id, detail=f"{rest_ms} ms")
         else:
@@ -106,16 +105,9 @@ def fail(
         f"cluster-manager.container.retry.count is {settings.retry_count}; {failure}"
     )
     draft.cancel_timer(timer)
-    draft.move(
-        draft.end_failover(container),
-        trigger,
-        ContainerPhase.FAILED,
-        failures=failures,
-        last_failure=replace(failure, kind=FailureKind.RETRIES_USED_UP, story=diagnostics),
-        request_id=None,
-        resource_id=None,
-        requested_host=None,
-    )
+    last = replace(failure, kind=FailureKind.RETRIES_USED_UP, story=diagnostics)
+    given_up = replace(draft.end_failover(container), last_failure=last, resource_id=None)
+    draft.move(given_up, trigger, ContainerPhase.FAILED)
     draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=diagnostics)
     if settings.fail_job_after_retries:
         decide_end(draft, JobResult.FAILED, diagnostics)
@@ -163,7 +155,7 @@ def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) 
         charged = failures.get(container.processor_id)
         if charged is None:
             continue
-        again = draft.change(container, failures=charged.count)
+        again = draft.change(replace(container, failures=charged.count))
         if 0 <= retry_count < charged.count:
             story = (
                 f"processor {container.processor_id} failed {charged.count} times, "

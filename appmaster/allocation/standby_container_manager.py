@@ -59,7 +59,7 @@ def lags_reported(draft: Draft, event: LagsReported) -> None:
             continue
         if container.replica_of is not None or container.phase is ContainerPhase.STARTING:
             is_news = True
-            draft.change(container, lag=lag)
+            draft.change(replace(container, lag=lag))
     if not is_news:
         draft.count_stale()
 
@@ -71,7 +71,7 @@ def spares_reported(draft: Draft, event: SparesReported) -> None:
         standby = draft.containers.get(processor_id)
         if standby is not None and standby.replica_of is not None:
             is_news = is_news or standby.has_spark != is_ready
-            draft.change(standby, has_spark=is_ready)
+            draft.change(replace(standby, has_spark=is_ready))
     if not is_news:
         draft.count_stale()
 
@@ -80,7 +80,7 @@ def taken_back(draft: Draft, container: ContainerState, host: Host) -> Container
     """The host has given the container up: one that has replicas does not ask there first."""
     if separation.is_alone(draft, container):
         return container
-    return draft.change(container, tried=tuple(sorted({*container.tried, host})))
+    return draft.change(replace(container, tried=tuple(sorted({*container.tried, host}))))
 
 
 def has_state_somewhere(active: ContainerState) -> bool:
@@ -184,7 +184,7 @@ def _take_place(
 
 def _record(draft: Draft, active: ContainerState, under_way: Failover) -> ContainerState:
     _write(draft, active, under_way)
-    return draft.change(active, failover=under_way)
+    return draft.change(replace(active, failover=under_way))
 
 
 def _write(draft: Draft, active: ContainerState, under_way: Failover) -> None:
@@ -226,7 +226,7 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
         )
     order_stop(draft, standby)
     waiting = draft.move(
-        active, Trigger.FAILS_OVER, ContainerPhase.FAILING_OVER, requested_host=None
+        replace(active, requested_host=None), Trigger.FAILS_OVER, ContainerPhase.FAILING_OVER
     )
     draft.set_timer(standby_stop_timer(active.processor_id), draft.settings.stop_timeout_ms)
     return waiting
@@ -250,11 +250,9 @@ def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState |
         draft.move(active, Trigger.WAY_IS_CLEAR, ContainerPhase.QUEUED)
         return
     draft.move(
-        active,
+        replace(active, resource_id=launcher.resource_id, launch_failures=0),
         Trigger.WAY_IS_CLEAR,
         ContainerPhase.ASSIGNED,
-        resource_id=launcher.resource_id,
-        launch_failures=0,
     )
 
 
@@ -324,7 +322,9 @@ def step_aside(draft: Draft, standby: ContainerState) -> None:
     elif standby.phase in ASKING:
         draft.end_request(standby)
         draft.move(
-            standby, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, requested_host=None
+            replace(standby, request_id=None, requested_host=None),
+            Trigger.GIVEN_AWAY,
+            ContainerPhase.QUEUED,
         )
     else:
-        draft.move(standby, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED, resource_id=None)
+        draft.move(replace(standby, resource_id=None), Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)

@@ -18,7 +18,7 @@ ERROR_S = 300.0
 
 
 def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
-    """By how many seconds a server's clock is ahead of ours; None where its date cannot be read.
+    """Return how many seconds a server's clock is ahead of ours; None: its date cannot be read.
 
     ``date``: the HTTP header, in whole seconds. ``before_s``, ``after_s``: our clock when it was
     asked, and when it had answered.
@@ -33,17 +33,21 @@ def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
 
 
 def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
-    """``ahead``: {machine: by how many seconds its clock is ahead at least}; None: not known."""
+    """Check {machine: by how many seconds its clock is ahead at least}; None: not known."""
     for machine, seconds in sorted(ahead.items()):
         if seconds is None:
             yield unknown("clocks", machine, "it does not say the time")
-            continue
-        side = "ahead of" if seconds > 0 else "behind"
-        shown = f"{abs(seconds):.0f} s or more {side} this machine's clock"
-        remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"
-        if abs(seconds) >= ERROR_S:
-            yield error("clocks", machine, shown, remedy)
-        elif abs(seconds) >= WARNING_S:
-            yield warning("clocks", machine, shown, remedy)
         else:
-            yield ok("clocks", machine, f"within {WARNING_S:g} s of this machine's clock")
+            yield clock("clocks", machine, seconds)
+
+
+def clock(check: str, machine: str, ahead_s: float, digits: int = 0) -> Finding:
+    """Return what is found of a clock that is ahead by at least so many seconds."""
+    side = "ahead of" if ahead_s > 0 else "behind"
+    found = f"{abs(ahead_s):.{digits}f} s or more {side} this machine's clock"
+    remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"
+    if abs(ahead_s) >= ERROR_S:
+        return error(check, machine, found, remedy)
+    if abs(ahead_s) >= WARNING_S:
+        return warning(check, machine, found, remedy)
+    return ok(check, machine, f"within {WARNING_S:g} s of this machine's clock")

@@ -35,7 +35,7 @@ class Finding:
 
 
 def ok(check: str, subject: str, found: str) -> Finding:
-    """Nothing is to be done."""
+    """Return a finding that needs nothing."""
     return Finding(check, Level.OK, subject, found)
 
 
@@ -50,17 +50,17 @@ def error(check: str, subject: str, found: str, remedy: str) -> Finding:
 
 
 def unknown(check: str, subject: str, why: str) -> Finding:
-    """The check could not be made."""
+    """Return why the check could not be made."""
     return Finding(check, Level.UNKNOWN, subject, why)
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
-    """1 where one is an error, else 0."""
+    """Return 1 where one is an error, else 0."""
     return int(any(f.level is Level.ERROR for f in findings))
 
 
 def lines(findings: Sequence[Finding], *, shows_ok: bool) -> Iterator[str]:
-    """One finding each, the gravest first; below it its remedy; at the end how many of each."""
+    """Yield the findings, the gravest first, each with its remedy; at the end how many of each."""
     order = list(Level)
     width = max(len(level) for level in Level)
     for finding in sorted(findings, key=lambda f: -order.index(f.level)):

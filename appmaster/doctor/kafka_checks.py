@@ -44,13 +44,15 @@ class TopicFacts:
 class TopicUse:
     """What a job does with a topic.
 
-    ``rights``: what it needs. ``is_state``: a lost record is lost state. ``is_compacted``: it has
-    to be. ``is_made``: the job makes it where it is absent.
+    ``rights``: what it needs. ``key``: names it, where the job's configuration does. ``is_state``:
+    a lost record is lost state. ``is_compacted``: it has to be. ``is_made``: ``run-job`` or the
+    job makes it where it is absent.
     """
 
     name: str
     what: str
     rights: frozenset[str]
+    key: str = ""
     is_state: bool = False
     is_compacted: bool = False
     is_made: bool = False
@@ -69,7 +71,7 @@ class KafkaFacts:
 
 
 def check_brokers(facts: KafkaFacts, transaction_timeout_ms: int) -> Iterator[Finding]:
-    """Number of brokers, and the settings that transactions depend on.
+    """Check the number of brokers, and the settings that transactions depend on.
 
     ``transaction_timeout_ms``: what the job asks for.
     """
@@ -120,7 +122,7 @@ def _broker(where: str, config: Mapping[str, str], timeout_ms: int) -> Iterator[
 
 
 def check_topic(facts: KafkaFacts, use: TopicUse) -> Iterator[Finding]:
-    """One topic of the job: it exists, takes records, survives a broker, and may be used."""
+    """Check that a topic of the job exists, takes records, survives a broker, and may be used."""
     where = f"topic {use.name} at {facts.system} ({use.what})"
     topic = facts.topics.get(use.name)
     if topic is None:
@@ -242,7 +244,7 @@ def _operation(right: str) -> str:
 
 
 def check_transaction_state(facts: KafkaFacts) -> Iterator[Finding]:
-    """Kafka's own topic of transactions, where there has been one."""
+    """Check Kafka's own topic of transactions, where there has been one."""
     topic = facts.topics.get(TRANSACTION_STATE)
     if topic is not None:
         use = TopicUse(TRANSACTION_STATE, "Kafka's own", frozenset(), is_state=True)

@@ -24,7 +24,7 @@ _TIMEOUT_S = 10.0
 
 
 def kafka_facts(system: SystemConfig, topics: Sequence[str]) -> KafkaFacts:
-    """The brokers of ``system``, and those of ``topics`` that exist.
+    """Return the brokers of ``system``, and those of ``topics`` that exist.
 
     A broker that does not show its configuration, for want of a right, has an empty one.
 

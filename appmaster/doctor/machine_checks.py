@@ -35,7 +35,7 @@ class MachineFacts:
 
 
 def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) -> Iterator[Finding]:
-    """Interpreter, packages, Java, the Hadoop client and the cache folder.
+    """Check the interpreter, packages, Java, the Hadoop client and the cache folder.
 
     ``needs_java``: Spark or Skein runs here. ``needs_yarn``: jobs are submitted from here.
     """
@@ -62,7 +62,7 @@ def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) ->
 
 
 def java_major(text: str) -> int | None:
-    """The number before the first dot of what ``java -version`` prints; 8 for 1.8."""
+    """Return the number before the first dot of what ``java -version`` prints; 8 for 1.8."""
     found = _JAVA_VERSION.search(text)
     return int(found[1]) if found else None
 

@@ -23,7 +23,7 @@ _MB = 1 << 20
 
 
 def machine_facts(environment: Mapping[str, str]) -> MachineFacts:
-    """This machine, as a process with that environment sees it. Nothing stays changed."""
+    """Return this machine as a process with that environment sees it. Nothing stays changed."""
     path = environment.get("PATH")
     home = environment.get("JAVA_HOME", "")
     java = shutil.which(f"{home}/bin/java" if home else "java", path=path)

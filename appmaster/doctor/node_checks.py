@@ -61,14 +61,14 @@ class NodeNeeds:
 
 
 def answer_of(text: str) -> dict[str, str] | None:
-    """{name: value} of what a probe printed; None while it has not come to its end."""
+    """Return {name: value} of what a probe printed; None while it has not come to its end."""
     pairs = (line.partition("=") for line in text.splitlines())
     found = {name: value for name, sign, value in pairs if sign}
     return found if found.get("end") == "1" else None
 
 
 def check_node(host: str, answer: Mapping[str, str] | None, needs: NodeNeeds) -> Iterator[Finding]:
-    """``answer``: of ``answer_of``; None: the node ran no probe in time."""
+    """Check a node by its answer, as of ``answer_of``; None: it ran no probe in time."""
     if answer is None:
         yield unknown("node.probe", host, "ran no probe in time: it may have no room, or be slow")
         return

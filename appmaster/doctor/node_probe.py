@@ -43,7 +43,7 @@ def probe_nodes(
     limit_s: float,
     say: Callable[[str], None],
 ) -> Answers:
-    """{host: what its probe printed}, None where there was no answer within ``limit_s``.
+    """Return {host: what its probe printed}, None where there was no answer within ``limit_s``.
 
     ``scheme``: of the NodeManagers' web services. ``variables``: of the script, beside the node's.
 
@@ -141,7 +141,6 @@ class _Probing:
                 yield host, self._log(web, place)
 
     def _log(self, web: str, file: str) -> str:
-        """What the container has printed; nothing where the node does not show it."""
         address = self._names.with_known_address(web)
         url = f"{self._scheme}://{address}/ws/v1/node/containerlogs/{file}"
         try:

@@ -20,7 +20,7 @@ _CONFIGURED = frozenset({"DESCRIBE_CONFIGS"})
 
 
 def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
-    """{system: the job's topics there}, each topic once, by its first use below.
+    """Return {system: the job's topics there}, each topic once, by its first use below.
 
     Raises:
         ConfigError: an input, a store or an output is not of the form it must have.
@@ -44,11 +44,11 @@ def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
     adjuncts = AdjunctsConfig.of(config)
     for stream in (*task.inputs, *broadcast_streams(config)):
         fills = adjuncts.of_stream(stream) is not None
-        yield stream, TopicUse(stream.stream, "input", _READ | _CONFIGURED if fills else _READ)
+        rights = _READ | _CONFIGURED if fills else _READ
+        yield stream, TopicUse(stream.stream, "input", rights, keys.TASK_INPUTS.name)
     creates = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
     for key, stream in declared_outputs(config):
-        is_made = creates and key == keys.TASK_OUTPUTS.name
-        yield stream, TopicUse(stream.stream, "output", _WRITE, is_made=is_made)
+        yield stream, TopicUse(stream.stream, "output", _WRITE, key, is_made=creates)
 
 
 def _state(system: str, topic: str, what: str) -> tuple[SystemStream, TopicUse]:

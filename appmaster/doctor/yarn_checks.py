@@ -15,7 +15,7 @@ from homeport.config.errors import ConfigError
 
 
 def check_nodes(hosts: Sequence[HostReport]) -> Iterator[Finding]:
-    """NodeManagers run, and there is a host to fail over to."""
+    """Check that NodeManagers run, and that there is a host to fail over to."""
     running = [host for host in hosts if host.is_live]
     absent = [host.host for host in hosts if not host.is_live]
     subject = f"{len(hosts)} hosts"
@@ -39,7 +39,7 @@ def check_nodes(hosts: Sequence[HostReport]) -> Iterator[Finding]:
 
 
 def check_fit(config: Config, facts: ClusterFacts) -> Iterator[Finding]:
-    """The scheduler and the daemons let the job run, and its containers come home."""
+    """Check that scheduler and daemons let the job run, and its containers come home."""
     found = [
         *(_finding(Level.ERROR, fault) for fault in refusals(config, facts)),
         *(_finding(Level.WARNING, fault) for fault in warnings(config, facts)),

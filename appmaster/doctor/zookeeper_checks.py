@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from homeport.appmaster.doctor.clock_checks import ERROR_S, WARNING_S
+from homeport.appmaster.doctor.clock_checks import clock
 from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
 
 _SUBJECT = "ZooKeeper"
@@ -93,7 +93,7 @@ class SessionFacts:
 def check_servers(
     servers: Sequence[ServerFacts], session_ms: int, admin_port: int
 ) -> Iterator[Finding]:
-    """Each that the job names: whether it serves, in which mode, in which version, how loaded.
+    """Check each that the job names: whether it serves, its mode, version and load.
 
     ``session_ms``: the time-out that the job asks for; ``admin_port``: where AdminServer was
     looked for.
@@ -158,7 +158,7 @@ def _load(subject: str, load: Load, session_ms: int) -> Finding:
 
 
 def check_session(facts: SessionFacts) -> Iterator[Finding]:
-    """The time-out that was granted, the right to make nodes, the clock."""
+    """Check the time-out that was granted, the right to make nodes, and the clock."""
     found = f"the job asks for sessions of {facts.asked_ms} ms, and gets {facts.granted_ms} ms"
     if facts.granted_ms == facts.asked_ms:
         yield ok("zookeeper.session", _SUBJECT, found)
@@ -177,18 +177,7 @@ def check_session(facts: SessionFacts) -> Iterator[Finding]:
         yield error("zookeeper.acl", facts.place, facts.refusal, remedy)
     else:
         yield ok("zookeeper.acl", facts.place, "this user makes nodes below it")
-    yield _clock(facts.ahead_ms)
-
-
-def _clock(ahead_ms: int | None) -> Finding:
-    if ahead_ms is None:
-        return unknown("zookeeper.clock", _SUBJECT, "no node was made whose time says it")
-    seconds = abs(ahead_ms) / 1000
-    side = "ahead of" if ahead_ms > 0 else "behind"
-    found = f"{seconds:.1f} s or more {side} this machine's clock"
-    remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"
-    if seconds >= ERROR_S:
-        return error("zookeeper.clock", _SUBJECT, found, remedy)
-    if seconds >= WARNING_S:
-        return warning("zookeeper.clock", _SUBJECT, found, remedy)
-    return ok("zookeeper.clock", _SUBJECT, f"within {WARNING_S:g} s of this machine's clock")
+    if facts.ahead_ms is None:
+        yield unknown("zookeeper.clock", _SUBJECT, "no node was made whose time says it")
+    else:
+        yield clock("zookeeper.clock", _SUBJECT, facts.ahead_ms / 1000, digits=1)

@@ -33,7 +33,7 @@ _MONITOR = "/commands/monitor"
 
 
 def server_facts(settings: StandaloneConfig) -> tuple[ServerFacts, ...]:
-    """Of each server that the job names.
+    """Return what each server that the job names answers.
 
     With TLS the four-letter words are not sent, as they would need a client's certificate. Where
     they say nothing, AdminServer is looked for on the same host.
@@ -68,7 +68,7 @@ def _answer(connection: socket.socket) -> str:
 
 
 def _monitor(host: str, port: int) -> dict[str, object]:
-    """What AdminServer says; empty where there is none, or it is closed to this machine."""
+    """Return AdminServer's answer; empty where there is none, or it is closed to this machine."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"http://{host}:{port}{_MONITOR}", timeout=_TIMEOUT_S) as answer:
@@ -80,7 +80,7 @@ def _monitor(host: str, port: int) -> dict[str, object]:
 
 
 def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
-    """What a session of the job's own user and time-out has found.
+    """Return what a session of the job's own user and time-out has found.
 
     Raises:
         ConfigError: what is shown ZooKeeper is not where the configuration says.
@@ -104,7 +104,7 @@ class _Granted:
         self.ms = requested_ms
 
     def watch(self, client: KazooClient) -> None:
-        """To be called before the client begins."""
+        """Watch the client; to be called before it begins."""
         connection: Any = client._connection  # noqa: SLF001 - kazoo does not say what was granted
         connect = connection._connect  # noqa: SLF001 - as above
 
@@ -118,7 +118,7 @@ class _Granted:
 
 
 def _nearest(client: KazooClient, root: str) -> tuple[str, bool]:
-    """The lowest node on the way to ``root`` that is there, and whether this user may see it."""
+    """Return the lowest node towards ``root`` that is there, and whether this user may see it."""
     found, path = "/", ""
     for name in root.strip("/").split("/"):
         path += f"/{name}"

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from homeport.appmaster.allocation import invariants
 from homeport.appmaster.allocation.container_process_manager import Decision, step
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
@@ -32,6 +33,9 @@ from homeport.appmaster.allocation.protocol.events import (
     RetiredStopped,
     SettingsChanged,
     ShutdownRequested,
+    Timer,
+    TimerFired,
+    describe,
     named,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
@@ -40,7 +44,6 @@ from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.attempt.hold_back import HoldBack
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver import decided_records
-from homeport.appmaster.driver.checked_step import checked_step
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
@@ -54,7 +57,6 @@ from homeport.appmaster.driver.resource_manager_client import ResourceManagerCli
 from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.driver.standby_reports import StandbyReports
-from homeport.appmaster.driver.timers import Timers
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.lease.fencing import Fencing
@@ -63,10 +65,11 @@ from homeport.appmaster.lease.keeper_link import Keeper
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.appmaster.report.decision_log import DecisionLog
+from homeport.appmaster.report.event_log import EventLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
 from homeport.appmaster.upgrade.packages import WantedPackages
-from homeport.config.config import Config
+from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.config.settings.log_section import LogConfig
 from homeport.job_coordinator import logs
@@ -86,6 +89,50 @@ _POLL_S = 0.5
 _RETRY_S = 1.0
 
 log = logging.getLogger("driver")
+
+
+def checked_step(before: AllocatorState, event: Event, events: EventLog) -> Decision:
+    """The decision on ``event``.
+
+    Raises:
+        InvariantViolation: a bug of ours; the message has the state, and from ``events`` the last
+            ones of the processors that this event is about.
+    """
+    try:
+        decision = step(before, event)
+        invariants.check_step(before, decision.state, describe(event), decision.changes)
+    except InvariantViolation as e:
+        raise InvariantViolation(f"{e}\n{events.trail(event)}") from e
+    return decision
+
+
+class Timers:
+    """To be used on one event loop; the end of a timer is handed to ``post``."""
+
+    def __init__(self, post: Callable[[TimerFired], None]) -> None:
+        self._post = post
+        self._handles: dict[Timer, asyncio.TimerHandle] = {}
+
+    def set(self, timer: Timer, delay_ms: int) -> None:
+        """It ends in so many ms, and not when it would have before.
+
+        At once where ``delay_ms`` is below 0. The loop reckons in floats, which do not take every
+        whole number: what is longer than 24 days ends after these.
+        """
+        self.cancel(timer)
+        loop = asyncio.get_running_loop()
+        delay_s = max(0, min(delay_ms, INT_MAX)) / 1000
+        self._handles[timer] = loop.call_later(delay_s, self._fire, timer)
+
+    def cancel(self, timer: Timer) -> None:
+        """It does not end any more."""
+        handle = self._handles.pop(timer, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _fire(self, timer: Timer) -> None:
+        self._handles.pop(timer, None)
+        self._post(TimerFired(timer))
 
 
 class Driver:

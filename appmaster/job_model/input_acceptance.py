@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from homeport.appmaster.job_model.input_watch import InputsSeen, look
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -25,6 +24,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager, recreated, refusal
+from homeport.job_coordinator.planning.input_watch import InputsSeen, look
 
 
 class InputAcceptance:

@@ -21,7 +21,6 @@ from typing import Any, Protocol, TypeVar
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.allocation.protocol.instructions import JobResult
-from homeport.appmaster.job_model.input_watch import InputsSeen, InputWatch
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration, has_state
 from homeport.appmaster.job_model.model_change import (
@@ -41,6 +40,7 @@ from homeport.job_coordinator.metadata.upgrade import is_at_once
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.planning.input_watch import InputsSeen, InputWatch
 from homeport.job_coordinator.status.shape import ShownConfiguration, ShownKey
 
 _T = TypeVar("_T")
@@ -250,7 +250,7 @@ class LiveJobCoordinator:
             self._looked_s = now_s - interval_s + min(_CONFIRM_S, interval_s)
             return
         await self._computed(partial(self._topics.write, self._inputs.topic_ids))
-        grown = InputWatch.grown(model, seen, TaskConfig.of(model.config).inputs)
+        grown = InputWatch.grown(model, seen.counts, TaskConfig.of(model.config).inputs)
         if grown is not None:
             await self._expand(job, grown, seen)
 

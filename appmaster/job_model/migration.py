@@ -38,7 +38,6 @@ from homeport.job_coordinator.metadata.state_reset import (
 )
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.handover import (
     first_plan,
     is_handed_over,
@@ -150,7 +149,7 @@ class Migration:
     def _publish_first(self, kept: Kept) -> None:
         version = max(self._epochs.highest(), kept.version + 1)
         model = recorded_model(self._stream, Config({}))
-        self._publish(kept, first_plan(version, model), model)
+        self._publish(kept, first_plan(version, model))
 
     # --- to YARN
 
@@ -159,7 +158,7 @@ class Migration:
         plan = before if is_handed_over(before) else last_plan(before, kept.fenced)
         if plan is not before:
             text = f"write version {plan.version}, in which no processor may begin, into ZooKeeper"
-            steps.append(Step(text, lambda: self._publish(kept, plan, kept.model)))
+            steps.append(Step(text, lambda: self._publish(kept, plan)))
         text = f"write {len(kept.hosts)} hosts, and {plan.version} as what every epoch is above"
         return [
             *steps,
@@ -182,9 +181,9 @@ class Migration:
 
     # --- both
 
-    def _publish(self, kept: Kept, plan: Plan, model: JobModel | None) -> None:
+    def _publish(self, kept: Kept, plan: Plan) -> None:
         """Make the plan the newest where ``kept`` still is: another migration may have ended."""
-        if model is None or not self._nodes.publish(kept, plan, model):
+        if not self._nodes.publish(kept, plan):
             raise UnavailableError(_CHANGED)
 
     def _recorded(self) -> str | None:

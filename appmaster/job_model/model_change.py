@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.appmaster.job_model import live_configuration, takeover
+from homeport.appmaster.job_model import live_configuration
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import has_state
 from homeport.appmaster.yarn.submission_file import Submitted
@@ -25,16 +25,15 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.grouper import one_time_configuration as one_time
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
 from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.planning import next_model
 
 log = logging.getLogger("driver")
 
@@ -120,11 +119,11 @@ class ModelPlanner:
         stream: CoordinatorStream,
         job_models: JobModelStore,
         counts: Callable[[Config], Mapping[SystemStream, int]] | None = None,
-        create_topics: Callable[[JobModel, CoordinatorStream], None] = takeover.create_topics,
+        create_topics: Callable[[JobModel, CoordinatorStream], None] = next_model.create_topics,
     ) -> None:
         self._stream = stream
         self._job_models = job_models
-        self._counts = counts or _counts_now
+        self._counts = counts or next_model.counts_now
         self._create_topics = create_topics
 
     def reconfigured(self, config: Config) -> JobModel:
@@ -156,7 +155,7 @@ class ModelPlanner:
 
     def _computed(self, config: Config, counts: Mapping[SystemStream, int]) -> JobModel:
         before = self._job_models.model
-        model = calculate_job_model(config, counts, takeover.previous_assignment(self._stream))
+        model = calculate_job_model(config, counts, next_model.previous_assignment(self._stream))
         if has_state(before.config) and task_names(model) != task_names(before):
             raise ConfigError(
                 keys.TASK_INPUTS.name,
@@ -194,10 +193,6 @@ def _topics(model: JobModel) -> tuple[object, ...]:
     )
 
 
-def _counts_now(config: Config) -> Mapping[SystemStream, int]:
-    return StreamMetadataCache(config).partition_counts(input_streams(config))
-
-
 def first_model(
     submitted: Submitted, stream: CoordinatorStream, *, is_submission: bool = False
 ) -> JobModel:
@@ -223,11 +218,5 @@ def first_model(
 def _first(config: Config, stream: CoordinatorStream, *, is_submission: bool) -> JobModel:
     for warning in validate(config):
         log.warning("%s", warning)
-    model = takeover.compute_model(config, stream)
-    before = takeover.previous_assignment(stream)
-    if one_time.has_state(config, before):
-        change = one_time.changed_tasks(before, model)
-        if change is not None:
-            raise one_time.refusal(change)
-    takeover.create_topics(model, stream, is_submission=is_submission)
-    return model
+    before, counts = next_model.previous_assignment(stream), next_model.counts_now(config)
+    return next_model.next_model(config, stream, before, counts, is_submission=is_submission)

@@ -20,8 +20,6 @@ from functools import cached_property
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.job_model.failovers import FailoversInForce
-from homeport.config.settings.sections import TaskConfig
-from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -36,9 +34,9 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     processor_epoch_message,
 )
-from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager, StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.recorded_model import model_messages
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,
@@ -93,7 +91,6 @@ def publish(
     after = _tasks_of(model)
     before = _tasks_before(stream, in_force) if is_new else after
     change = Change(before, after, Owners.read(stream), is_new, restart_all)
-    tasks = [(task, p) for p, owned in after.items() for task in owned]
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
     failovers = FailoversInForce(stream, standbys, model.containers.keys() - standbys.keys())
     stream.write(
@@ -101,14 +98,7 @@ def publish(
             *(processor_epoch_message(p, record) for p, record in change.raised(version.version)),
             *change.localities_gone(),
             *failovers.gone(),
-            *TaskAssignmentManager(stream).messages({t.task_name: p for t, p in tasks}),
-            *TaskModeManager(stream).messages(model),
-            *TaskPartitionManager(stream).messages(model),
-            *ChangelogPartitionManager(stream).messages(
-                {task.task_name: task.changelog_partition for task, _ in tasks},
-                [task.task_name for task, _ in tasks if task.task_mode is TaskMode.STANDBY],
-            ),
-            *InputPartitionManager(stream).messages(_input_counts(model)),
+            *model_messages(model, stream, has_standby_changelogs=True),
             *_version_messages(stream, version),
             *also,
         ]
@@ -151,12 +141,6 @@ def announcement(
         gainers=gainers,
         former={p: epoch for p, epoch in permitted.items() if p not in processors},
     )
-
-
-def _input_counts(model: JobModel) -> dict[SystemStream, int]:
-    """{input: its partitions}; of broadcast inputs a model knows single partitions only."""
-    counts = model.partition_counts()
-    return {s: counts[s] for s in TaskConfig.of(model.config).inputs if s in counts}
 
 
 def _version_messages(

@@ -1,4 +1,4 @@
-"""How an AM attempt takes a job over: its rank, what earlier ones left, the JobModel.
+"""How an AM attempt takes a job over: its rank, what earlier ones left.
 
 Order (safety A2): init the own transactional id, read to the head, leave for good if a higher rank
 is there, write the rank, init the ids of all lower ranks, read to the head again, and only then
@@ -8,7 +8,6 @@ act. An orphaned attempt can therefore not outrank a newer one, and none acts be
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -16,23 +15,10 @@ from homeport.config.config import Config
 from homeport.config.errors import FencedError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
-from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
-from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
-from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import AM_SOURCE
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
-from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.task_assignment import (
-    TaskAssignmentManager,
-    TaskModeManager,
-    TaskPartitionManager,
-)
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
-from homeport.job_coordinator.model.job_model import JobModel, TaskMode
 
 
 class OutrankedError(FencedError):
@@ -42,8 +28,6 @@ class OutrankedError(FencedError):
         super().__init__(f"attempt {by} has taken over; this one is {own}")
         self.by = by
 
-
-log = logging.getLogger("driver")
 
 _TIMEOUT_S = 30.0
 
@@ -132,67 +116,3 @@ def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int
     return {
         Incarnation(p, r.permitted): r.goes_on_ms(unknown_ms) for p, r in records if r.permitted
     }
-
-
-def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
-    """What the stream says of the last assignment, as of its last catch-up.
-
-    Standby tasks are left out: they follow from the active ones. A task without a mode is active
-    (reference, section 3.7).
-
-    Raises:
-        WireError: a task's changelog partition cannot be read.
-    """
-    locality = LocalityManager(stream)
-    modes = TaskModeManager(stream).read()
-    standby = {task for task, mode in modes.items() if mode is TaskMode.STANDBY}
-    return PreviousAssignment(
-        task_processors={
-            task: processor_id
-            for task, processor_id in TaskAssignmentManager(stream).read().items()
-            if task not in standby
-        },
-        task_partitions={
-            task: ssps
-            for task, ssps in TaskPartitionManager(stream).read_inputs().items()
-            if task not in standby
-        },
-        changelog_partitions=ChangelogPartitionManager(stream).read(),
-        task_hosts=locality.read_tasks(),
-        processor_hosts=locality.read_processors(),
-    )
-
-
-def compute_model(config: Config, stream: CoordinatorStream) -> JobModel:
-    """The JobModel, from configuration, Kafka's partition counts and what was assigned before.
-
-    Raises:
-        ConfigError: the configuration does not fit the inputs.
-        UnavailableError: Kafka did not answer.
-    """
-    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    return calculate_job_model(config, counts, previous_assignment(stream))
-
-
-def create_topics(
-    model: JobModel, stream: CoordinatorStream, *, is_submission: bool = False
-) -> None:
-    """The job's checkpoint topic and changelogs exist, in the right shape, and hold its state.
-
-    Args:
-        model: of the job.
-        stream: where the topics' ids are kept; read to its head.
-        is_submission: whether the job is being submitted now: changelogs that were recreated are
-            taken if records have been brought back into them.
-
-    Raises:
-        ConfigError: one exists in another shape, or is not the one any more that held state.
-    """
-    config = model.config
-    checkpoints, topics = CheckpointTopic(config, stream), ChangelogTopics(config, stream)
-    partitions = model.max_change_log_stream_partitions
-    for line in topics.check(partitions, may_be_replaced=is_submission):
-        log.warning("%s", line)
-    checkpoints.check()
-    checkpoints.make()
-    topics.make(partitions)

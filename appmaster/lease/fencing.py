@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from confluent_kafka import KafkaException
+
 from homeport.appmaster.allocation.protocol.events import FencedByDriver, FencesReported
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.kafka import fencing
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.metadata.epochs import FenceReport
 from homeport.job_coordinator.metadata.state_reset import permitted_incarnations, raised_epochs
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -40,7 +43,7 @@ def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
     """
     job, task = JobConfig.of(config), TaskConfig.of(config)
     system = SystemConfig.of(config, task.checkpoint_system)
-    fencing.fence(system, transactional_id(job.name, job.id, incarnation), _TIMEOUT_S)
+    fence(system, transactional_id(job.name, job.id, incarnation), _TIMEOUT_S)
 
 
 def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
@@ -124,3 +127,19 @@ class Fencing:
             self._stopped.discard(incarnation)
             self._tried.discard(incarnation)
             self._post(FencedByDriver(incarnation))
+
+
+def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None:
+    """The holder of the id commits nothing more; its open transaction is aborted (safety I4).
+
+    Raises:
+        UnavailableError: Kafka did not do it in time.
+    """
+    holder = clients.producer(system, {"transactional.id": transactional_id})
+    try:
+        holder.init_transactions(timeout_s)
+    except KafkaException as exception:
+        error = clients.error_of(exception)
+        # Not closed: the library would try to abort, and warn on stderr that it is still asking.
+        raise not_initialised(system, holder, transactional_id, error) from None
+    holder.close()

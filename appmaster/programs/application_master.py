@@ -40,7 +40,6 @@ from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
 from homeport.appmaster.driver.snapshot_sender import sending_snapshots
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
-from homeport.appmaster.job_model.input_watch import look
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
@@ -80,6 +79,7 @@ from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.planning.input_watch import look
 
 _YOUNG, _MIDDLE, _OLD = 20_000, 20, 50
 """Thresholds of Python's garbage collector, by generation."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client.core import (
@@ -312,10 +313,10 @@ class AllocatorMetrics:
 
 
 class _Histogram:
-    """One histogram of times, by its labels.
+    """One histogram of times, by its labels; ``bounds_s``: of all buckets but the last.
 
-    Args:
-        bounds_s: the upper bounds of its buckets, in seconds, but for the last, which has none.
+    Not prometheus_client's, which adds seconds as floats (and shows 0.30000000000000004) and shows
+    when each was made.
     """
 
     def __init__(
@@ -329,19 +330,15 @@ class _Histogram:
         self._sums_ms: Counter[tuple[str, ...]] = Counter()
 
     def observe(self, labels: tuple[str, ...], took_ms: int) -> None:
-        """One more time under these values of the labels."""
         buckets = self._buckets.setdefault(labels, [0] * (len(self._bounds_s) + 1))
         buckets[bisect_left(self._bounds_s, took_ms / _MS_PER_S)] += 1
         self._sums_ms[labels] += took_ms
 
     def metric(self) -> Metric:
-        """Prometheus' form, by the values of the labels."""
         metric = HistogramMetricFamily(self._name, self._about, labels=self._labels)
-        bounds = [*map(str, self._bounds_s), "+Inf"]
         for labels, buckets in sorted(self._buckets.items()):
-            sums = [sum(buckets[: i + 1]) for i in range(len(buckets))]
-            total_s = self._sums_ms[labels] / _MS_PER_S
-            metric.add_metric(labels, list(zip(bounds, sums, strict=True)), total_s)
+            sums = zip((*map(str, self._bounds_s), "+Inf"), accumulate(buckets), strict=True)
+            metric.add_metric(labels, list(sums), self._sums_ms[labels] / _MS_PER_S)
         return metric
 
 

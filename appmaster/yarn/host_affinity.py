@@ -5,14 +5,15 @@ Source: docs/scheduler.md, which says for each key what happens otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeport.appmaster.yarn.scheduler import CAPACITY, FAIR, FIFO, Partition, Queue, Scheduler
-from homeport.config.config import Config
+from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 
 ASYNCHRONOUS = "yarn.scheduler.capacity.schedule-asynchronously.enable"
 CONTINUOUS = "yarn.scheduler.fair.continuous-scheduling-enabled"
@@ -27,22 +28,33 @@ VMEM_CHECK = "yarn.nodemanager.vmem-check-enabled"
 ENFORCED = "yarn.nodemanager.resource.memory.enforced"
 CGROUPS = "yarn.nodemanager.resource.memory.enabled"
 SCHEDULER_CLASS = "yarn.resourcemanager.scheduler.class"
+MAX_MB = "yarn.scheduler.maximum-allocation-mb"
+MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
 
 _ENOUGH_TO_STOP_MS = 1000
 """Six containers with small stores stopped in 0.1 to 0.8 s on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
+class RunningNode:
+    """Labels and size of a node that runs."""
+
+    labels: frozenset[str] = frozenset()
+    total_mb: int = LONG_MAX
+    total_cores: int = LONG_MAX
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """What the daemons say. A mapping is empty where its daemon does not say its settings.
 
-    ``running``: the labels of each running node. ``partition``: the nodes of containers; None: all.
+    ``partition``: the nodes of containers; None: all.
     ``node``: the settings of the node ``node_name``. ``queues_file``: the client's
     ``capacity-scheduler.xml``, as the ResourceManager does not show its own.
     """
 
     scheduler: Scheduler
-    running: tuple[frozenset[str], ...] = ()
+    running: tuple[RunningNode, ...] = ()
     partition: Partition | None = None
     resource_manager: Mapping[str, str] = field(default_factory=dict)
     node: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +83,8 @@ def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
         if label is not None:
             yield from _label_refusals(key, label, queue, facts)
     partition = facts.partition
-    if facts.running and partition is not None and not any(map(partition.has, facts.running)):
+    labels = [node.labels for node in facts.running]
+    if labels and partition is not None and not any(map(partition.has, labels)):
         wanting = keys.YARN_CONTAINER_LABEL if yarn.container_label else keys.YARN_QUEUE
         what = f"the label {partition.label!r}" if partition.label else "no label"
         yield ConfigError(
@@ -80,6 +93,43 @@ def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
             f"containers would need a node with {what}, and no running node is one",
             "label a node by yarn rmadmin -replaceLabelsOnNode, or choose another label or queue",
         )
+    if facts.running:
+        yield from _size_refusals(config, facts)
+
+
+def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
+    """A container of the job, or its AM, that is larger than any running node or YARN's maximum."""
+    manager, yarn, partition = (
+        ClusterManagerConfig.of(config),
+        YarnConfig.of(config),
+        facts.partition,
+    )
+    own = [n for n in facts.running if partition is None or partition.has(n.labels)]
+    most_mb, most_cores = _granted(own or facts.running, facts.resource_manager)
+    am_mb, am_cores = _granted(facts.running, facts.resource_manager)
+    for key, value, limit, unit in (
+        (keys.CONTAINER_MEMORY_MB, manager.container_memory_mb, most_mb, "MB"),
+        (keys.CONTAINER_CPU_CORES, manager.container_cpu_cores, most_cores, "cores"),
+        (keys.YARN_AM_MEMORY_MB, yarn.am_memory_mb, am_mb, "MB"),
+        (keys.YARN_AM_CPU_CORES, yarn.am_cpu_cores, am_cores, "cores"),
+    ):
+        if value > limit:
+            yield ConfigError(
+                key.name,
+                str(value),
+                f"the cluster grants at most {limit} {unit} to one container",
+                f"write {limit} or less",
+            )
+
+
+def _granted(nodes: Sequence[RunningNode], stated: Mapping[str, str]) -> tuple[int, int]:
+    """The most memory, in MB, and cores that YARN grants to one container on these nodes."""
+    largest_mb, largest_cores = max(n.total_mb for n in nodes), max(n.total_cores for n in nodes)
+    most_mb, most_cores = (whole_number(stated.get(key), LONG_MAX) for key in (MAX_MB, MAX_CORES))
+    return (
+        largest_mb if most_mb is None else min(largest_mb, most_mb),
+        largest_cores if most_cores is None else min(largest_cores, most_cores),
+    )
 
 
 def _queue_refusals(name: str, queue: Queue | None, scheduler: Scheduler) -> Iterator[ConfigError]:

@@ -170,7 +170,8 @@ def starting_driver(
 
 
 def _kill_children_of(thread: int) -> None:
-    """What that thread of this process has started: ``yarn classpath``, or the driver's JVM."""
+    """Kill what that thread has started: ``yarn classpath``, or the driver's JVM."""
+    # psutil knows the children of a process alone.
     try:
         pids = Path(f"/proc/self/task/{thread}/children").read_text(encoding="ascii").split()
     except OSError:

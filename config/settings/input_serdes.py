@@ -6,20 +6,20 @@ PURE.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.sections import SystemConfig
-from homeport.config.settings.serde_names import AVRO, SchemaSerde
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.system_stream import SystemStream
 
 
 @dataclass(frozen=True)
 class InputSerde:
-    """``serde``: of the values of the input, as ``serde_name`` gives it; empty: there is none.
+    """``serde``: of the values of the input; empty: there is none.
 
     ``key``: that of the configuration for it.
     """
@@ -27,7 +27,7 @@ class InputSerde:
     key: str
     system: str
     stream: str
-    serde: str = field(repr=False)
+    serde: ConfiguredSerde
 
     @property
     def input(self) -> SystemStream:
@@ -37,7 +37,7 @@ class InputSerde:
     @property
     def has_schema(self) -> bool:
         """Whether it can make columns."""
-        return SchemaSerde.unpacked(self.serde) is not None
+        return isinstance(self.serde, SchemaSerde)
 
 
 def input_serdes(config: Config) -> tuple[InputSerde, ...]:
@@ -54,13 +54,11 @@ def are_alike(inputs: Sequence[InputSerde]) -> bool:
     """Whether one serde reads the values of all of them, by one schema."""
     if len({item.serde for item in inputs}) > 1:
         return False
-    entry = SchemaSerde.unpacked(inputs[0].serde) if inputs else None
-    return len({item.stream for item in inputs}) < 2 or not _is_by_stream(entry)  # noqa: PLR2004 - one
+    return len({item.stream for item in inputs}) < 2 or not _is_per_stream(inputs[0].serde)  # noqa: PLR2004 - one
 
 
-def _is_by_stream(entry: SchemaSerde | None) -> bool:
-    """Whether the registry has a schema of its own for each stream."""
-    return entry is not None and entry.kind == AVRO and not (entry.schema or entry.file)
+def _is_per_stream(serde: ConfiguredSerde) -> bool:
+    return isinstance(serde, SchemaSerde) and serde.is_per_stream
 
 
 def serde_of_columns(
@@ -76,8 +74,7 @@ def serde_of_columns(
     first = next((item for item in inputs if item.has_schema), None)
     if first is None:
         return None
-    entry = SchemaSerde.unpacked(first.serde)
-    assert entry is not None  # noqa: S101 - for the type checker: it has a schema
+    assert isinstance(first.serde, SchemaSerde)  # noqa: S101 - for the type checker: it has a schema
     taker = "a BatchTask gets"
     more = ""
     if has_pipeline:
@@ -85,18 +82,17 @@ def serde_of_columns(
         more = ", or let the pipeline take a frame of each stream"
     for other in inputs:
         if other.serde != first.serde:
-            theirs = SchemaSerde.unpacked(other.serde)
             raise ConfigError(
                 other.key,
-                (theirs.name if theirs else other.serde) or None,
+                str(other.serde) or None,
                 f"{taker} the values of all inputs in one column, and those of {first.stream} have "
-                f"the serde {entry.name!r}",
+                f"the serde {first.serde.name!r}",
                 f"give all inputs the same serde, or none a schema{more}",
             )
     streams = sorted({item.stream for item in inputs})
-    if _is_by_stream(entry) and len(streams) > 1:
+    if first.serde.is_per_stream and len(streams) > 1:
         raise ConfigError(
-            keys.SERIALIZERS_REGISTRY_SCHEMA.named(entry.name),
+            keys.SERIALIZERS_REGISTRY_SCHEMA.named(first.serde.name),
             None,
             f"the values of {', '.join(streams)} are one column, and the registry has a schema for "
             "each",

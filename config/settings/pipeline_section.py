@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import stream_named
+from homeport.config.declarations.key_types import TextKey, stream_named
 from homeport.config.declarations.task_keys import PLAN_ONCE
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
@@ -18,23 +19,42 @@ SQL_FILE = "file:"
 """Begins a pipeline of SQL that is in a file of the job's package."""
 
 
+class PipelineKind(Enum):
+    """A kind of pipeline: the key whose value is one."""
+
+    FUNCTION = keys.TASK_PIPELINE_CLASS
+    """``module:function``."""
+    SQL = keys.TASK_PIPELINE_SQL
+    """A statement, or the name of its file."""
+
+    @property
+    def key(self) -> TextKey:
+        """Return the key of its pipelines."""
+        return self.value
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a pipeline can be all in the configuration, and so be checked by run-job."""
+        return self is PipelineKind.SQL
+
+
 def has_pipeline(config: Config) -> bool:
-    """Whether the job has one; its keys may be wrong."""
-    return any(k.is_set(config) for k in (keys.TASK_PIPELINE_CLASS, keys.TASK_PIPELINE_SQL))
+    """Return whether the job has one; its keys may be wrong."""
+    return any(kind.key.is_set(config) for kind in PipelineKind)
 
 
 @dataclass(frozen=True)
 class PipelineConfig:
     """The pipeline of a job that has one.
 
-    ``key``, ``value``: what names it, as the configuration has it.
+    ``value``: what names it, as the configuration has it.
     ``unordered``: whether it may drop what gives its rows an order.
     ``output``: where its rows leave; None: a task gets them.
     ``is_checked_first``: whether run-job runs it over no rows before it submits the job.
     ``plans_once``: whether Spark may run a plan of it again.
     """
 
-    key: str
+    kind: PipelineKind
     value: str
     unordered: bool
     output: SystemStream | None
@@ -42,17 +62,17 @@ class PipelineConfig:
     plans_once: bool
 
     @property
-    def is_sql(self) -> bool:
-        """Whether ``value`` is SQL, or the name of its file; else it is ``module:function``."""
-        return self.key == keys.TASK_PIPELINE_SQL.name
+    def key(self) -> str:
+        """Return the name of the key that has it."""
+        return self.kind.key.name
 
     @property
     def needs_package(self) -> bool:
-        """Whether its job has code or a file of its own: all but SQL whose rows leave as they are.
+        """Whether its job has code or a file of its own: all but text whose rows leave as they are.
 
-        That SQL stands in the configuration.
+        That text stands in the configuration.
         """
-        return not self.is_sql or self.value.startswith(SQL_FILE) or self.output is None
+        return not self.kind.is_text or self.value.startswith(SQL_FILE) or self.output is None
 
     @staticmethod
     def of(config: Config) -> PipelineConfig | None:
@@ -61,35 +81,34 @@ class PipelineConfig:
         Raises:
             ConfigError: its keys contradict each other, or the output is no stream.
         """
-        function = keys.TASK_PIPELINE_CLASS.read(config)
-        sql = keys.TASK_PIPELINE_SQL.read(config)
+        given = [(kind, text) for kind in PipelineKind if (text := kind.key.read(config))]
         output = _output(config)
-        if function is not None and sql is not None:
+        if len(given) > 1:
+            (first, _), (second, text), *_ = given
             raise ConfigError(
-                keys.TASK_PIPELINE_SQL.name,
-                sql,
-                f"{keys.TASK_PIPELINE_CLASS.name} names a pipeline too",
+                second.key.name,
+                text,
+                f"{first.key.name} names a pipeline too",
                 "remove one of the two",
             )
-        key = keys.TASK_PIPELINE_CLASS if sql is None else keys.TASK_PIPELINE_SQL
-        value = function if sql is None else sql
-        if value is None:
+        if not given:
             if output is not None:
+                known = " or ".join(kind.key.name for kind in reversed(PipelineKind))
                 raise ConfigError(
                     keys.TASK_PIPELINE_OUTPUT.name,
                     str(output),
                     "the job has no pipeline, whose rows could leave",
-                    f"set {keys.TASK_PIPELINE_SQL.name} or {keys.TASK_PIPELINE_CLASS.name}, or "
-                    "remove the key",
+                    f"set {known}, or remove the key",
                 )
             return None
+        ((kind, value),) = given
         check = keys.TASK_PIPELINE_CHECK.read(config)
         return PipelineConfig(
-            key=key.name,
+            kind=kind,
             value=value,
             unordered=keys.TASK_PIPELINE_UNORDERED.read(config),
             output=output,
-            is_checked_first=sql is not None if check is None else check == AT_SUBMISSION,
+            is_checked_first=kind.is_text if check is None else check == AT_SUBMISSION,
             plans_once=keys.TASK_PIPELINE_PLAN.read(config) == PLAN_ONCE,
         )
 

@@ -27,7 +27,7 @@ from homeport.config.path_names import job_folder
 from homeport.config.settings.input_section import InputPolicy, batch_max_bytes
 from homeport.config.settings.memory_rule import MemoryShares, divide, fits_warm_spare
 from homeport.config.settings.pipeline_section import has_pipeline
-from homeport.config.settings.serde_names import serde_name
+from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_SEGMENT_BYTES = 26214400
@@ -345,21 +345,15 @@ class SystemConfig:
         """How ``stream`` is read; ConfigError where a value of it breaks its rule."""
         return InputPolicy.of(self._config, self.name, stream)
 
-    def key_serde(self, stream: str) -> str | None:
-        """The serde of the keys of ``stream``, as ``serde_name`` gives it.
-
-        None where none is configured.
-        """
+    def key_serde(self, stream: str) -> ConfiguredSerde | None:
+        """Return the serde of the keys of ``stream``; None where none is configured."""
         return self._serde(stream, keys.STREAM_KEY_SERDE, keys.SYSTEM_KEY_SERDE)
 
-    def msg_serde(self, stream: str) -> str | None:
-        """The serde of the values of ``stream``, as ``serde_name`` gives it.
-
-        None where none is configured.
-        """
+    def msg_serde(self, stream: str) -> ConfiguredSerde | None:
+        """Return the serde of the values of ``stream``; None where none is configured."""
         return self._serde(stream, keys.STREAM_MSG_SERDE, keys.SYSTEM_MSG_SERDE)
 
-    def _serde(self, stream: str, own: TextKey, general: TextKey) -> str | None:
+    def _serde(self, stream: str, own: TextKey, general: TextKey) -> ConfiguredSerde | None:
         for key in (own.named(self.name, stream), general.named(self.name)):
             name = self._config.get_str(key)
             if name is not None:

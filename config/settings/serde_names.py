@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -14,15 +14,15 @@ from homeport.config.java_names import Kind, class_name, known_names, short_name
 JSON = "json"
 AVRO = "avro"
 PROTOBUF = "protobuf"
-_KINDS = (JSON, AVRO, PROTOBUF)
 
 
 @dataclass(frozen=True)
 class SchemaSerde:
-    """An entry of ``serializers.registry`` that has a schema.
+    """An entry of ``serializers.registry`` that has a schema; as text, its name.
 
-    ``schema``: its text, where that is in the configuration; ``file``: where it is instead.
-    ``registry``: properties of the Schema Registry's client, such as ``url``; empty: there is none.
+    ``kind``: one of ``SCHEMA_KINDS``. ``schema``: its text, where that is in the configuration;
+    ``file``: where it is instead. ``registry``: properties of the Schema Registry's client, such
+    as ``url``, which may hold secrets; empty: there is none.
     """
 
     kind: str
@@ -30,7 +30,11 @@ class SchemaSerde:
     schema: str = ""
     file: str = ""
     message: str = ""
-    registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    registry: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+    def __str__(self) -> str:
+        """Return the name of the entry."""
+        return self.name
 
     @property
     def schema_key(self) -> str:
@@ -40,23 +44,19 @@ class SchemaSerde:
         )
         return key.named(self.name)
 
-    def packed(self) -> str:
-        """All of it as a text, which may hold secrets of the registry."""
-        return f"{self.kind} {json.dumps(asdict(self), separators=(',', ':'))}"
-
-    @staticmethod
-    def unpacked(text: str) -> SchemaSerde | None:
-        """What ``packed`` made ``text`` of; None where it is the name of another serde."""
-        _, space, rest = text.partition(" ")
-        return SchemaSerde(**json.loads(rest)) if space else None
+    @property
+    def is_per_stream(self) -> bool:
+        """Whether the registry alone has the schema, which types the columns of one stream."""
+        return SCHEMA_KINDS[self.kind].has_typed_registry and not (self.schema or self.file)
 
 
-def serde_name(config: Config, key: str, name: str) -> str:
-    """The serde that the value ``name`` of ``key`` stands for.
+ConfiguredSerde = str | SchemaSerde
+"""``string``, ``json``, ``bytes``, ``integer``, ``long``, ``double``; ``module:Class`` of the job's
+own; or an entry with a schema."""
 
-    Returns:
-        string, json, bytes, integer, long or double; ``module:Class`` of the job's own; or a
-        ``SchemaSerde``, packed.
+
+def serde_name(config: Config, key: str, name: str) -> ConfiguredSerde:
+    """Return the serde that the value ``name`` of ``key`` stands for.
 
     Raises:
         ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry; or
@@ -64,12 +64,11 @@ def serde_name(config: Config, key: str, name: str) -> str:
     """
     registry_class = keys.SERIALIZERS_REGISTRY_CLASS.read(config, name)
     if registry_class is not None:
+        if registry_class in SCHEMA_KINDS:
+            return _entry(config, registry_class, name)
         registry_key = keys.SERIALIZERS_REGISTRY_CLASS.named(name)
-        kind = registry_class
-        if kind not in _KINDS:
-            kind = class_name(Kind.SERDE, registry_key, registry_class)
-        entry = _entry(config, kind, name) if kind in _KINDS else None
-        return kind if entry is None else entry.packed()
+        kind = class_name(Kind.SERDE, registry_key, registry_class)
+        return _entry(config, kind, name) if kind in SCHEMA_KINDS else kind
     short = short_name(Kind.SERDE, name)
     if short is None:
         raise ConfigError(
@@ -82,8 +81,9 @@ def serde_name(config: Config, key: str, name: str) -> str:
     return short
 
 
-def _entry(config: Config, kind: str, name: str) -> SchemaSerde | None:
-    """What the entry ``name`` says of its schema; None for json without any."""
+def _entry(config: Config, kind: str, name: str) -> ConfiguredSerde:
+    """Return the entry ``name``; the plain serde ``kind`` where it needs no schema and has none."""
+    row = SCHEMA_KINDS[kind]
     entry = SchemaSerde(
         kind,
         name,
@@ -93,12 +93,9 @@ def _entry(config: Config, kind: str, name: str) -> SchemaSerde | None:
         dict(config.subset(keys.SERIALIZERS_REGISTRY_PROPERTY.named(name, ""))),
     )
     _check_registry(entry)
-    if kind == PROTOBUF:
-        _check_protobuf(config, entry)
-    elif not (entry.schema or entry.file or entry.registry):
-        if kind == JSON:
-            return None
-        config.require(entry.schema_key, "write the schema of its values, as JSON in one line")
+    if not (entry.schema or entry.file or entry.registry) and row.is_plain_without:
+        return kind
+    row.check(config, entry)
     if entry.schema and entry.file:
         raise ConfigError(
             entry.schema_key,
@@ -106,8 +103,6 @@ def _entry(config: Config, kind: str, name: str) -> SchemaSerde | None:
             f"{keys.SERIALIZERS_REGISTRY_SCHEMA.named(name)} is set too",
             "set one of the two",
         )
-    if kind == AVRO and entry.schema:
-        _check_json(entry)
     return entry
 
 
@@ -141,10 +136,36 @@ def _check_protobuf(config: Config, entry: SchemaSerde) -> None:
     )
 
 
-def _check_json(entry: SchemaSerde) -> None:
+def _check_avro(config: Config, entry: SchemaSerde) -> None:
+    if not (entry.schema or entry.file or entry.registry):
+        config.require(entry.schema_key, "write the schema of its values, as JSON in one line")
+    if not entry.schema or entry.file:
+        return
     try:
         json.loads(entry.schema)
     except ValueError as error:
         raise ConfigError(
             entry.schema_key, entry.schema, f"it must be JSON ({error})", "correct it"
         ) from None
+
+
+@dataclass(frozen=True)
+class SchemaKind:
+    """A kind of serde with a schema, as the configuration has it.
+
+    ``check``: raises ConfigError where an entry does not say its schema as this kind needs it.
+    ``is_plain_without``: whether an entry without a schema is the plain serde of that name.
+    ``has_typed_registry``: whether a schema of a Schema Registry gives the types of columns.
+    """
+
+    check: Callable[[Config, SchemaSerde], None]
+    is_plain_without: bool = False
+    has_typed_registry: bool = False
+
+
+SCHEMA_KINDS: Mapping[str, SchemaKind] = {
+    JSON: SchemaKind(lambda _config, _entry: None, is_plain_without=True),
+    AVRO: SchemaKind(_check_avro, has_typed_registry=True),
+    PROTOBUF: SchemaKind(_check_protobuf),
+}
+"""{value of ``serializers.registry.<name>.class``: its kind}; ``CODECS`` has the code of each."""

@@ -12,7 +12,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.config.settings.sections import stream_or_topic
-from homeport.config.settings.serde_names import SchemaSerde, serde_name
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde, serde_name
 from homeport.config.storage_engines import ROCKSDB, STORAGE_ENGINES
 from homeport.config.system_stream import SystemStream
 
@@ -31,7 +31,7 @@ class LargeValues(Enum):
 
 @dataclass(frozen=True)
 class StoreConfig:
-    """One store. ``factory`` and the serdes are our names: ``rocksdb``; ``string``, ``json``, ...
+    """One store. ``factory`` is our name, such as ``rocksdb``.
 
     ``large_values``: what becomes of a value of more than ``large_value_bytes``.
     ``clean_on_start``: what a container finds of it is removed, and all is read again.
@@ -42,8 +42,8 @@ class StoreConfig:
     name: str
     factory: str
     changelog: SystemStream | None
-    key_serde: str
-    msg_serde: str
+    key_serde: ConfiguredSerde
+    msg_serde: ConfiguredSerde
     changelog_replication_factor: int
     changelog_max_message_bytes: int
     changelog_delete_retention_ms: int
@@ -130,11 +130,10 @@ def _changelog_overrides(config: Config, store: str) -> dict[str, str]:
     return overrides
 
 
-def _store_serde(config: Config, key: str) -> str:
+def _store_serde(config: Config, key: str) -> ConfiguredSerde:
     name = config.require(key, "write string, json or bytes")
     serde = serde_name(config, key, name)
-    entry = SchemaSerde.unpacked(serde)
-    if entry is not None and entry.registry:
+    if isinstance(serde, SchemaSerde) and serde.registry:
         raise ConfigError(
             key,
             name,

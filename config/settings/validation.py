@@ -295,11 +295,11 @@ def _check_pipeline_output(config: Config) -> None:
     system, stream = pipeline.output.system, pipeline.output.stream
     view = SystemConfig.of(config, system)
     view.key_serde(stream)
-    name = view.msg_serde(stream)
-    if name in _NUMBERS:
+    serde = view.msg_serde(stream)
+    if serde in _NUMBERS:
         raise ConfigError(
             keys.STREAM_MSG_SERDE.named(system, stream),
-            name,
+            str(serde),
             "a row of columns cannot leave as a number",
             "write json, avro, or string or bytes for a column 'value' as it is",
         )

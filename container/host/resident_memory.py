@@ -1,4 +1,7 @@
-"""What a process and those below it hold in memory: resident pages, as YARN counts them."""
+"""What a process and those below it hold in memory: resident pages, as YARN counts them.
+
+Read from /proc without psutil, as the launcher uses it, which imports almost nothing.
+"""
 
 from __future__ import annotations
 

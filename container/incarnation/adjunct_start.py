@@ -23,10 +23,10 @@ from homeport.container.adjunct.user_manager import (
 )
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import Beside
+from homeport.container.host.executors import Executor
 from homeport.container.kafka.head_watch import HeadWatch
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
-from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadLooks, RefusedRecords
+from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadsPoll, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.progress.clock_reading import ClockReading
@@ -54,7 +54,7 @@ def adjunct_storage(
     owner: ProcessorId,
     roots: tuple[Path, Path],
     clocks: Callable[[], ClockReading],
-    beside: Beside,
+    beside: Executor,
 ) -> AdjunctStorage | None:
     """The adjunct stores of the container ``owner``, none of them open; None: the job has none.
 
@@ -113,7 +113,7 @@ def stream_ends(
 
 def head_looks(
     job: ContainerJob, storage: AdjunctStorage | None, pause: Callable[[float], None]
-) -> HeadLooks | None:
+) -> HeadsPoll | None:
     """Return what looks for the ends of compacted streams, of an active container; None: none."""
     if storage is None:
         return None
@@ -121,7 +121,7 @@ def head_looks(
     if not followed:
         return None
     ends = stream_ends(job, followed, pause, storage.clocks)
-    return HeadLooks(storage, ends, storage.poll_interval_s(_LOOK_S))
+    return HeadsPoll(storage, ends, storage.poll_interval_s(_LOOK_S))
 
 
 def adjunct_feed(
@@ -130,7 +130,7 @@ def adjunct_feed(
     bad: BadRecords,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
     columns: Mapping[str, EntryColumns] | None = None,
-    watch: HeadLooks | None = None,
+    watch: HeadsPoll | None = None,
 ) -> AdjunctFeed | None:
     """What fills the stores, which are open; None: the job has none.
 

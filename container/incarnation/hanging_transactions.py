@@ -24,7 +24,7 @@ from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopRequestedError
-from homeport.container.kafka.clients import HangingTransactionError
+from homeport.container.kafka.client_properties import HangingTransactionError
 from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
 from homeport.container.progress.transaction_state import Ended, Outcome, Place
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.timers_section import TimersConfig
 from homeport.container.container_job import ContainerJob
-from homeport.container.processing.loop_parts import NO_PIPELINE, LoopSettings
+from homeport.container.processing.loop_dependencies import NO_PIPELINE, LoopSettings
 from homeport.container.processing.task_instance import Context
 from homeport.container.processing.timers import partitions_of, timers_of
 from homeport.container.reporting.work_report import WorkReport

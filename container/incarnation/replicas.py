@@ -26,7 +26,7 @@ from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_en
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.restoring import RestoreReport, restore_stores
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
-from homeport.container.kafka.clients import follow_properties
+from homeport.container.kafka.client_properties import follow_properties
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import LogReader, log_readers
 from homeport.container.processing.adjunct_feed import AdjunctFeed
@@ -94,7 +94,7 @@ class AdjunctFollower:
             _, brought = self._feed.split(batch)
             self._feed.show(brought, passed, passed)
         else:
-            self._feed.settle(passed, passed)
+            self._feed.show_ready(passed, passed)
         self._storage.read(self._source.following, is_behind_markers=True)
         for partition, fault in self._ends.faults():
             raise cannot_follow(self._storage.name_of(partition), partition, fault.story)

@@ -22,8 +22,8 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.recovery import shared_checkpoint
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import SideThread
 from homeport.container.host.clocks import read_clocks
+from homeport.container.host.executors import OneThread
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
@@ -260,7 +260,7 @@ def storage_of(
         wait=LockWait(longest_stop_s(job), pause),
         holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
         adjuncts=adjunct_storage(
-            job, owner, (logged, scratch), read_clocks, SideThread("adjunct stores")
+            job, owner, (logged, scratch), read_clocks, OneThread("adjunct stores")
         ),
     )
 

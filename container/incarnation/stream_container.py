@@ -30,9 +30,8 @@ from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
 from homeport.container.kafka.log_reader import log_readers
-from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
-from homeport.container.kafka.refused_records import refused_record
+from homeport.container.kafka.sending import partition_count, refused_record
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.adjunct_feed import AdjunctFeed
@@ -45,7 +44,8 @@ from homeport.container.processing.call_watch import (
 from homeport.container.processing.concurrent_calls import LoopCalls
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.drain import Drain
-from homeport.container.processing.loop_parts import LoopParts, SideCalls, Task
+from homeport.container.processing.loop_dependencies import LoopDependencies, SideCalls, Task
+from homeport.container.processing.records import use_arrow_once
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import (
@@ -73,7 +73,6 @@ from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
-from homeport.container.spark.table_order import use_arrow_once
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -233,7 +232,7 @@ class StreamContainer:
             self._write_locality(stream)
         self._report_started()
         processed = positions.processed()
-        parts = LoopParts(
+        parts = LoopDependencies(
             source,
             self._watched(pipeline),
             made.tasks,
@@ -288,7 +287,7 @@ class StreamContainer:
         side = WatchedCalls(calls, self._calls) if isinstance(calls, LoopCalls) else calls
         return _Made(watched, requests, outputs, timers, side)
 
-    def _work(self, parts: LoopParts, *, is_stream_task: bool) -> bool:
+    def _work(self, parts: LoopDependencies, *, is_stream_task: bool) -> bool:
         loop = RunLoop(parts, loop_settings(self._job, is_stream_task=is_stream_task), self._stop)
         spare_collections()
         collector = CollectorClock()
@@ -440,7 +439,7 @@ class StreamContainer:
             self._standbys.start(self._history)
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
 
-    def _close(self, loop: RunLoop, parts: LoopParts) -> None:
+    def _close(self, loop: RunLoop, parts: LoopDependencies) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
         if self._standbys is not None:
             self._standbys.close()

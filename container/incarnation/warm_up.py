@@ -137,9 +137,9 @@ class GettingReady:
 def _import_all(kind: SpareKind) -> None:
     for module in ("stream_container", "standby_container"):
         importlib.import_module(f"homeport.container.incarnation.{module}")
-    importlib.import_module("homeport.container.spark.table_order").use_arrow_once()
+    importlib.import_module("homeport.container.processing.records").use_arrow_once()
     if kind in {SpareKind.SPARK, SpareKind.WARM}:
-        with importlib.import_module("homeport.container.classes").IMPORTING:
+        with importlib.import_module("homeport.job_coordinator.user_code").IMPORTING:
             importlib.import_module("pyspark.sql")
     gc.collect()
     gc.freeze()  # the start need not look at all this again

@@ -11,7 +11,12 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import PartitionError, follow_properties, know_topics, unread
+from homeport.container.kafka.client_properties import (
+    PartitionError,
+    follow_properties,
+    know_topics,
+    unread,
+)
 from homeport.container.kafka.head_watch import HeadPolls, HeadWatch
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.storage.changelog_reader import Chunk

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import HeadPoll

@@ -7,7 +7,7 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.kafka.clients import input_properties, know_topics, unread
-from homeport.container.kafka.open_ends import OpenEnds
-from homeport.container.kafka.record_headers import headers_of
+from homeport.container.kafka.client_properties import input_properties, know_topics, unread
 from homeport.container.progress.input_position import InputPosition, InputRange, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
@@ -29,6 +27,7 @@ from homeport.container.progress.input_schedule import (
     seconds_left,
     tier_of,
 )
+from homeport.container.progress.transaction_plan import HeaderPairs
 from homeport.job_coordinator.kafka.clients import consumer, error_of, is_end
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.model.ids import TaskName
@@ -145,7 +144,7 @@ class InputConsumer:
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(grouped)
         # With records of other partitions too: one of a busy input may stand still.
-        for line in self._open_ends.look(lambda: self._stands(tiers)):
+        for line in self._open_ends.reports(lambda: self._stands(tiers)):
             _LOG.warning("%s", line)
         return self._batch(grouped) if grouped else None
 
@@ -310,7 +309,6 @@ class InputConsumer:
             _LOG.info("other inputs begin in about %.0f s: %d records are left", seconds, left)
 
     def _is_to_say(self) -> bool:
-        """Whether nothing was said for some seconds; then it counts as said."""
         now_s = time.monotonic()
         is_due = now_s - self._said_s >= _SAY_S
         if is_due:
@@ -398,3 +396,103 @@ def table_of(
         pa.array(headers, _HEADERS) if any(headers) else pa.nulls(count, _HEADERS),
     ]
     return pa.Table.from_arrays(columns, schema=BATCH_SCHEMA)
+
+
+def headers_of(message: Message) -> HeaderPairs | None:
+    """Return the headers whose names are text; the log names the record that has others.
+
+    The library raises for such a name at the first call. At each further one it gives a tuple that
+    lacks it, and whose first element ends the process.
+    """
+    pairs: Any  # which the library's types say to be of dicts too
+    try:
+        pairs = message.headers()
+    except SystemError:
+        pairs = message.headers()
+        known = [pair for pair in pairs if not repr(pair).startswith("(<NULL>")]
+        message.set_headers(known)  # for the next call
+        _LOG.warning(
+            "input %s partition %s offset %s: %d of its %d headers have names that are not UTF-8, "
+            "and are left out",
+            message.topic(),
+            message.partition(),
+            message.offset(),
+            len(pairs) - len(known),
+            len(pairs),
+        )
+        pairs = known
+    found: HeaderPairs | None = pairs
+    return found
+
+
+_LOOK_S = 1.0
+_QUIET_S = 10.0
+"""Transactions of a job last some seconds at most, by default."""
+_AGAIN_S = 60.0
+
+
+@dataclass
+class _Still:
+    """A partition at ``position`` since ``since_s``; its end is looked at from ``due_s`` on.
+
+    ``is_held``: by an open transaction, as its end was looked at last.
+    """
+
+    position: int
+    since_s: float
+    due_s: float
+    is_held: bool = False
+
+
+class OpenEnds:
+    """Finds the partitions whose end cannot be read. Not thread-safe.
+
+    Args:
+        clock: gives seconds that never go back.
+        stable_end: asks Kafka for the last stable offset of a partition; None: no answer.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], stable_end: Callable[[SystemStreamPartition], int | None]
+    ) -> None:
+        self._clock = clock
+        self._stable_end = stable_end
+        self._still: dict[SystemStreamPartition, _Still] = {}
+        self._looked_s = clock()
+
+    def held(self) -> dict[SystemStreamPartition, float]:
+        """{partition that stands behind an open transaction: for how many seconds}."""
+        now_s = self._clock()
+        return {ssp: now_s - s.since_s for ssp, s in self._still.items() if s.is_held}
+
+    def reports(
+        self, places: Callable[[], Mapping[SystemStreamPartition, tuple[int, int]]]
+    ) -> Iterator[str]:
+        """Yield a line for each partition that stands still, once a minute.
+
+        Shapes: ``places`` {partition: (next offset, high watermark)}, of those that are read now;
+        called at most once a second.
+        """
+        now_s = self._clock()
+        if now_s - self._looked_s < _LOOK_S:
+            return
+        self._looked_s = now_s
+        for ssp, (position, high) in places().items():
+            still = self._still.get(ssp)
+            if high <= position:
+                self._still.pop(ssp, None)
+            elif still is None or still.position != position:
+                self._still[ssp] = _Still(position, now_s, now_s + _QUIET_S)
+            elif now_s >= still.due_s:
+                still.due_s = now_s + _AGAIN_S
+                stable = self._stable_end(ssp)
+                # Else only the ends of transactions are there, which are no records.
+                still.is_held = stable is not None and stable < high
+                if still.is_held:
+                    yield (
+                        f"input {ssp.system_stream} partition {ssp.partition} has stood at offset "
+                        f"{position} for {now_s - still.since_s:.0f} s: a transaction is open "
+                        f"there (last stable offset {stable}, high watermark {high}), and what "
+                        "follows is read once its producer ends it, or Kafka does by its "
+                        "transaction.timeout.ms"
+                    )

@@ -18,7 +18,7 @@ from confluent_kafka.admin import OffsetSpec
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.kafka.clients import (
+from homeport.container.kafka.client_properties import (
     HangingTransactionError,
     PartitionError,
     know_topics,
@@ -30,8 +30,8 @@ from homeport.container.progress.input_position import InputRange
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, is_end, unavailable
-from homeport.job_coordinator.kafka.in_sync import shortage
-from homeport.job_coordinator.kafka.offsets import reported_offset
+from homeport.job_coordinator.kafka.in_sync import known_shortage
+from homeport.job_coordinator.kafka.offsets import EARLIEST, LATEST, reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin, policies
 from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED, OVERDUE, is_transient
@@ -84,11 +84,8 @@ class LogReader:
             UnavailableError: Kafka does not answer.
             PartitionError: a topic or partition does not exist.
         """
-        # The library gives these two no types.
-        earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped there
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
-        oldest = self._offsets(partitions, earliest)
-        heads = self._offsets(partitions, latest)
+        oldest = self._offsets(partitions, EARLIEST)
+        heads = self._offsets(partitions, LATEST)
         return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
@@ -98,8 +95,7 @@ class LogReader:
             UnavailableError: Kafka does not answer.
             PartitionError: a topic or partition does not exist.
         """
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
-        return self._offsets(partitions, latest, IsolationLevel.READ_COMMITTED)
+        return self._offsets(partitions, LATEST, IsolationLevel.READ_COMMITTED)
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
         """The first offset whose record is of that time or later; None: there is none.
@@ -138,7 +134,8 @@ class LogReader:
                 except KafkaException as error:
                     cause = error_of(error)
                     if cause.code() == KafkaError.OFFSET_NOT_AVAILABLE:
-                        lacks = lacks or self._lacks(place)
+                        at = [(place.topic, place.partition)]
+                        lacks = lacks or known_shortage(self._system, self._admin, at)
                         if lacks is not None:
                             continue
                     is_passing = is_transient(cause) and cause.code() not in self._at_once
@@ -160,13 +157,6 @@ class LogReader:
                 with contextlib.suppress(UnavailableError):  # the next question says so too
                     know_topics(self._admin, self._system, topics, _ANSWER_S)
         return found
-
-    def _lacks(self, place: TopicPartition) -> str | None:
-        """What the partition lacks to take records; None: nothing, as far as Kafka answers."""
-        try:
-            return shortage(self._system, self._admin, [(place.topic, place.partition)])
-        except UnavailableError:
-            return None
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
         """Return of each topic its id, how long it keeps deletions, and what it removes.

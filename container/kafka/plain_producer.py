@@ -1,7 +1,7 @@
 """Outputs that leave at once: plain producers, one per system that is written to.
 
 Source: design, section 8; safety I8. What they send may be sent again by the next incarnation.
-Changelogs and checkpoints are the transactional producer's, and come after ``settle``.
+Changelogs and checkpoints are the transactional producer's, and come after ``deliver``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import TransactionError, plain_producer_properties
-from homeport.container.kafka.refused_records import refused_record
-from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
+from homeport.container.kafka.client_properties import TransactionError, plain_producer_properties
+from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic, refused_record
 from homeport.container.kafka.transactional_producer import (
     REFUSALS,
     RecordRefusedError,
@@ -61,9 +60,9 @@ class PlainOutputs:
         for send in sends:
             self._producer(send.system or self._own).send(send)
         for plain in self._producers.values():
-            plain.heed()
+            plain.raise_if_failed()
 
-    def settle(self, pause: Callable[[float], None]) -> None:
+    def deliver(self, pause: Callable[[float], None]) -> None:
         """Everything that was sent is in Kafka: all reports are in, without an error (safety I8).
 
         Waits for brokers and replicas that are away, also where they go meanwhile, for as long as
@@ -78,7 +77,7 @@ class PlainOutputs:
             TransactionError: something else is in the way.
         """
         for plain in self._producers.values():
-            plain.settle(pause)
+            plain.deliver(pause)
 
     def close(self) -> None:
         """The clients are closed; what was not delivered yet is dropped."""
@@ -111,11 +110,11 @@ class _PlainProducer:
             self._refused = send, error_of(error)
             self._fail(error_of(error))
 
-    def heed(self) -> None:
+    def raise_if_failed(self) -> None:
         """What has been reported so far is no error."""
         self._serve(lambda: self._producer.poll(0))
 
-    def settle(self, pause: Callable[[float], None]) -> None:
+    def deliver(self, pause: Callable[[float], None]) -> None:
         spent_s = 0.0
         while True:
             if self._connection.lost(self._producer) is not None:
@@ -125,14 +124,14 @@ class _PlainProducer:
                 return
             spent_s += _FLUSH_S
             if spent_s >= SEND_S:
-                self._heed_shortage()
+                self._note_shortage()
                 spent_s = 0.0
 
     def close(self) -> None:
         self._producer.purge()
         self._producer.close()
 
-    def _heed_shortage(self) -> None:
+    def _note_shortage(self) -> None:
         """Records were not delivered in time, because replicas are missing: they are waited for.
 
         Raises:

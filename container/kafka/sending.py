@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, TopicMetadata
 
-from homeport.container.progress.transaction_plan import Send
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.client_properties import TransactionError
+from homeport.container.progress.topic_rules import (
+    BATCH_BYTES,
+    BATCH_SIZE,
+    TopicRules,
+    story,
+    topics,
+)
+from homeport.container.progress.transaction_plan import Send, TransactionContent
+from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.record_limit import producer_limit
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 SEND_S = 30.0
 """How long records may take to be sent."""
@@ -103,3 +115,35 @@ def _looked_up(client: Producer | AdminClient, name: str) -> TopicMetadata | Non
 def absent(name: str) -> str:
     """What is wrong, and what helps, where there is no such topic."""
     return f"no such topic in Kafka: {name!r}; create it, or correct its name"
+
+
+_TIMEOUT_S = 5.0
+_MS_PER_S = 1000
+
+
+def refused_record(system: SystemConfig, content: TransactionContent) -> str | None:
+    """Name the record, why its topic refuses it, and the remedy; None where no reason is known.
+
+    Raises:
+        UnavailableError: Kafka does not answer.
+    """
+    admin = TopicAdmin(system, _TIMEOUT_S)
+    sizes = producer_limit(system), int(system.producer.get(BATCH_SIZE, BATCH_BYTES))
+    rules = {name: TopicRules.of(admin.topic_config(name), *sizes) for name in topics(content)}
+    return story(content, rules, int(time.time() * _MS_PER_S))
+
+
+def partition_count(systems: Mapping[str, SystemConfig], system: str, topic: str) -> int:
+    """Return the number of partitions of ``topic``, which a broker may make by itself.
+
+    Raises:
+        TransactionError: there is no such topic.
+        UnavailableError: Kafka does not answer.
+    """
+    view = systems[system]
+    count = topic_partitions(clients.admin(view), topic)
+    if count is None:
+        raise clients.unavailable(view, f"asking for topic {topic!r}", "no answer")
+    if count == 0:
+        raise TransactionError(absent(topic))
+    return count

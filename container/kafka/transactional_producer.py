@@ -17,9 +17,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from homeport.config.errors import FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import TransactionError, producer_properties
+from homeport.container.kafka.client_properties import TransactionError, producer_properties
 from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
-from homeport.container.kafka.silence import Silence
 from homeport.container.progress.transaction_plan import Changes, Send
 from homeport.job_coordinator.kafka.clients import (
     FENCED,
@@ -29,7 +28,7 @@ from homeport.job_coordinator.kafka.clients import (
     unavailable,
 )
 from homeport.job_coordinator.kafka.connection import Connection
-from homeport.job_coordinator.kafka.in_sync import Place, await_writable, shortage
+from homeport.job_coordinator.kafka.in_sync import Place, await_writable, known_shortage
 from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
@@ -230,7 +229,6 @@ class TransactionalProducer:
             raise KafkaException(self._failure)
 
     def _is_lost(self) -> bool:
-        """Whether the open transaction has failed; ``_failure`` says why."""
         self._failure = self._failure or self._verdict()
         return self._failure is not None
 
@@ -373,16 +371,9 @@ class TransactionalProducer:
         raise kind(f"{step}: {reason}; the transaction was aborted")
 
     def _unavailable(self, why: str) -> UnavailableError:
-        lacks = self._lacks()
+        lacks = known_shortage(self._system, self._producer, self._places())
         story = why if lacks is None else f"{why}: {lacks}"
         return unavailable(self._system, "writing a transaction", story)
-
-    def _lacks(self) -> str | None:
-        """What the partitions of the open transaction lack to take records; None: nothing known."""
-        try:
-            return shortage(self._system, self._producer, self._places())
-        except UnavailableError:
-            return None
 
     def _abort(self) -> None:
         # What waits behind a refused record goes nowhere, and an abort would wait for it, until the
@@ -399,7 +390,6 @@ class TransactionalProducer:
         return self._connection.lost(self._producer) is not None or self._was_silent()
 
     def _was_silent(self) -> bool:
-        """Return whether the transaction is out of time by Kafka's silence alone."""
         took_s = time.monotonic() - self._began_s
         return took_s - self._silence.total_s < self._timeout_s <= took_s
 
@@ -422,7 +412,7 @@ class TransactionalProducer:
         if self._was_silent():
             return self._silent(cause)
         why = f"the transaction took {took_s:.1f} s"
-        if self._lacks() is not None:
+        if known_shortage(self._system, self._producer, self._places()) is not None:
             return UndeliveredError(str(self._unavailable(why)))
         return TransactionError(
             f"{why}, longer than transaction.timeout.ms = {self._timeout_s * 1000:.0f}: Kafka has "
@@ -454,3 +444,35 @@ def _is_fenced(error: KafkaError) -> bool:
 
 def _is_state(error: KafkaError) -> bool:
     return bool(error.code() == KafkaError._STATE)  # noqa: SLF001 - the client's public constant
+
+
+_LEAST_S = 1.0
+"""A shorter wait is how long a request takes."""
+
+
+class Silence:
+    """Adds up the waits of one transaction in which nothing of it arrives.
+
+    ``clock``: seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Begin without a wait."""
+        self._clock = clock
+        self._since_s: float | None = None
+        self._past_s = 0.0
+
+    def waits(self) -> None:
+        """Begin a wait for Kafka; one that lasts ends, as something has arrived."""
+        self.ends()
+        self._since_s = self._clock()
+
+    def ends(self) -> None:
+        """End the wait: what it was for has arrived."""
+        self._past_s, self._since_s = self.total_s, None
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of silence so far, with those of a wait that lasts."""
+        own_s = 0.0 if self._since_s is None else self._clock() - self._since_s
+        return self._past_s + (own_s if own_s >= _LEAST_S else 0.0)

@@ -22,9 +22,8 @@ from homeport.container.adjunct.manager import TableManager
 from homeport.container.adjunct.version_text import PARTS_KEY
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.processing.records import BadRecords, Row
+from homeport.container.processing.records import BadRecords, Row, rows_by_task
 from homeport.container.spark.faults import Named
-from homeport.container.spark.table_order import rows_by_task
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
@@ -63,13 +62,13 @@ class RefusedRecords:
         return tuple(found)
 
 
-class HeadLooks:
+class HeadsPoll:
     """Finds whether the stores of an active container are at the heads of their streams.
 
     Args:
         storage: the stores; ``recover`` has returned.
         ends: looks at the streams that are compacted.
-        every_s: from one look to the next.
+        every_s: from one poll to the next.
     """
 
     def __init__(self, storage: AdjunctStorage, ends: StreamEnds, every_s: float) -> None:
@@ -78,8 +77,8 @@ class HeadLooks:
         self._every_s = every_s
         self._due_s = -math.inf
 
-    def look(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
-        """Look as ``AdjunctFeed.look`` does."""
+    def poll(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
+        """Poll as ``AdjunctFeed.poll_heads`` does."""
         if now_s < self._due_s:
             return
         self._due_s = now_s + self._every_s
@@ -90,7 +89,7 @@ class HeadLooks:
         self._ends.poll()
 
     def close(self) -> None:
-        """End the thread that looks."""
+        """End the thread that polls."""
         self._ends.close()
 
 
@@ -115,7 +114,7 @@ class AdjunctFeed:
         refused: RefusedRecords,
         bad: BadRecords,
         frames: AdjunctFrames | None = None,
-        watch: HeadLooks | None = None,
+        watch: HeadsPoll | None = None,
     ) -> None:
         self._watch = watch
         self._storage = storage
@@ -174,20 +173,22 @@ class AdjunctFeed:
         if self._frames is not None:
             self._frames.written(brought.layers)
 
-    def settle(self, reached: Reached, begins: Reached) -> None:
-        """No batch has come: tasks see the versions that have become ready."""
+    def show_ready(self, reached: Reached, begins: Reached) -> None:
+        """Show tasks the versions that have become ready, though no batch has come."""
         self._storage.switch_versions(reached, begins)
 
-    def look(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
-        """Look, where it is time, whether the stores are at the heads of their streams.
+    def poll_heads(
+        self, now_s: float, following: Mapping[SystemStreamPartition, int] | None
+    ) -> None:
+        """Poll, where it is time, whether the stores are at the heads of their streams.
 
         ``following``: what comes next of each partition; None: batches are on their way.
         """
         if self._watch is not None:
-            self._watch.look(now_s, following)
+            self._watch.poll(now_s, following)
 
     def close(self) -> None:
-        """End the looks at the streams."""
+        """End the polls of the streams."""
         if self._watch is not None:
             self._watch.close()
 

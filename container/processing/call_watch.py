@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.api import Timer
-from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
+from homeport.container.processing.loop_dependencies import Pipeline, SideCalls, Task
 from homeport.container.spark.inputs import Rows
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
@@ -80,8 +80,8 @@ class CallWatch:
         finally:
             del self._calls[thread]
 
-    def look(self, now_ms: int) -> str | None:
-        """Why the container must end, in one line; None where it may go on. Logs long calls."""
+    def overdue(self, now_ms: int) -> str | None:
+        """Return why the container must end, in one line, or None; log long calls."""
         for call in list(self._calls.values()):
             if call.ticks not in {None, self.ticks}:
                 call.ticks, call.began_ms, call.say_ms = self.ticks, now_ms, SAID_MS
@@ -112,7 +112,7 @@ class CallWatch:
         return not self._calls
 
     def _watch(self, end: Callable[[str], object], step_s: float) -> None:
-        while (cause := self.look(boot_ms())) is None:
+        while (cause := self.overdue(boot_ms())) is None:
             if self._is_over.wait(step_s):
                 return
         end(cause)

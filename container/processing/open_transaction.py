@@ -12,16 +12,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.container.host.beside import Beside, Call, Inline
+from homeport.container.host.executors import Executor, SameThread
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
-from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Offsets, spans
+from homeport.container.processing.loop_dependencies import (
+    LoopDependencies,
+    LoopSettings,
+    Offsets,
+    spans,
+)
 from homeport.container.progress.pace import Pace
 from homeport.container.progress.transaction_plan import (
     Action,
@@ -92,51 +98,55 @@ class OpenTransaction:
     """
 
     def __init__(
-        self, parts: LoopParts, settings: LoopSettings, stop: StopFlag, beside: Beside | None = None
+        self,
+        deps: LoopDependencies,
+        settings: LoopSettings,
+        stop: StopFlag,
+        beside: Executor | None = None,
     ) -> None:
         """Nothing is open.
 
         Args:
-            parts: what it works with; between ``end`` and ``finish`` the producer is not ours.
+            deps: what it works with; between ``end`` and ``finish`` the producer is not ours.
             settings: of the loop.
             stop: the order to stop.
             beside: where a transaction is sent and committed; None: in this thread.
         """
-        self._parts = parts
+        self._deps = deps
         self._settings = settings
         self._stop = stop
-        self._beside = beside or Inline()
-        self._clock = parts.clock or time.monotonic
-        self.tuning = parts.tuning()
-        self._processed = {task: dict(offsets) for task, offsets in parts.processed.items()}
+        self._beside = beside or SameThread()
+        self._clock = deps.clock or time.monotonic
+        self.tuning = deps.tuning()
+        self._processed = {task: dict(offsets) for task, offsets in deps.processed.items()}
         self._is_first = True
         self._pace = Pace(_SHARE)
         self._ended_s = -math.inf
-        self._on_its_way: tuple[_Ended, Call[tuple[float, float]]] | None = None
+        self._on_its_way: tuple[_Ended, Future[tuple[float, float]]] | None = None
         self._clear()
-        stores, logged = parts.storage.ids()
+        stores, logged = deps.storage.ids()
         self.plan = transaction_plan(
             stores,
             logged,
-            outputs_at_once=parts.plain is not None,
+            outputs_at_once=deps.plain is not None,
             checkpoints=settings.checkpoint_topic is not None,
         )
         topic = settings.checkpoint_topic
         self._actions: Mapping[Action, Callable[[Step, _Ended], None]] = {
-            Action.AWAIT_BROKER: lambda _, ended: parts.producer.await_brokers(
+            Action.AWAIT_BROKER: lambda _, ended: deps.producer.await_brokers(
                 lambda: ended.places(topic), stop.pause
             ),
             Action.SETTLE_OUTPUTS: lambda *_: self._settle_outputs(),
-            Action.RECORD_ENDING: lambda _, ended: parts.history(
-                "transaction-ending", offsets=ended.spans(parts.of_tasks)
+            Action.RECORD_ENDING: lambda _, ended: deps.history(
+                "transaction-ending", offsets=ended.spans(deps.of_tasks)
             ),
-            Action.BEGIN: lambda *_: parts.producer.begin(),
-            Action.SEND_OUTPUTS: lambda _, ended: parts.producer.send(ended.content.outputs),
+            Action.BEGIN: lambda *_: deps.producer.begin(),
+            Action.SEND_OUTPUTS: lambda _, ended: deps.producer.send(ended.content.outputs),
             Action.SEND_CHANGELOG: self._send_changelog,
             Action.SEND_CHECKPOINTS: self._send_checkpoints,
-            Action.DELIVER: lambda *_: parts.producer.deliver(),
+            Action.DELIVER: lambda *_: deps.producer.deliver(),
             Action.COMMIT: self._commit,
-            Action.RECORD_COMMITTED: lambda *_: parts.history("transaction-committed"),
+            Action.RECORD_COMMITTED: lambda *_: deps.history("transaction-committed"),
             Action.APPLY: self._apply,
         }
 
@@ -171,10 +181,10 @@ class OpenTransaction:
 
     def add_writes(self) -> None:
         """Tasks may have written. Outputs that are no part of the transaction are on their way."""
-        if self._began_s is None and (self._parts.outputs.sends or self._parts.storage.size_bytes):
+        if self._began_s is None and (self._deps.outputs.sends or self._deps.storage.size_bytes):
             self.begin()
-        if self._parts.plain is not None:
-            self._parts.plain.send(self._parts.outputs.take())
+        if self._deps.plain is not None:
+            self._deps.plain.send(self._deps.outputs.take())
 
     def time_left_s(self) -> float:
         """Seconds until the transaction is due by its age; infinite where it has not begun."""
@@ -196,10 +206,10 @@ class OpenTransaction:
         if self._began_s is None:
             return False
         # The readers have waited for a whole recovery: the first batch is not held back.
-        if self._parts.requests.commit or (self._first and self._is_first):
+        if self._deps.requests.commit or (self._first and self._is_first):
             return True
         age_ms = (self._clock() - self._began_s) * 1000
-        written = self._parts.outputs.size_bytes + self._parts.storage.size_bytes
+        written = self._deps.outputs.size_bytes + self._deps.storage.size_bytes
         if self.tuning.ends_transaction(age_ms, written + self._input_bytes):
             return True
         return self.early_left_s() <= 0 and is_idle()
@@ -222,24 +232,24 @@ class OpenTransaction:
         ended: list[_Ended] = []
         for step in self.plan:
             if step.action is Action.END_TASKS:
-                self._parts.begins(step)
+                self._deps.on_step_begin(step)
                 ended.append(self._end_tasks())
-                self._parts.reached(step)
+                self._deps.on_step_done(step)
         (one,) = ended
-        self._parts.outputs.clear()
-        self._parts.report.ended()
-        self._parts.traces.ended()
+        self._deps.outputs.clear()
+        self._deps.report.ended()
+        self._deps.traces.ended()
         self._clear()
         self._ended_s = self._clock()
         call = self._beside.submit(lambda: (began_s, self._send(one)))
         self._on_its_way = one, call
-        if self._is_first or call.is_done:
+        if self._is_first or call.done():
             self.finish()
         self._is_first = False
 
-    def look(self) -> None:
-        """As ``finish``, where that waits for nothing."""
-        if self._on_its_way is not None and self._on_its_way[1].is_done:
+    def finish_if_sent(self) -> None:
+        """Finish the ended transaction, where that waits for nothing; errors as of ``finish``."""
+        if self._on_its_way is not None and self._on_its_way[1].done():
             self.finish()
 
     def wait(self, timeout_s: float) -> None:
@@ -256,27 +266,27 @@ class OpenTransaction:
         if self._on_its_way is None:
             return
         ended, call = self._on_its_way
-        while not call.is_done:
+        while not call.done():
             self._beside.wait(call, _LOOK_S)
         self._on_its_way = None
         try:
             times_s = call.result()
         except (TransactionError, UnavailableError):
             # Of a deleted topic Kafka says no more than that nothing was delivered in time.
-            self._parts.topics.check()
+            self._deps.topics.check()
             raise
         self._carry_out([step for step in self.plan if step.action is Action.APPLY], ended)
         began_s, ended_s = times_s
         self._pace.took(began_s, ended_s)
-        self._parts.report.spent("sending", ended_s - began_s)
-        self._parts.traces.committed(times_s)
-        self._parts.report.committed(self._parts.source.lag)
+        self._deps.report.spent("sending", ended_s - began_s)
+        self._deps.traces.committed(times_s)
+        self._deps.report.committed(self._deps.source.lag)
 
     def drop(self) -> None:
         """No transaction holds anything: what was written and is not in the stores is gone."""
-        self._parts.outputs.clear()
-        self._parts.traces.dropped()
-        self._parts.storage.drop()
+        self._deps.outputs.clear()
+        self._deps.traces.dropped()
+        self._deps.storage.drop()
         self._clear()
 
     def close(self) -> None:
@@ -295,19 +305,19 @@ class OpenTransaction:
 
     def _carry_out(self, steps: Iterable[Step], ended: _Ended) -> None:
         for step in steps:
-            self._parts.begins(step)
+            self._deps.on_step_begin(step)
             try:
                 self._actions[step.action](step, ended)
             except (RecordRefusedError, UndeliveredError) as error:
                 if step.action not in _SENDING:
                     raise
                 raise self._explained(error, ended.content) from None
-            self._parts.reached(step)
+            self._deps.on_step_done(step)
 
     def _explained(self, error: HomeportError, content: TransactionContent) -> HomeportError:
         """An error that names the record that its topic refuses, where one is known."""
         try:
-            story = self._parts.refused(content)
+            story = self._deps.refused(content)
         except UnavailableError:
             return error
         if story is None:
@@ -315,33 +325,33 @@ class OpenTransaction:
         return TransactionError(f"{story}; nothing of the transaction was committed")
 
     def _end_tasks(self) -> _Ended:
-        parts = self._parts
+        deps = self._deps
         for task_name in sorted(self.had_rows):
-            parts.tasks[task_name].end_transaction()
+            deps.tasks[task_name].end_transaction()
         self._stop.check()
         self.add_writes()
         processed = {task: dict(self._processed[task]) for task in sorted(self._first)}
-        changes = parts.storage.changes()
-        content = TransactionContent(parts.outputs.sends, changes, processed)
+        changes = deps.storage.changes()
+        content = TransactionContent(deps.outputs.sends, changes, processed)
         return _Ended(content, self._first, {change.store_id: change for change in changes})
 
     def _settle_outputs(self) -> None:
-        if self._parts.plain is not None:
-            self._parts.plain.settle(self._stop.pause)
+        if self._deps.plain is not None:
+            self._deps.plain.deliver(self._stop.pause)
 
     def _send_changelog(self, step: Step, ended: _Ended) -> None:
         changes = ended.changes.get(step.store) if step.store else None
         if changes is not None:
-            self._parts.producer.send_changes(changes)
+            self._deps.producer.send_changes(changes)
 
     def _send_checkpoints(self, _step: Step, ended: _Ended) -> None:
         topic, processed = self._settings.checkpoint_topic, ended.content.processed
         if topic is not None:
-            self._parts.producer.send(checkpoint_sends(processed, self._settings.grouper, topic))
+            self._deps.producer.send(checkpoint_sends(processed, self._settings.grouper, topic))
 
     def _commit(self, _step: Step, ended: _Ended) -> None:
-        ended.positions = self._parts.producer.commit()
+        ended.positions = self._deps.producer.commit()
 
     def _apply(self, step: Step, ended: _Ended) -> None:
         if step.store is not None:
-            self._parts.storage.apply(step.store, ended.positions)
+            self._deps.storage.apply(step.store, ended.positions)

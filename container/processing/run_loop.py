@@ -5,19 +5,25 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+
+import pyarrow as pa
 
 from homeport.config.errors import in_one_line
-from homeport.container.host.beside import Inline, SideThread
+from homeport.container.host.executors import OneThread, SameThread
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
-from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
-from homeport.container.processing.ahead import Ahead, Piped
-from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Task, flat
+from homeport.container.kafka.input_consumer import MicroBatch
+from homeport.container.processing.loop_dependencies import (
+    LoopDependencies,
+    LoopSettings,
+    Task,
+    flat,
+)
 from homeport.container.processing.open_transaction import OpenTransaction
-from homeport.container.processing.timer_work import TimerWork
-from homeport.container.progress.batch_size import BatchSize
-from homeport.container.progress.pace import ENOUGH_ROWS, Filling
-from homeport.container.spark.table_order import rows_by_task
+from homeport.container.processing.prefetch import Prefetch, Prefetched
+from homeport.container.processing.records import rows_by_task
+from homeport.container.processing.timers import Timers
+from homeport.container.progress.pace import ENOUGH_ROWS, BatchSize, Filling
 from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
@@ -38,28 +44,24 @@ class RunLoop:
     sends and commits what the tasks have done, while they work on what comes next.
     """
 
-    def __init__(self, parts: LoopParts, settings: LoopSettings, stop: StopFlag) -> None:
-        self._parts = parts
+    def __init__(self, deps: LoopDependencies, settings: LoopSettings, stop: StopFlag) -> None:
+        self._deps = deps
         self._settings = settings
         self._stop = stop
-        self._clock = parts.clock or time.monotonic
+        self._clock = deps.clock or time.monotonic
         # Outputs that leave at once would leave from both threads.
-        sends_beside = settings.overlaps and parts.plain is None
-        sending = SideThread("sending") if sends_beside else Inline()
-        self._open = OpenTransaction(parts, settings, stop, sending)
-        beside = SideThread("pipeline") if settings.overlaps else Inline()
-        self._ahead = Ahead(parts.pipeline, beside, self._clock, parts.typed, parts.adjuncts)
+        sends_beside = settings.overlaps and deps.plain is None
+        sending = OneThread("sending") if sends_beside else SameThread()
+        self._open = OpenTransaction(deps, settings, stop, sending)
+        beside = OneThread("pipeline") if settings.overlaps else SameThread()
+        self._prefetch = Prefetch(deps.pipeline, beside, self._clock, deps.typed, deps.adjuncts)
         self._flushed_at = self._clock()
-        self._tuning = parts.tuning()
-        self._progress = _Progress(self._clock)
+        self._tuning = deps.tuning()
+        self._observer = _BatchObserver(deps, settings.max_rows, self._clock)
         self._windows = _Windows(self._clock)
-        self._timers = TimerWork(parts.timers, parts.tasks, stop.check)
-        self._filling = Filling(_SHARE)
-        self._size = BatchSize(settings.max_rows)
+        self._timers = TimerWork(deps.timers, deps.tasks, stop.check)
         self._is_quiet = False  # else nothing is on its way either: the last poll was the only one
         self._fetch_s = 0.0
-        self._had_record = False
-        self._batches = 0
 
     def run(self) -> bool:
         """Whether every task has voted for the end, or the input is drained, and all is committed.
@@ -84,13 +86,12 @@ class RunLoop:
             return True
         finally:
             # Of what is on its way to the tasks nothing counts as read.
-            self._ahead.close()
-            self._settle()
+            self._prefetch.close()
+            self._end_sending()
         self.drop()
         return False
 
-    def _settle(self) -> None:
-        """A transaction on its way has arrived, or has failed; nothing more is sent."""
+    def _end_sending(self) -> None:
         try:
             self._open.finish()
         except Exception as error:  # noqa: BLE001 - the loop has ended already, for a reason of its own
@@ -102,7 +103,7 @@ class RunLoop:
 
         Until then the pipeline's Spark, and all else that threads of the loop use, is its own.
         """
-        return self._ahead.is_over(limit_s) and self._open.is_over(limit_s)
+        return self._prefetch.is_over(limit_s) and self._open.is_over(limit_s)
 
     def drop(self) -> None:
         """What the open transaction holds is gone."""
@@ -118,13 +119,13 @@ class RunLoop:
             StopRequestedError: a stop was ordered.
         """
         self._stop.check()
-        self._open.look()
+        self._open.finish_if_sent()
         self._take_tuning()
         self._take_input()
-        self._look_at_streams()
+        self._poll_heads()
         self._window_if_due()
         self._timers_if_due()
-        if self._parts.requests.has_all_of(self._parts.tasks):
+        if self._deps.requests.has_all_of(self._deps.tasks):
             self._finish("every task has voted for the end")
             return True
         if self._is_drained():
@@ -136,17 +137,17 @@ class RunLoop:
         return False
 
     def _take_tuning(self) -> None:
-        self._tuning = self._open.tuning = self._parts.tuning()
+        self._tuning = self._open.tuning = self._deps.tuning()
         if self._settings.has_windows:
             self._windows.keep_to(self._tuning.window_ms)
 
     def _is_drained(self) -> bool:
-        if not self._tuning.drains or self._parts.drain is None:
+        if not self._tuning.drains or self._deps.drain is None:
             return False
-        return self._parts.drain.is_done(self._open.processed, is_quiet=self._is_quiet)
+        return self._deps.drain.is_done(self._open.processed, is_quiet=self._is_quiet)
 
     def _finish(self, why: str) -> None:
-        for name, task in sorted(self._parts.tasks.items()):
+        for name, task in sorted(self._deps.tasks.items()):
             task.end_of_stream()
             self._open.had_rows.add(name)
             self._stop.check()
@@ -157,7 +158,7 @@ class RunLoop:
     def _window_if_due(self) -> None:
         if not self._windows.is_due():
             return
-        for _, task in sorted(self._parts.tasks.items()):
+        for _, task in sorted(self._deps.tasks.items()):
             task.window()
             self._stop.check()
         self._open.add_writes()
@@ -181,24 +182,24 @@ class RunLoop:
 
         Waits for one, or for something due.
         """
-        if self._ahead.is_empty:
+        if self._prefetch.is_empty:
             self._fetch()
         else:
             self._fetch_ahead()
-        piped = self._ahead.take(min(_IDLE_S, self.wait_s()))
+        prefetched = self._prefetch.take(min(_IDLE_S, self.wait_s()))
         self._stop.check()
-        if piped is None:
-            if self._parts.adjuncts is not None:
-                self._parts.adjuncts.settle(self._parts.reached, self._parts.begins)
+        if prefetched is None:
+            if self._deps.adjuncts is not None:
+                self._deps.adjuncts.show_ready(self._deps.on_step_done, self._deps.on_step_begin)
             return
-        if self._ahead.is_empty:
+        if self._prefetch.is_empty:
             self._fetch_ahead()
-        self._process(piped)
+        self._process(prefetched)
 
-    def _look_at_streams(self) -> None:
-        if self._parts.adjuncts is not None:
-            following = self._parts.source.following if self._ahead.is_empty else None
-            self._parts.adjuncts.look(self._clock(), following)
+    def _poll_heads(self) -> None:
+        if self._deps.adjuncts is not None:
+            following = self._deps.source.following if self._prefetch.is_empty else None
+            self._deps.adjuncts.poll_heads(self._clock(), following)
 
     def _fetch(self) -> None:
         """What has arrived is on its way, unless it is to wait for more; waits for what is due."""
@@ -212,98 +213,75 @@ class RunLoop:
         if filling_s > 0:
             self._stop.wait(min(filling_s, due_s, early_s))
             return
-        source = self._parts.source
+        source = self._deps.source
         patience_s = min(due_s, max(_QUIET_S, early_s))
         batch = self._polled(patience_s)
         self._is_quiet = batch is None and patience_s >= _QUIET_S
         self._stop.check()
         if batch is None:
-            self._parts.report.idles(source.is_caught_up, source.lag)
+            self._deps.report.idles(source.is_caught_up, source.lag)
         else:
-            self._ahead.add(batch, self._fetch_s)
+            self._prefetch.add(batch, self._fetch_s)
 
     def _fetch_ahead(self) -> None:
         """The pipeline has work while the tasks have some, where as much waits as is worth it."""
-        if self._ahead.works_ahead() and self._is_worth_a_batch():
+        if self._prefetch.works_ahead() and self._is_worth_a_batch():
             batch = self._polled(0)
             if batch is not None:
-                self._ahead.add(batch, self._fetch_s)
+                self._prefetch.add(batch, self._fetch_s)
 
     def _is_worth_a_batch(self) -> bool:
         """Whether so much input waits that it is taken while something else is under way."""
-        return self._parts.source.lag() >= min(ENOUGH_ROWS, self._size.rows)
+        return self._deps.source.lag() >= min(ENOUGH_ROWS, self._observer.size.rows)
 
     def _polled(self, patience_s: float) -> MicroBatch | None:
         began_s = self._clock()
-        batch = self._parts.source.poll(self._size.rows, patience_s)
+        batch = self._deps.source.poll(self._observer.size.rows, patience_s)
         if batch is not None:
             self._fetch_s = self._clock() - began_s
-            self._parts.report.spent("fetch", self._fetch_s)
+            self._deps.report.spent("fetch", self._fetch_s)
         return batch
 
     def _filling_left_s(self) -> float:
         linger_s = self._tuning.linger_ms / 1000
-        return self._filling.left_s(self._clock(), linger_s, self._parts.source.lag)
+        return self._observer.filling.left_s(self._clock(), linger_s, self._deps.source.lag)
 
     def _is_idle(self) -> bool:
-        if not self._ahead.is_empty:
+        if not self._prefetch.is_empty:
             return False
-        return self._is_quiet or self._filling_left_s() > 0 or self._parts.source.is_at_end()
+        return self._is_quiet or self._filling_left_s() > 0 or self._deps.source.is_at_end()
 
-    def _process(self, piped: Piped) -> None:
-        batch, began_s = piped.batch, self._clock()
-        self._batches += 1
-        # The first batch of the tasks finds all that bootstrap has brought.
-        waits = not self._had_record
-        if not self._had_record and (offsets := self._parts.of_tasks(batch.processed)):
-            self._had_record = True
-            self._parts.history("first-record", offsets=flat(offsets))
-        self._open.begin(piped.taken_s)
-        parts = self._parts
-        if parts.adjuncts is not None:
-            parts.adjuncts.show(piped.brought, parts.reached, parts.begins, waits=waits)
-        if self._parts.typed is not None:
-            self._parts.typed.refuse(piped.refused)
-        by_task = rows_by_task(piped.rows, self._settings.pipeline)
-        self._note_reads(piped)
+    def _process(self, prefetched: Prefetched) -> None:
+        batch, adjuncts, began_s = prefetched.batch, self._deps.adjuncts, self._clock()
+        is_first = self._observer.begin(batch)
+        self._open.begin(prefetched.taken_s)
+        if adjuncts is not None:
+            # The first batch of the tasks finds all that bootstrap has brought.
+            steps = self._deps.on_step_done, self._deps.on_step_begin
+            adjuncts.show(prefetched.brought, *steps, waits=is_first)
+        if self._deps.typed is not None:
+            self._deps.typed.refuse(prefetched.refused)
+        by_task = rows_by_task(prefetched.rows, self._settings.pipeline)
+        self._observer.note_reads(prefetched)
         seen = [(TaskName(task), own) for task, own in by_task]
         for task, own in seen:
             self._task(task).process_batch(own)
             self._open.had_rows.add(task)
             self._open.add_writes()
             self._stop.check()
-        if self._parts.calls is not None:
-            self._parts.calls.finish()
+        if self._deps.calls is not None:
+            self._deps.calls.finish()
             self._open.add_writes()
-        self._note_reads(piped)
+        self._observer.note_reads(prefetched)
         for task, own in seen:
             # Not before the calls: within a batch event time is that of the one before.
             self._timers.saw(task, own)
-            self._parts.report.had_rows(task, own.num_rows)
         self._open.add_input(batch)
-        rows, ended_s = batch.table.num_rows, self._clock()
-        self._filling.took(began_s - piped.pipeline_s, ended_s, rows)
-        target_s = self._tuning.batch_target_ms / 1000
-        self._size.took(ended_s - began_s + piped.pipeline_s, rows, target_s)
-        report, took = self._parts.report, piped.pipeline_s
-        report.spent("tasks", ended_s - began_s)
-        has_pipeline = self._parts.pipeline is not None
-        if has_pipeline:
-            report.spent("pipeline", took)
-        report.read(rows)
-        through = (piped.ended_s - took, piped.ended_s) if has_pipeline else None
-        fetched = (piped.taken_s - piped.fetch_s, piped.taken_s)
-        self._parts.traces.batch(fetched, through, (began_s, ended_s), rows)
-        self._progress.add(rows, self._parts.source)
-
-    def _note_reads(self, piped: Piped) -> None:
-        """Where the batch has rows for tasks, the history has the versions that they read."""
-        if self._parts.adjuncts is not None and piped.rows.num_rows > 0:
-            self._parts.adjuncts.note_reads(self._batches, self._parts.history)
+        self._observer.end(prefetched, seen, began_s, self._tuning.batch_target_ms / 1000)
 
     def _task(self, task_name: TaskName) -> Task:
         try:
-            return self._parts.tasks[task_name]
+            return self._deps.tasks[task_name]
         except KeyError:
             raise self._settings.pipeline.fault(
                 f"a row came out of it for task {task_name!r}, which this container does not have",
@@ -312,20 +290,20 @@ class RunLoop:
 
     def _flush_if_due(self) -> None:
         age_ms = (self._clock() - self._flushed_at) * 1000
-        is_asked = self._parts.requests.commit
-        is_due = age_ms >= self._tuning.commit_ms or self._parts.storage.has_first_changes()
+        is_asked = self._deps.requests.commit
+        is_due = age_ms >= self._tuning.commit_ms or self._deps.storage.has_first_changes()
         if is_asked or is_due:
-            self._parts.topics.check()
+            self._deps.topics.check()
             self.flush()
-            self._parts.requests.commit = False
+            self._deps.requests.commit = False
 
     def flush(self) -> None:
         """All that was ended is in the stores, they are flushed, and OFFSET names where."""
         self._open.finish()
-        moved = self._parts.storage.flush(self._parts.reached, self._parts.begins)
+        moved = self._deps.storage.flush(self._deps.on_step_done, self._deps.on_step_begin)
         self._flushed_at = self._clock()
         if moved:
-            self._parts.history("commit", stores=moved)
+            self._deps.history("commit", stores=moved)
 
 
 class _Windows:
@@ -358,23 +336,117 @@ class _Windows:
         return True
 
 
-class _Progress:
-    """One line every few seconds in which something was read."""
+class _BatchObserver:
+    """Observes the batches: for the report, the history, the traces, the log, and the next batch.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    ``size``: how many rows the next one takes. ``filling``: how long it may fill.
+    """
+
+    def __init__(self, deps: LoopDependencies, max_rows: int, clock: Callable[[], float]) -> None:
+        self._deps = deps
         self._clock = clock
+        self.size = BatchSize(max_rows)
+        self.filling = Filling(_SHARE)
+        self._had_record = False
+        self._batches = 0
         self._rows = 0
         self._since = clock()
 
-    def add(self, rows: int, source: InputConsumer) -> None:
+    def begin(self, batch: MicroBatch) -> bool:
+        """Note that the tasks get ``batch``; return whether they had no record before."""
+        self._batches += 1
+        is_first = not self._had_record
+        if is_first and (offsets := self._deps.of_tasks(batch.processed)):
+            self._had_record = True
+            self._deps.history("first-record", offsets=flat(offsets))
+        return is_first
+
+    def note_reads(self, prefetched: Prefetched) -> None:
+        """Note the versions that tasks read, where the batch has rows for tasks."""
+        if self._deps.adjuncts is not None and prefetched.rows.num_rows > 0:
+            self._deps.adjuncts.note_reads(self._batches, self._deps.history)
+
+    def end(
+        self,
+        prefetched: Prefetched,
+        seen: Iterable[tuple[TaskName, pa.Table]],
+        began_s: float,
+        target_s: float,
+    ) -> None:
+        """Note that the tasks, which began at ``began_s``, have ``seen`` their rows of the batch.
+
+        ``target_s``: how long a batch should take.
+        """
+        report, ended_s = self._deps.report, self._clock()
+        rows, took_s = prefetched.batch.table.num_rows, prefetched.pipeline_s
+        for task, own in seen:
+            report.had_rows(task, own.num_rows)
+        self.filling.took(began_s - took_s, ended_s, rows)
+        self.size.took(ended_s - began_s + took_s, rows, target_s)
+        report.spent("tasks", ended_s - began_s)
+        through = None
+        if self._deps.pipeline is not None:
+            report.spent("pipeline", took_s)
+            through = prefetched.ended_s - took_s, prefetched.ended_s
+        report.read(rows)
+        fetched = prefetched.taken_s - prefetched.fetch_s, prefetched.taken_s
+        self._deps.traces.batch(fetched, through, (began_s, ended_s), rows)
+        self._log_progress(rows)
+
+    def _log_progress(self, rows: int) -> None:
         if self._rows == 0:
             self._since = max(self._since, self._clock() - _PROGRESS_S)
         self._rows += rows
         passed = self._clock() - self._since
         if passed >= _PROGRESS_S:
-            rate = self._rows / passed
-            _LOG.info(
-                "%d records in %.1f s (%.0f/s), lag %d", self._rows, passed, rate, source.lag()
-            )
+            rate, lag = self._rows / passed, self._deps.source.lag()
+            _LOG.info("%d records in %.1f s (%.0f/s), lag %d", self._rows, passed, rate, lag)
             self._rows = 0
             self._since = self._clock()
+
+
+_AT_ONCE = 2_000
+"""Timers of one task in one turn: more would keep the transaction from its end."""
+
+
+class TimerWork:
+    """Says when timers are due, and has their tasks called.
+
+    Args:
+        timers: of each task that has a scheduler.
+        tasks: all tasks of the container.
+        go_on: called after each timer; raises after the order to stop.
+    """
+
+    def __init__(
+        self,
+        timers: Mapping[TaskName, Timers],
+        tasks: Mapping[TaskName, Task],
+        go_on: Callable[[], None],
+    ) -> None:
+        self._timers = dict(sorted(timers.items()))
+        self._tasks = tasks
+        self._go_on = go_on
+
+    def saw(self, task_name: TaskName, rows: pa.Table) -> None:
+        """The task has processed ``rows``."""
+        if task_name in self._timers:
+            self._timers[task_name].saw(rows)
+
+    def wait_s(self) -> float:
+        """Seconds until one is due; infinite where none will be without more input."""
+        return min((timers.wait_s() for timers in self._timers.values()), default=math.inf)
+
+    def run(self) -> set[TaskName]:
+        """Those that were due at the call have been called, each task's in turn; whose they were.
+
+        One that a call before it has cancelled, or given another time, is not called.
+        """
+        called: set[TaskName] = set()
+        for name, timers in self._timers.items():
+            for timer in timers.due(_AT_ONCE):
+                if timers.take(timer):
+                    self._tasks[name].on_timer(timer)
+                    called.add(name)
+                self._go_on()
+        return called

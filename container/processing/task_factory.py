@@ -5,12 +5,18 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import TextKey
 from homeport.config.settings.input_serdes import InputSerde, input_serdes, serde_of_columns
 from homeport.config.settings.sections import TaskConfig
-from homeport.container.api import BatchTask, StreamTask
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
+from homeport.config.system_stream import SystemStream
+from homeport.container.api import BatchTask, MessageCollector, StreamTask, TaskContext
 from homeport.container.classes import load_columns, load_serde, load_task_class, require_task_class
 from homeport.container.container_job import ContainerJob
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
@@ -19,9 +25,8 @@ from homeport.container.processing.concurrent_tasks import (
     ThreadedStreamTask,
     locked,
 )
-from homeport.container.processing.loop_parts import Task
+from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.records import BadRecords, InputMessages, PipelineMessages
-from homeport.container.processing.row_sender import RowSender
 from homeport.container.processing.stream_task_instance import (
     Requests,
     StreamTaskInstance,
@@ -30,9 +35,9 @@ from homeport.container.processing.stream_task_instance import (
 from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
 from homeport.container.processing.typed_input import TypedInput, Typing
 from homeport.container.serde.serdes import Serde
+from homeport.container.spark.frame_columns import serdes_of_frames
 from homeport.container.spark.inputs import Takes, Wanted
-from homeport.container.spark.output_rows import Leaving
-from homeport.container.spark.value_columns import serdes_of_frames
+from homeport.container.spark.output_rows import HEADERS, KEY, VALUE, Leaving
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -144,7 +149,8 @@ def typed_input(
 
 
 def _typing(item: InputSerde) -> Typing:
-    return Typing(load_columns(item), item.serde.partition(" ")[0])
+    serde = item.serde
+    return Typing(load_columns(item), serde.kind if isinstance(serde, SchemaSerde) else serde)
 
 
 def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:
@@ -167,3 +173,49 @@ def stream_serdes(job: ContainerJob, system: str, stream: str) -> tuple[Serde | 
         for part, name in names.items()
     )
     return key, msg
+
+
+_Encode = Callable[[Any], bytes]
+
+
+class RowSender(BatchTask):
+    """Sends each row, in the order of the rows; keeps nothing."""
+
+    def init(self, context: TaskContext) -> None:
+        """Takes the stream of ``task.pipeline.output`` and its serdes."""
+        leaving = Leaving.of(Config(context.config))
+        assert leaving is not None  # noqa: S101 - only then is this the job's task
+        self._stream = str(leaving.stream)
+        self._key = _encoder(keys.STREAM_KEY_SERDE, leaving.stream, leaving.key_serde)
+        is_encoded = leaving.is_json or leaving.is_one_column
+        msg_serde = None if is_encoded else leaving.msg_serde
+        self._value = _encoder(keys.STREAM_MSG_SERDE, leaving.stream, msg_serde)
+
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+        """Sends the rows of ``table``, whose columns are those of ``leaving_rows``."""
+        values = encoded(table, VALUE, self._value)
+        keys_ = encoded(table, KEY, self._key)
+        stream, send = self._stream, collector.send
+        if HEADERS not in table.column_names:
+            for key, value in zip(keys_, values, strict=True):
+                send(stream, value, key)
+            return
+        headers = table[HEADERS].to_pylist()
+        for key, value, some in zip(keys_, values, headers, strict=True):
+            send(stream, value, key, headers=some or None)
+
+
+def _encoder(key: TextKey, stream: SystemStream, serde: ConfiguredSerde | None) -> _Encode | None:
+    if serde is None:
+        return None
+    return load_serde(key.named(stream.system, stream.stream), serde, stream.stream).to_bytes
+
+
+def encoded(table: pa.Table, column: str, encode: _Encode | None) -> list[bytes | None]:
+    """The column as bytes; null for each row where there is no such column."""
+    if column not in table.column_names:
+        return [None] * table.num_rows
+    values: list[Any] = table[column].to_pylist()
+    if encode is None:
+        return values
+    return [None if value is None else encode(value) for value in values]

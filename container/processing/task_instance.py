@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -20,7 +21,6 @@ from homeport.container.api import (
     Timer,
 )
 from homeport.container.callables import TaskFailedError, unrun
-from homeport.container.processing.placement import Counts, placed
 from homeport.container.processing.record_rules import (
     checked_headers,
     named,
@@ -92,7 +92,10 @@ class Outputs:
             TypeError: key or value are no bytes, and their serde cannot carry them; a partition, a
                 timestamp or a header is of another kind than Kafka's.
         """
-        place = self._places.get(stream)
+        try:
+            place = self._places.get(stream)
+        except TypeError:  # a list or another object without a hash
+            place = None
         if place is None:
             place = self._places[stream] = self._place(stream)
         if key is not None and not isinstance(key, bytes):
@@ -122,7 +125,6 @@ class Outputs:
         headers: object,
         timestamp: object,
     ) -> Send:
-        """Return the record; TypeError or ValueError, without its name, where Kafka refuses it."""
         system, topic = place
         number = None if partition is None else partition_number(partition)
         if number is not None and self._counts is not None:
@@ -147,7 +149,6 @@ class Outputs:
         self.size_bytes = 0
 
     def _encoded(self, stream: str, place: tuple[str, str], which: int, part: object) -> bytes:
-        """The bytes of a key or, where ``which`` is 1, of a value."""
         if self._serdes_of is not None and stream not in self._serdes:
             self._serdes[stream] = self._serdes_of(*place)
         serde = self._serdes.get(stream, (None, None))[which]
@@ -155,7 +156,11 @@ class Outputs:
             raise _not_bytes(stream, part)
         return serde.to_bytes(part)
 
-    def _place(self, stream: str) -> tuple[str, str]:
+    def _place(self, stream: object) -> tuple[str, str]:
+        if not isinstance(stream, str):
+            raise TypeError(
+                f"send to {stream!r}: give the stream's name as a str, such as 'totals'"
+            )
         # Topics may have dots in their names; only a declared system before the first one counts.
         system, dot, topic = stream.partition(".")
         if not (dot and system in self._systems):
@@ -303,3 +308,57 @@ def require_run(task_name: str, step: str, found: object) -> None:
 def task_failed(task_name: str, step: str, error: BaseException) -> TaskFailedError:
     """The failure of a task whose code raised ``error``, in one line."""
     return TaskFailedError(f"task {task_name!r} failed in {step}: {in_one_line(error)}")
+
+
+class Counts:
+    """How many partitions topics have, each asked for once: a container keeps to one number.
+
+    Args:
+        count_of: (system, topic) to its number of partitions.
+    """
+
+    def __init__(self, count_of: Callable[[str, str], int]) -> None:
+        self._count_of = count_of
+        self._known: dict[tuple[str, str], int] = {}
+
+    def of(self, system: str, topic: str) -> int:
+        """The number of one topic."""
+        place = system, topic
+        if place not in self._known:
+            self._known[place] = self._count_of(system, topic)
+        return self._known[place]
+
+    def require(self, system: str, topic: str, partition: int) -> None:
+        """Raise ValueError where the topic has no such partition.
+
+        One beyond the known number may have come since: it requests the number once more.
+        """
+        count = self.of(system, topic)
+        if partition >= count:
+            del self._known[system, topic]
+            count = self.of(system, topic)
+        if not 0 <= partition < count:
+            raise ValueError(
+                f"it has no partition {partition}: the topic has partitions 0 to {count - 1}"
+            )
+
+
+def placed(
+    partitioner: Partitioner, key: bytes | None, system: str, topic: str, counts: Counts | None
+) -> int:
+    """The partition that ``partitioner`` gives ``key``.
+
+    Raises:
+        ValueError: there is no such partition.
+    """
+    count = 1 if counts is None else counts.of(system, topic)
+    found: object = partitioner(key, count)
+    with contextlib.suppress(TypeError):
+        number = partition_number(found)
+        if 0 <= number < count:
+            return number
+    name = getattr(partitioner, "__qualname__", type(partitioner).__name__)
+    raise ValueError(
+        f"the partitioner {name} gave {found!r} for {system}.{topic}, which has {count} "
+        f"partitions: return an int from 0 to {count - 1}"
+    )

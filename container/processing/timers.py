@@ -245,7 +245,6 @@ def partitions_of(task: TaskModel, unseen: Collection[SystemStream] = ()) -> Par
 
 
 def _require_text(name: object, key: object) -> None:
-    """Both are what a store carries, and gives back as it was."""
     for what, text in (("name", name), ("key", key)):
         if not isinstance(text, str):
             raise TypeError(
@@ -262,7 +261,6 @@ def _require_text(name: object, key: object) -> None:
 
 
 def _checked_time(name: str, at_ms: object) -> int:
-    """The time in whole ms, as the store carries it."""
     if not isinstance(at_ms, int | float) or isinstance(at_ms, bool):
         raise TypeError(f"the timer {name!r} has the time {at_ms!r}: give ms since 1970 as int")
     if not -_LIMIT_MS <= at_ms < _LIMIT_MS:

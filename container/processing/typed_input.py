@@ -96,8 +96,6 @@ def _typed(
 ) -> tuple[pa.Table, dict[int, tuple[Row, str]]]:
     """The rows with columns, and {place: (row, why)} of the others, in their order."""
     values = table.column(_VALUE).combine_chunks()
-    if isinstance(values, pa.ChunkedArray):  # where the table has no rows
-        values = pa.concat_arrays(values.chunks)
     decoded = typing.columns.decode(values, fields)
     typed = table.set_column(_VALUE, pa.field("value", decoded.column.type), decoded.column)
     if not decoded.bad:
@@ -111,7 +109,6 @@ def _typed(
 
 
 def _places(table: pa.Table) -> dict[SystemStream, pa.Array]:
-    """{stream: the places of its rows}, in the order of the table."""
     found = table.select(["system", "stream"]).group_by(["system", "stream"]).aggregate([])
     places: dict[SystemStream, pa.Array] = {}
     for row in found.to_pylist():

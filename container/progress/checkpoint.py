@@ -168,7 +168,6 @@ def _ssp(body: Mapping[str, Any], partition: str) -> SystemStreamPartition:
 
 
 def _put(into: Offsets, ssp: SystemStreamPartition, offset: str | int, entry: object) -> None:
-    """Add the offset in ``offset``; leave out a text that is none."""
     found = offset if isinstance(offset, int) else whole_number(offset, LARGEST)
     if found is None and str(offset).isascii() and str(offset).isdigit():
         raise WireError(f"checkpoint entry has a number out of its range: {shown(entry)}")

@@ -127,7 +127,6 @@ def batch_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
 
 
 def _batches(content: TransactionContent, rules: Mapping[str, TopicRules]) -> str | None:
-    """Name an output whose topic takes less than the client puts into one batch."""
     for what, send in _named(content):
         rule = rules[send.topic]
         if rule.topic_bytes < min(rule.batch_bytes, rule.client_bytes):

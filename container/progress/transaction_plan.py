@@ -10,13 +10,43 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from homeport.config.system_stream import SystemStream
-from homeport.container.headers import HeaderPairs
 from homeport.container.progress import checkpoint
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+HeaderPairs = Sequence[tuple[str, bytes | None]]
+"""Headers of one record in their order; a name may be there more than once, a value be null."""
+
+
+class Headers(dict[str, Any]):
+    """The headers of a record: of each name the last value; ``header_pairs`` has all of them."""
+
+    _all: HeaderPairs | None = None
+
+    @classmethod
+    def of(cls, pairs: HeaderPairs) -> Headers:
+        """Return the headers that are ``pairs``."""
+        found = cls(pairs)
+        if len(found) != len(pairs):
+            found._all = pairs
+        return found
+
+    def pairs(self) -> HeaderPairs:
+        """Return all headers in their order; once a task has changed the dict, those in it."""
+        if self._all is None or dict(self._all) != self:
+            return list(self.items())
+        return self._all
+
+
+def header_pairs(headers: Mapping[str, bytes | None] | HeaderPairs) -> HeaderPairs:
+    """Return all of ``headers``, in their order."""
+    if isinstance(headers, Headers):
+        return headers.pairs()
+    return list(headers.items() if isinstance(headers, Mapping) else headers)
+
 
 RESERVED_PREFIX = b"\x00homeport."
 """Beginning of the keys of a store that belong to this project; user keys may not begin so."""

@@ -17,7 +17,7 @@ NO_TIME = -1
 
 
 class Watermark:
-    """Nothing older than ``at`` is expected: the oldest of the sources' newest times, less a rest.
+    """How far event time has come: the minimum of the sources' newest times, less the lateness.
 
     A source that has brought nothing for ``idle_ms`` holds no other back, as long as another has;
     None: each does for ever. What was once reached is never taken back.

@@ -165,7 +165,7 @@ class RestoreWorker:
 
 
 def _peak_mb() -> int:
-    """The peak resident memory. That of getrusage would include the parent's."""
+    """The peak resident memory: getrusage's includes the parent's, and psutil has none."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     (kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(kib) // _KIB

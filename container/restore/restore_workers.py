@@ -20,7 +20,7 @@ from typing import IO, Any
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, StoreError, UnavailableError
 from homeport.container.host.disk_space import DiskForbiddenError, DiskFullError
-from homeport.container.kafka.clients import HangingTransactionError, PartitionError
+from homeport.container.kafka.client_properties import HangingTransactionError, PartitionError
 from homeport.container.progress.restore_schedule import FLUSH_S, WorkerLimits
 from homeport.container.restore.restore_worker import STOPPED, WorkerBrief
 from homeport.container.storage.store_restore import StoreRestore

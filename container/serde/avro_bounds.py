@@ -124,7 +124,6 @@ class _Steps:
         return lambda walk, _: walk.skip(size)
 
     def _is_empty(self, schema: Any) -> bool:  # noqa: ANN401 - as above
-        """Return whether no value has any byte."""
         if isinstance(schema, list):
             return False
         if isinstance(schema, str):

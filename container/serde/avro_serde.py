@@ -18,8 +18,14 @@ import pyarrow as pa
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
 from homeport.container.serde.avro_bounds import bounds_of
-from homeport.container.serde.avro_readers import READERS
-from homeport.container.serde.avro_values import from_avro, has_union, read_by, sound, to_avro
+from homeport.container.serde.avro_values import (
+    READERS,
+    from_avro,
+    has_union,
+    read_by,
+    sound,
+    to_avro,
+)
 from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 
@@ -45,6 +51,10 @@ _LOGICAL = {
     "time-micros": pa.int64(),
     "uuid": pa.string(),
 }
+_MEANT = (
+    *("type", "name", "fields", "symbols", "items", "values", "size"),
+    *("logicalType", "precision", "scale"),
+)
 
 
 def avro_serde(key: str, schema: str) -> Serde:
@@ -153,6 +163,29 @@ def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
     return _type(fastavro.parse_schema(sound(schema)), {}, ())
 
 
+def avro_meaning(key: str, schema: str) -> object:
+    """Return Avro's canonical form with the logical types, by which values are read too.
+
+    Raises:
+        ConfigError: as of ``avro_serde``.
+    """
+    return _meaning(parsed_schema(key, schema))
+
+
+def _meaning(schema: object) -> object:
+    if isinstance(schema, list):
+        return [_meaning(branch) for branch in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {part: schema[part] for part in _MEANT if part in schema}
+    if "fields" in kept:
+        kept["fields"] = [{"name": f["name"], "type": _meaning(f["type"])} for f in kept["fields"]]
+    for part in ("type", "items", "values"):
+        if part in kept:
+            kept[part] = _meaning(kept[part])
+    return kept["type"] if set(kept) == {"type"} else kept
+
+
 def _type(
     schema: Any,  # noqa: ANN401 - JSON
     named: dict[str, Any],
@@ -166,9 +199,7 @@ def _type(
         return _type(others[0], named, within)
     if isinstance(schema, str):
         return _of_name(schema, named, within)
-    kind, logical = schema["type"], schema.get("logicalType")
-    if isinstance(kind, list | Mapping):
-        return _type(kind, named, within)
+    logical = schema.get("logicalType")
     if "name" in schema:
         named[schema["name"]] = schema
     if logical is not None:

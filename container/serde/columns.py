@@ -69,8 +69,6 @@ class Columns:
             parts.append(part if part.type.equals(kind) else narrowed(part, kind))
             bad.update((start + place, reason) for place, reason in refused.items())
         column = pa.chunked_array(parts, kind).combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # which Arrow leaves so where it has no chunk
-            column = pa.concat_arrays(column.chunks) if column.chunks else pa.nulls(0, kind)
         return Decoded(column, bad)
 
     def _chunk(self, values: pa.Array, quick: Columns) -> tuple[pa.Array, dict[int, str]]:

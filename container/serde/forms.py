@@ -10,49 +10,40 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import Any
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.settings.serde_names import AVRO, JSON, SchemaSerde
-from homeport.container.serde.schema_serde import schema_of
+from homeport.config.settings.serde_names import JSON, ConfiguredSerde, SchemaSerde
+from homeport.container.serde.schema_serde import CODECS, schema_of
 from homeport.job_coordinator.metadata.state_facts import StoreForms
-
-if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor
 
 _MOST = 32_000
 """Most characters of a schema in a form; a longer one has its fingerprint alone there."""
 _DIGITS = 16
 _NAMED = 5
-_OF_AVRO = (
-    *("type", "name", "fields", "symbols", "items", "values", "size"),
-    *("logicalType", "precision", "scale"),
-)
 
 
-def form_of(name: str, *, is_key: bool = False) -> str:
-    """Return the form of what the serde ``name`` of ``config.serde_names`` writes.
+def form_of(entry: ConfiguredSerde, *, is_key: bool = False) -> str:
+    """Return the form of what the serde ``entry`` writes.
 
     A value with a Schema Registry's wire format names its schema itself.
 
     Raises:
         ConfigError: the schema cannot be had, or is none; the line names its key.
     """
-    entry = SchemaSerde.unpacked(name)
-    if entry is None:
-        return name
+    if not isinstance(entry, SchemaSerde):
+        return entry
     if entry.registry and not (is_key and (entry.schema or entry.file)):
         return f"{entry.kind}-of-a-registry"
-    text = json.dumps(_meaning(entry), separators=(",", ":"), ensure_ascii=False)
+    meaning = CODECS[entry.kind].meaning(entry, schema_of(entry))
+    text = json.dumps(meaning, separators=(",", ":"), ensure_ascii=False)
     fingerprint = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
     kind = f"{entry.kind}-of-a-registry" if entry.registry else entry.kind
     return f"{kind} {fingerprint} {text}" if len(text) <= _MOST else f"{kind} {fingerprint}"
 
 
-def forms_of(serdes: tuple[str, str]) -> StoreForms:
+def forms_of(serdes: tuple[ConfiguredSerde, ConfiguredSerde]) -> StoreForms:
     """Return the forms of keys and values with these ``serdes``; errors as of ``form_of``."""
     return StoreForms(form_of(serdes[0], is_key=True), form_of(serdes[1]))
 
@@ -68,7 +59,7 @@ def shown(form: str) -> str:
 
 
 def require_readable(
-    store: str, serdes: tuple[str, str], recorded: StoreForms | None
+    store: str, serdes: tuple[ConfiguredSerde, ConfiguredSerde], recorded: StoreForms | None
 ) -> StoreForms:
     """Return the forms that the store has from now on: those ``recorded``, else its serdes'.
 
@@ -87,10 +78,9 @@ def require_readable(
         was, now = getattr(recorded, part), getattr(wanted, part)
         if shown(was) == shown(now) or (part == "msg" and _has_only_grown(was, now)):
             continue
-        entry = SchemaSerde.unpacked(serde)
         what = "keys" if part == "key" else "values"
         raise ConfigError(
-            entry.schema_key if entry is not None else key.named(store),
+            serde.schema_key if isinstance(serde, SchemaSerde) else key.named(store),
             shown(now),
             f"the {what} of store {store!r} were written by {shown(was)}, and by another "
             f"schema they would be read wrongly{_difference(was, now)}",
@@ -109,7 +99,6 @@ def _has_only_grown(was: str, now: str) -> bool:
 
 
 def _difference(was: str, now: str) -> str:
-    """Return the first fields that differ, where both schemas are at hand and have fields."""
     old, new = _fields(was), _fields(now)
     if not old or not new:
         return ""
@@ -138,62 +127,3 @@ def _schema(form: str, kind: str = "") -> object:
         return json.loads(text)
     except ValueError:  # another program has written it
         return None
-
-
-def _meaning(entry: SchemaSerde) -> object:
-    schema = schema_of(entry)
-    if entry.kind == JSON:
-        return _of_struct(schema)
-    if entry.kind == AVRO:
-        return _of_avro(_parsed(entry, schema))
-    messages: dict[str, Any] = {}
-    _of_message(schema.DESCRIPTOR, messages)
-    return messages
-
-
-def _of_struct(struct: pa.StructType) -> dict[str, str]:
-    """An object's fields are found by their names."""
-    return {name: str(struct.field(name).type) for name in sorted(f.name for f in struct)}
-
-
-def _parsed(entry: SchemaSerde, schema: str) -> object:
-    from homeport.container.serde.avro_serde import parsed_schema  # noqa: PLC0415 - an extra
-
-    parsed: object = parsed_schema(entry.schema_key, schema)
-    return parsed
-
-
-def _of_avro(schema: object) -> object:
-    """Return Avro's canonical form with the logical types, by which values are read too."""
-    if isinstance(schema, list):
-        return [_of_avro(branch) for branch in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    kept = {part: schema[part] for part in _OF_AVRO if part in schema}
-    if "fields" in kept:
-        kept["fields"] = [{"name": f["name"], "type": _of_avro(f["type"])} for f in kept["fields"]]
-    for part in ("type", "items", "values"):
-        if part in kept:
-            kept[part] = _of_avro(kept[part])
-    return kept["type"] if set(kept) == {"type"} else kept
-
-
-def _of_message(descriptor: Descriptor, found: dict[str, Any]) -> None:
-    """Put each message and enum that the bytes of one may hold into ``found``, by numbers."""
-    if descriptor.full_name in found:
-        return
-    fields: list[Any] = []
-    found[descriptor.full_name] = fields
-    for field in sorted(descriptor.fields, key=lambda f: f.number):
-        named = field.message_type or field.enum_type
-        fields.append(
-            [
-                *(field.number, field.name, field.type, bool(field.is_repeated)),
-                *(bool(field.has_presence), named.full_name if named is not None else ""),
-            ]
-        )
-        if field.message_type is not None:
-            _of_message(field.message_type, found)
-        elif field.enum_type is not None:
-            values = field.enum_type.values
-            found[field.enum_type.full_name] = sorted([v.number, v.name] for v in values)

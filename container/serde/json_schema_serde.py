@@ -65,6 +65,11 @@ def json_schema_serde(kind: pa.StructType) -> Serde:
     return Serde("json", to_bytes, from_bytes, columns=lambda: json_columns(kind))
 
 
+def json_meaning(kind: pa.StructType) -> dict[str, str]:
+    """Return the types of the fields by their names, which alone find a field of an object."""
+    return {name: str(kind.field(name).type) for name in sorted(f.name for f in kind)}
+
+
 def json_columns(kind: pa.StructType) -> Columns:
     """How bytes of such objects become a column of ``kind``."""
 
@@ -81,7 +86,6 @@ def json_columns(kind: pa.StructType) -> Columns:
 
 
 def _columns(kind: pa.StructType, fields: Sequence[pa.Field]) -> Columns:
-    """Return the columns of ``fields``, some of those of ``kind``."""
     decode = _decoder(_record_type(kind))
     numbers = {field.name: number for number, field in enumerate(kind)}
     getters = [attrgetter(f"f{numbers[field.name]}") for field in fields]
@@ -103,7 +107,6 @@ def _columns(kind: pa.StructType, fields: Sequence[pa.Field]) -> Columns:
 
 
 def _record_type(kind: pa.StructType) -> type[msgspec.Struct]:
-    """Return what the JSON of a struct of ``kind`` must be."""
     fields = [(f"f{n}", _wire_type(field.type) | None, None) for n, field in enumerate(kind)]
     names = {f"f{number}": field.name for number, field in enumerate(kind)}
     return msgspec.defstruct("Record", fields, rename=names, gc=False)

@@ -85,6 +85,33 @@ def protobuf_serde(kind: type[Message]) -> Serde:
     return Serde(PROTOBUF, to_bytes, from_bytes, columns=lambda: message_columns(kind, from_bytes))
 
 
+def protobuf_meaning(kind: type[Message]) -> dict[str, Any]:
+    """Return each message and enum that the bytes of one may hold, by the numbers in them."""
+    found: dict[str, Any] = {}
+    _add_meaning(kind.DESCRIPTOR, found)
+    return found
+
+
+def _add_meaning(descriptor: Descriptor, found: dict[str, Any]) -> None:
+    if descriptor.full_name in found:
+        return
+    fields: list[Any] = []
+    found[descriptor.full_name] = fields
+    for field in sorted(descriptor.fields, key=lambda f: f.number):
+        named = field.message_type or field.enum_type
+        fields.append(
+            [
+                *(field.number, field.name, field.type, bool(field.is_repeated)),
+                *(bool(field.has_presence), named.full_name if named is not None else ""),
+            ]
+        )
+        if field.message_type is not None:
+            _add_meaning(field.message_type, found)
+        elif field.enum_type is not None:
+            values = field.enum_type.values
+            found[field.enum_type.full_name] = sorted([v.number, v.name] for v in values)
+
+
 def message_columns(kind: type[Message], row: Callable[[bytes], Any]) -> Columns:
     """How bytes that ``row`` makes dicts of become a column.
 

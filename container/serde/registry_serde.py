@@ -18,7 +18,7 @@ import pyarrow as pa
 from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.config.number_text import float_of, whole_of
-from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
+from homeport.config.settings.serde_names import JSON, SchemaSerde
 from homeport.container.serde.avro_serde import column_type, parsed_schema, reader_of
 from homeport.container.serde.avro_values import to_avro
 from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
@@ -51,7 +51,7 @@ _Call = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class Subject:
     """Whose serde it is: of the keys, or of the values, of a topic."""
 
     topic: str
@@ -59,19 +59,15 @@ class Place:
 
 
 def registry_serde(
-    entry: SchemaSerde, place: Place, schema: pa.StructType | str | type[Message] | None
+    entry: SchemaSerde, subject: Subject, make: Callable[[Registry], Serde]
 ) -> Serde:
-    """The serde of ``entry`` at ``place``.
-
-    ``schema``: the type of json, the text of avro, the class of protobuf. None, which protobuf
-    never has: each record is read by the schema that it was written by, and one is written by the
-    latest version of the subject.
+    """Return the serde of ``entry`` at ``subject``: what ``make`` returns for its registry.
 
     Raises:
         ConfigError: confluent-kafka cannot be used so; the line names the key.
     """
     try:
-        return _Registry(entry, place).serde(schema)
+        return make(Registry(entry, subject))
     except ImportError as error:
         raise ConfigError(
             SERIALIZERS_REGISTRY_PROPERTY.named(entry.name, "url"),
@@ -81,10 +77,14 @@ def registry_serde(
         ) from None
 
 
-class _Registry:
-    """The client of one registry, and what it takes to read and write at one place."""
+class Registry:
+    """The client of one registry, which makes the serde of an entry at one place.
 
-    def __init__(self, entry: SchemaSerde, place: Place) -> None:
+    Where a schema is None, each record is read by the schema that it was written by, and
+    one is written by the latest version of the subject.
+    """
+
+    def __init__(self, entry: SchemaSerde, subject: Subject) -> None:
         from confluent_kafka.schema_registry import (  # noqa: PLC0415 - only for a job with a registry
             SchemaRegistryClient,
             topic_subject_name_strategy,
@@ -92,7 +92,7 @@ class _Registry:
         from confluent_kafka.serialization import MessageField, SerializationContext  # noqa: PLC0415 - as above
 
         self._entry = entry
-        self._subject = f"{place.topic}-{'key' if place.is_key else 'value'}"
+        self._subject = f"{subject.topic}-{'key' if subject.is_key else 'value'}"
         self._reading = {"subject.name.strategy": topic_subject_name_strategy}
         self._writing = self._reading | _typed(entry, _FOR_WRITING)
         own = {k: v for k, v in entry.registry.items() if k not in _FOR_WRITING}
@@ -107,16 +107,11 @@ class _Registry:
                 f"the registry's client does not take its properties ({reason_of(error)})",
                 "correct them",
             ) from None
-        field = MessageField.KEY if place.is_key else MessageField.VALUE
-        self._context = SerializationContext(place.topic, field)
+        field = MessageField.KEY if subject.is_key else MessageField.VALUE
+        self._context = SerializationContext(subject.topic, field)
 
-    def serde(self, schema: Any) -> Serde:  # noqa: ANN401 - one of the kinds of registry_serde
-        """As ``registry_serde``."""
-        if self._entry.kind == JSON:
-            return self._json(schema)
-        return self._avro(schema) if self._entry.kind == AVRO else self._protobuf(schema)
-
-    def _json(self, kind: pa.StructType | None) -> Serde:
+    def json(self, kind: pa.StructType | None) -> Serde:
+        """Return the serde of JSON by the type ``kind``."""
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer  # noqa: PLC0415 - as above
 
         written = None if kind is None else json.dumps(_json_schema(kind, self._entry.name))
@@ -150,7 +145,8 @@ class _Registry:
 
         return self._made(write, reader, columns)
 
-    def _avro(self, schema: str | None) -> Serde:
+    def avro(self, schema: str | None) -> Serde:
+        """Return the serde of Avro by the text ``schema``."""
         from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415 - as above
 
         serializer = self._lazily(
@@ -209,18 +205,21 @@ class _Registry:
 
         return self._reader(read)
 
-    def _protobuf(self, kind: type[Message]) -> Serde:
+    def protobuf(self, kind: type[Message]) -> Serde:
+        """Return the serde of messages of ``kind``."""
         from confluent_kafka.schema_registry.protobuf import (  # noqa: PLC0415 - as above
             ProtobufDeserializer,
             ProtobufSerializer,
         )
 
         convert, made = dict_of(kind), message_of(kind)
+        form = {"use.deprecated.format": False}
         serializer = self._lazily(
-            lambda conf: ProtobufSerializer(kind, self._client, conf=conf), kind
+            lambda conf: ProtobufSerializer(kind, self._client, conf=conf | form), kind
         )
-        conf = self._reading | {"use.deprecated.format": False}
-        read = ProtobufDeserializer(kind, conf=conf, schema_registry_client=self._client)
+        read = ProtobufDeserializer(
+            kind, conf=self._reading | form, schema_registry_client=self._client
+        )
         reader = self._reader(read, lambda message, _: convert(message))
         return self._made(
             lambda value, context: serializer(made(value), context),
@@ -236,8 +235,6 @@ class _Registry:
             conf = dict(self._writing)
             if schema is None:
                 conf = {"auto.register.schemas": False, "use.latest.version": True} | conf
-            if self._entry.kind == PROTOBUF:
-                conf["use.deprecated.format"] = False
             return make(conf)
 
         def write(value: Any, context: Any) -> Any:  # noqa: ANN401 - a user's value
@@ -300,7 +297,6 @@ class _Registry:
         return str(text)
 
     def _failure(self, error: BaseException) -> HomeportError | None:
-        """The failure where ``error`` is one of the registry, and none of the data."""
         for cause in _causes(error):
             status = getattr(cause, "http_status_code", None)
             is_of_network = type(cause).__module__.partition(".")[0] in {"httpx", "httpx2"}
@@ -317,7 +313,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _typed(entry: SchemaSerde, types: Mapping[str, Callable[[str], object]]) -> dict[str, Any]:
-    """Those of the properties that ``types`` names, as values of these types."""
     found: dict[str, Any] = {}
     for name, kind in types.items():
         text = entry.registry.get(name)

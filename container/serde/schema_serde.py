@@ -1,41 +1,84 @@
-"""The serde of an entry of ``serializers.registry`` with a schema: json, avro or protobuf."""
+"""The serdes of entries of ``serializers.registry`` with a schema, and the table of their kinds."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from homeport.config.errors import ConfigError
-from homeport.config.settings.serde_names import AVRO, JSON, SchemaSerde
-from homeport.container.serde.avro_serde import avro_serde
+from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
+from homeport.container.serde.avro_serde import avro_meaning, avro_serde
 from homeport.container.serde.ddl import struct_of_ddl
-from homeport.container.serde.json_schema_serde import json_schema_serde
-from homeport.container.serde.protobuf_serde import message_class, protobuf_serde
-from homeport.container.serde.registry_serde import Place, registry_serde
+from homeport.container.serde.json_schema_serde import json_meaning, json_schema_serde
+from homeport.container.serde.protobuf_serde import message_class, protobuf_meaning, protobuf_serde
+from homeport.container.serde.registry_serde import Registry, Subject, registry_serde
 from homeport.container.serde.serdes import Serde
 
 
-def schema_serde(entry: SchemaSerde, place: Place) -> Serde:
-    """The serde of ``entry``; files of its schema are looked for where the job's modules are.
+@dataclass(frozen=True)
+class Codec:
+    """The code of one kind of serde with a schema; ``schema`` of an entry is what the others take.
 
-    ``place``: where it is used, for a registry.
+    ``schema``: makes it of the bytes of the entry's schema; ValueError where they are none.
+    ``serde``: reads and writes values of it. ``of_registry``: does so at a Schema Registry, where
+    None stands for the schema that the registry has. ``meaning``: JSON of all that decides what
+    bytes mean.
+    """
+
+    schema: Callable[[SchemaSerde, bytes], Any]
+    serde: Callable[[SchemaSerde, Any], Serde]
+    of_registry: Callable[[Registry, Any], Serde]
+    meaning: Callable[[SchemaSerde, Any], object]
+
+
+def _avro_text(_entry: SchemaSerde, data: bytes) -> str:
+    text = data.decode()
+    json.loads(text)
+    return text
+
+
+CODECS: Mapping[str, Codec] = {
+    JSON: Codec(
+        schema=lambda _, data: struct_of_ddl(data.decode()),
+        serde=lambda _, kind: json_schema_serde(kind),
+        of_registry=Registry.json,
+        meaning=lambda _, kind: json_meaning(kind),
+    ),
+    AVRO: Codec(
+        schema=_avro_text,
+        serde=lambda entry, text: avro_serde(entry.schema_key, text),
+        of_registry=Registry.avro,
+        meaning=lambda entry, text: avro_meaning(entry.schema_key, text),
+    ),
+    PROTOBUF: Codec(
+        schema=lambda entry, data: message_class(entry.schema_key, entry.file, data, entry.message),
+        serde=lambda _, kind: protobuf_serde(kind),
+        of_registry=Registry.protobuf,
+        meaning=lambda _, kind: protobuf_meaning(kind),
+    ),
+}
+"""{kind of ``SCHEMA_KINDS``: its code}."""
+
+
+def schema_serde(entry: SchemaSerde, subject: Subject) -> Serde:
+    """Return the serde of ``entry``; its schema's file is below a folder of ``sys.path``.
+
+    ``subject``: where it is used, for a registry.
 
     Raises:
         ConfigError: the schema cannot be had, or is none; the line names its key.
     """
-    schema = schema_of(entry)
+    schema, codec = schema_of(entry), CODECS[entry.kind]
     if entry.registry:
-        return registry_serde(entry, place, schema)
-    if entry.kind == JSON:
-        return json_schema_serde(schema)
-    if entry.kind == AVRO:
-        return avro_serde(entry.schema_key, schema)
-    return protobuf_serde(schema)
+        return registry_serde(entry, subject, lambda registry: codec.of_registry(registry, schema))
+    return codec.serde(entry, schema)
 
 
-def schema_of(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as registry_serde takes it
+def schema_of(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as its codec takes it
     """Return json's type, avro's text or protobuf's class; None where the registry has it.
 
     Raises:
@@ -44,19 +87,12 @@ def schema_of(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as registry_serde ta
     data = entry.schema.encode() or (_content(entry) if entry.file else b"")
     if not data:
         return None
-    shown = entry.file or entry.schema
-    if entry.kind not in {JSON, AVRO}:
-        return message_class(entry.schema_key, shown, data, entry.message)
     try:
-        text = data.decode()
-        if entry.kind == JSON:
-            return struct_of_ddl(text)
-        json.loads(text)
+        return CODECS[entry.kind].schema(entry, data)
     except ValueError as error:
         raise ConfigError(
-            entry.schema_key, shown, f"it is no schema: {error}", "correct it"
+            entry.schema_key, entry.file or entry.schema, f"it is no schema: {error}", "correct it"
         ) from None
-    return text
 
 
 def _content(entry: SchemaSerde) -> bytes:

@@ -8,7 +8,6 @@ jar to this pyspark; none is bound to a place.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark import java_classes
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL
-from homeport.container.spark.jvm import ARCHIVE_NAME, COMMAND_NAME, PORTABLE_JAVA, java_of_host
+from homeport.container.spark.jvm import ARCHIVE_NAME, COMMAND_NAME, PORTABLE_JAVA, spark_and_java
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
@@ -46,11 +45,7 @@ def make(folder: Path) -> None:
     Raises:
         HomeportError: there is no Java, or Spark does not start or end as it should.
     """
-    spec = importlib.util.find_spec("pyspark")
-    java = java_of_host()
-    if spec is None or not spec.submodule_search_locations or java is None:
-        raise HomeportError("pyspark or Java is missing: install both, or let JAVA_HOME name one")
-    home = Path(spec.submodule_search_locations[0])
+    home, java = spark_and_java()
     lines = [PORTABLE_JAVA, "-cp", _class_path(home), *_arguments(java, home)]
     folder.mkdir(parents=True, exist_ok=True)
     java_classes.make(folder)
@@ -104,7 +99,6 @@ def _dump(made: Path, archive: Path) -> None:
 
 
 def _exercised(session: SparkSession, classes: Path) -> SparkPipeline:
-    """By a plan that lasts, and with one for each batch."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark is imported when it runs
 
     rest = {"system": "s", "stream": "s", "partition": 0, "timestamp": 0}
@@ -127,7 +121,6 @@ def _exercised(session: SparkSession, classes: Path) -> SparkPipeline:
 
 
 def _typical(frame: DataFrame) -> DataFrame:
-    """What most pipelines do: parse, filter, compute."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark is imported when it runs
 
     form = "id long, name string, x double"

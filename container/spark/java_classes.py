@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import logging
 import os
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeport.config.errors import HomeportError
-from homeport.container.spark.jvm import JVM_FLAGS, java_of_host, made_folder
+from homeport.container.spark.jvm import JVM_FLAGS, made_folder, spark_and_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,15 +88,11 @@ def _sources() -> list[Path]:
 
 
 def _compile(target: Path) -> None:
-    """Janino has written the classes below ``target``."""
     from py4j.java_gateway import JavaGateway  # noqa: PLC0415 - only where classes are made
     from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - as above
 
-    spec = importlib.util.find_spec("pyspark")
-    java = java_of_host()
-    if spec is None or not spec.submodule_search_locations or java is None:
-        raise HomeportError("pyspark or Java is missing: install both, or let JAVA_HOME name one")
-    jars = Path(spec.submodule_search_locations[0]) / "jars"
+    home, java = spark_and_java()
+    jars = home / "jars"
     used = sorted(jars.glob("*.jar"))
     try:
         gateway = JavaGateway.launch_gateway(

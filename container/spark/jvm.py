@@ -1,16 +1,16 @@
 """The command that starts Spark's JVM, and the class-data archive that lets it start fast.
 
 Spark's own script starts a JVM to find out how to start the other, and waits for it. What it finds
-is the same each time but for what a job says, so the set-up of the environment writes it down.
-
-In an environment that travels, command and archive are those of the machine that packed it
-(``class_data``): the command has the name of Java alone, and a class path that is relative to
-Spark's folder. The JVM compares the class path as it is written, so the archive serves wherever the
-environment is unpacked; where Java is another one, the JVM leaves the archive aside by itself.
+is the same each time but for what a job says, so ``class_data`` writes it down, for a clone as for
+an environment that travels. The command has the name of Java alone, and a class path that is
+relative to Spark's folder. The JVM compares the class path as it is written, so the archive serves
+wherever the environment is unpacked; where Java is another one, the JVM leaves the archive aside by
+itself.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -18,6 +18,8 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from homeport.config.errors import HomeportError
 
 # Serial collector, first compiler: several times less processor time at a start. The archive is
 # bound to the collector.
@@ -36,7 +38,7 @@ COMPILER_FLAGS = (
 ARCHIVE_NAME = "spark.jsa"
 COMMAND_NAME = "spark.command"
 PORTABLE_JAVA = "java"
-"""The first line of a command that travels: the Java of the host."""
+"""The first line of a command: the Java of the host."""
 
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 _OTHER_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
@@ -84,15 +86,15 @@ def jvm_command(
 ) -> list[str]:
     """What starts the JVM of the Spark in ``home``; Spark's own options follow.
 
-    The command that the set-up found; Spark's script where there is none for this Java and this
-    place, or where job or installation ask for what only the script heeds. ``options``: where
+    The command that was written down; Spark's script where there is none, no Java, or where job or
+    installation ask for what only the script heeds. ``options``: where
     ``options_file`` is. The script knows no such file, and puts the options on its command line.
     ``made``: where the command was written down, by default in this environment.
     """
     found = _existing((made or made_folder()) / COMMAND_NAME)
     if found is not None and not _SCRIPTS_ALONE & properties.keys() and not _is_set_up(home):
         given, *arguments = found.read_text(encoding="utf-8").splitlines()
-        java = java_of_host() if given == PORTABLE_JAVA else _fitting(given, arguments, home)
+        java = java_of_host() if given == PORTABLE_JAVA else None
         if java is not None:
             memory = f"-Xmx{properties['spark.driver.memory']}"
             return [java, *arguments, memory, f"@{options}", _MAIN_CLASS]
@@ -110,22 +112,17 @@ def java_of_host() -> str | None:
     return shutil.which(f"{named}/bin/java" if named else "java")
 
 
+def spark_and_java() -> tuple[Path, str]:
+    """Return the folder of pyspark and the host's Java; HomeportError where one is missing."""
+    spec, java = importlib.util.find_spec("pyspark"), java_of_host()
+    if spec is None or not spec.submodule_search_locations or java is None:
+        raise HomeportError("pyspark or Java is missing: install both, or let JAVA_HOME name one")
+    return Path(spec.submodule_search_locations[0]), java
+
+
 def _existing(path: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def _fitting(java: str, arguments: Sequence[str], home: Path) -> str | None:
-    fits = _is_wanted(Path(java)) and any(a.startswith(f"{home}/") for a in arguments)
-    return java if fits else None
-
-
-def _is_wanted(java: Path) -> bool:
-    """Whether that Java is there, and the environment names no other."""
-    named = os.environ.get("JAVA_HOME")
-    wanted = java if not named else Path(named) / "bin" / "java"
-    return java.is_file() and wanted.resolve() == java.resolve()
-
-
 def _is_set_up(home: Path) -> bool:
-    """Whether there are files of configuration, which the scripts read."""
     return (home / "conf").exists()

@@ -164,7 +164,6 @@ class SparkPipeline:
         return sorted_rows(rows, unordered=self._unordered)
 
     def _story(self, error: Exception, given: Rows) -> str:
-        """One line: what has failed over which rows, and what to do."""
         reason = sparks_reason(error) or in_one_line(error)
         return failure(
             f"{self._named.key} = {self._named.value!r}",
@@ -193,13 +192,11 @@ class SparkPipeline:
         return rows
 
     def _planned(self, frames: Frames) -> DataFrame:
-        """What is to be made of the rows."""
         makers = {name: partial(self._asked_for, name, frames) for name in self._given.stores}
         with self._named.in_one_line():
             return self._checked(self._work(Tables(frames, makers)))
 
     def _asked_for(self, name: str, frames: Frames) -> DataFrame:
-        """The frame of an adjunct store, which the pipeline asks for."""
         reason = self._given.stores[name]
         if isinstance(reason, HomeportError):
             raise reason

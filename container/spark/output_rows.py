@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from homeport.config.config import Config
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.serde_names import ConfiguredSerde
 from homeport.config.system_stream import SystemStream
 from homeport.container.spark.faults import Named
 from homeport.container.spark.sql_text import quoted
@@ -32,8 +33,8 @@ class Leaving:
     """Where rows leave, and as what; the serdes are those of the stream, None: it has none."""
 
     stream: SystemStream
-    key_serde: str | None
-    msg_serde: str | None
+    key_serde: ConfiguredSerde | None
+    msg_serde: ConfiguredSerde | None
 
     @staticmethod
     def of(config: Config) -> Leaving | None:

@@ -263,7 +263,6 @@ class PlanOnce:
             self._drop(plan.number, plan.sources)
 
     def _drop(self, number: int, sources: Mapping[str, _Source]) -> None:
-        """Neither the plan of that number nor its sources are in the JVM."""
         self._java.drop(number)
         for source in sources.values():
             self._java.forget(source.number)
@@ -323,7 +322,6 @@ class PlanOnce:
     def _loads(
         self, sources: Mapping[str, _Source], tables: Tables, partitions: int
     ) -> list[bytes | memoryview]:
-        """What makes ``tables`` the batch that is at work."""
         parts: list[bytes | memoryview] = []
         for name, source in sources.items():
             table = self._converted(source, tables[name])
@@ -396,7 +394,6 @@ def _key(schemas: Schemas, partitions: int) -> _Key:
 
 
 def _shown(sources: Mapping[str, _Source]) -> str:
-    """The columns that each frame is sent, as a query names them."""
     found = []
     for name, source in sources.items():
         reads = source.reads

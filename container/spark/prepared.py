@@ -5,41 +5,38 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.input_serdes import InputSerde, input_serdes
 from homeport.config.settings.memory_rule import MemoryShares
-from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.pipeline_section import PipelineConfig, PipelineKind
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.spark.faults import Named
+from homeport.container.spark.frame_columns import (
+    StoreSerdes,
+    refuse_twins,
+    store_columns,
+    store_serdes,
+    value_columns,
+)
 from homeport.container.spark.inputs import ALL, Given, stream_names
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.output_rows import Leaving, leaving_rows
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.spark.sql_text import load_sql
-from homeport.container.spark.store_columns import (
-    StoreSerdes,
-    refuse_twins,
-    store_columns,
-    store_serdes,
-)
 from homeport.container.spark.table_order import ORDER_COLUMNS
-from homeport.container.spark.value_columns import value_columns
 from homeport.container.spark.work import FunctionWork, SqlWork, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
     from homeport.config.config import Config
@@ -54,13 +51,13 @@ _RESULT_PART = 4
 class PipelineSettings:
     """Which pipeline runs in which Spark.
 
-    ``key``, ``name``: what names it, as the configuration has it. ``streams``: the job's inputs.
+    ``name``: what names it, as the configuration has it. ``streams``: the job's inputs.
     ``leaving``: where its rows leave; None: a task gets them. ``plans_once``: whether Spark may
     run a plan again, see ``plan_once``. ``serdes``: of the inputs' values. ``stores``: the job's
     adjunct stores.
     """
 
-    key: str
+    kind: PipelineKind
     name: str
     unordered: bool
     spark: SparkSettings
@@ -87,7 +84,7 @@ class PipelineSettings:
             result_mb=result_mb(task.memory),
         )
         return PipelineSettings(
-            pipeline.key,
+            pipeline.kind,
             pipeline.value,
             pipeline.unordered,
             spark,
@@ -127,17 +124,11 @@ class Loaded:
         Raises:
             ConfigError: it cannot be loaded.
         """
-        key, streams = settings.key, stream_names(settings.streams)
+        streams = stream_names(settings.streams)
         refuse_twins(settings.stores, [*streams])
         stores = [store.name for store in settings.stores]
-        if key != keys.TASK_PIPELINE_SQL.name:
-            named = Named(key, settings.name, "correct the function")
-            work: Work = FunctionWork.load(settings.name, streams, stores)
-        else:
-            views = ", ".join(dict.fromkeys([ALL, *streams, *stores]))
-            named = Named(key, settings.name, f"correct the statement; its tables are {views}")
-            work = SqlWork(load_sql(key, settings.name), streams, _kept(settings), stores)
-        loaded = Loaded(settings, work, named)
+        work, remedy = _WORKS[settings.kind](settings, streams, stores)
+        loaded = Loaded(settings, work, Named(settings.kind.key.name, settings.name, remedy))
         loaded.refuse_stores_without_columns()
         return loaded
 
@@ -184,6 +175,28 @@ class Loaded:
         return pipeline
 
 
+def _function(
+    settings: PipelineSettings, streams: Mapping[str, SystemStream], stores: Sequence[str]
+) -> tuple[Work, str]:
+    return FunctionWork.load(settings.name, streams, stores), "correct the function"
+
+
+def _statement(
+    settings: PipelineSettings, streams: Mapping[str, SystemStream], stores: Sequence[str]
+) -> tuple[Work, str]:
+    views = ", ".join(dict.fromkeys([ALL, *streams, *stores]))
+    text = load_sql(settings.kind.key.name, settings.name)
+    work = SqlWork(text, streams, _kept(settings), stores)
+    return work, f"correct the statement; its tables are {views}"
+
+
+_WORKS: Mapping[PipelineKind, Callable[..., tuple[Work, str]]] = {
+    PipelineKind.FUNCTION: _function,
+    PipelineKind.SQL: _statement,
+}
+"""{kind: loads its work, and says what to do where Spark refuses it}."""
+
+
 def _kept(settings: PipelineSettings) -> tuple[str, ...]:
     """Columns that the rows of a statement must have, whether or not it selects them."""
     task = () if settings.unordered and settings.leaving else ("task",)
@@ -198,7 +211,7 @@ def start_pipeline(settings: PipelineSettings, rounds: int = 0) -> LocalSpark:
     """
     if importlib.util.find_spec("pyspark") is None:
         raise ConfigError(
-            settings.key,
+            settings.kind.key.name,
             settings.name,
             "a pipeline needs pyspark in the containers' interpreter",
             "install homeport there with all that it requires",

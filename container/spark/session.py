@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 from homeport.config.errors import HomeportError
 from homeport.config.secret_names import has_secret
 from homeport.config.settings.pipeline_section import SPARK_START_S
-from homeport.container.classes import IMPORTING
 from homeport.container.spark.jvm import (
     JVM_FLAGS,
     archive_path,
@@ -38,6 +37,7 @@ from homeport.container.spark.jvm import (
     lasting_flags,
     options_file,
 )
+from homeport.job_coordinator.user_code import IMPORTING
 
 if TYPE_CHECKING:
     from py4j.clientserver import JavaClient
@@ -310,7 +310,6 @@ class LocalSpark:
             raise SparkError(f"{command[0]} cannot be run: {error.strerror}") from None
 
     def _private(self, name: str, text: str) -> Path:
-        """A file with that text, which this user alone can read."""
         path = self._scratch / name
         path.unlink(missing_ok=True)
         path.touch(0o600, exist_ok=False)

@@ -112,6 +112,5 @@ def quoted(name: str) -> str:
 
 
 def _tokens(statement: str) -> Iterator[tuple[str, str, int]]:
-    """(kind, text, where it begins) of each piece."""
     for match in _TOKEN.finditer(statement):
         yield match.lastgroup or "", match.group(), match.start()

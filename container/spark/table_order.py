@@ -1,24 +1,14 @@
-"""Rows of a micro-batch by task, in the order in which they were written."""
+"""The order of a micro-batch's rows: by task, as they were written."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from homeport.container.spark.faults import Named
-
 ORDER_COLUMNS = ("stream", "partition", "offset")
 """What orders the rows of one task."""
-
-
-def use_arrow_once() -> None:
-    """What Arrow puts off until its first array is done: an import of pandas, half a CPU second."""
-    columns = {"task": pa.array([""], pa.string())}
-    list(rows_by_task(pa.table(columns), Named("", "")))
 
 
 def sorted_rows(table: pa.Table, *, unordered: bool) -> pa.Table:
@@ -33,36 +23,11 @@ def sorted_rows(table: pa.Table, *, unordered: bool) -> pa.Table:
     return table.take(pa.array(np.lexsort(keys[::-1])))
 
 
-def rows_by_task(table: pa.Table, pipeline: Named) -> Iterator[tuple[str, pa.Table]]:
-    """(task, its rows) for each task of a table that is sorted by task; slices, not copies.
-
-    ``pipeline``: names what made it.
-
-    Raises:
-        ConfigError: a row has no task.
-    """
-    tasks = table.column("task")
-    if tasks.null_count:
-        raise pipeline.fault(
-            f"{tasks.null_count} rows came out of the pipeline without a task",
-            "keep the column 'task' as it came in",
-        )
-    runs = pc.run_end_encode(tasks.combine_chunks())
-    for array in runs.chunks if isinstance(runs, pa.ChunkedArray) else [runs]:
-        start = 0
-        ends = array.run_ends.to_pylist()
-        for task, end in zip(array.values.to_pylist(), ends, strict=True):
-            yield task, table.slice(start, end - start)
-            start = end
-
-
 def _sortable(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     if pa.types.is_integer(column.type):
         numbers: npt.NDArray[np.int64] = column.to_numpy()
         return numbers
     encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
     words = encoded.dictionary
     ranks = np.empty(len(words), dtype=np.int64)
     ranks[pc.sort_indices(words).to_numpy()] = np.arange(len(words))

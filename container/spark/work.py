@@ -224,7 +224,6 @@ def _is_plain(frame: DataFrame, stores: Sequence[str]) -> bool:
 
 
 def _is_store(plan: Any, stores: Sequence[str]) -> bool:  # noqa: ANN401 - an object of Java
-    """Whether it is the table of an adjunct store, under whatever name."""
     names = {store.lower() for store in stores}
     while plan.nodeName() == "SubqueryAlias":
         if plan.alias().lower() in names:

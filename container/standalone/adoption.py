@@ -61,7 +61,7 @@ def go_on_in(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool
     stream.write([epoch_floor_message(highest, tree.id)])
     # After the record: an incarnation that has not read it by now has reported before.
     stream.catch_up()
-    tree.go_on(Plan(epochs.highest(), (), former=epochs.read_unfenced()), config)
+    tree.go_on(Plan(epochs.highest(), (), former=epochs.read_unfenced()))
     return True
 
 

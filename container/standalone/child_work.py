@@ -35,6 +35,7 @@ from homeport.container.incarnation.environment import (
     WORK_VARIABLE,
     orders_file,
 )
+from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -42,9 +43,13 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.own_model import own_model
-from homeport.job_coordinator.standalone.protocol import FollowStandbys, StartWork
+from homeport.job_coordinator.standalone.protocol import (
+    FollowStandbys,
+    StartWork,
+    WorkEnded,
+    WorkStarted,
+)
 from homeport.job_coordinator.status.container_report import ContainerReport
-from homeport.job_coordinator.zookeeper.parts import WorkBegun, WorkEnded, WorkFenced, WorkReport
 from homeport.job_coordinator.zookeeper.session import SessionLease
 
 _LOG = logging.getLogger(__name__)
@@ -216,13 +221,13 @@ class ChildWork:
             found.append(WorkFenced(child.incarnation))
         if memory.started == epoch and not child.is_started:
             child.is_started = True
-            found.append(WorkBegun(child.incarnation))
+            found.append(WorkStarted(epoch))
         exit_code = child.process.poll()
         if exit_code is not None:
             found.append(self._end_of(child, exit_code))
             self._bury(child)
         elif memory.resting == epoch:
-            found.append(WorkEnded(child.incarnation, StopCause.ORDERED, "it rests"))
+            found.append(WorkEnded(epoch, StopCause.ORDERED, "it rests"))
             self._rest(child)
         elif (why := child.reason_to_kill(boot_ms())) is not None:
             _LOG.error("generation %d %s: killed", epoch, why)
@@ -243,7 +248,7 @@ class ChildWork:
         cause, lines = child.end(exit_code)
         last = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
         text = _STORIES.get(cause, last)
-        return WorkEnded(child.incarnation, cause, f"{text}; log {child.process.log_file}")
+        return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
     def _rest(self, child: _Child) -> None:
         """Its process waits for the next permit; no lease ends it meanwhile, as it has no work."""

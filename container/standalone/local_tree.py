@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from homeport.config.config import Config
 from homeport.config.errors import ConfigError, StoreError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -73,9 +72,9 @@ class LocalTree:
         """The newest version; 0 where there is none."""
         return 0 if self._plan is None else self._plan.version
 
-    def go_on(self, plan: Plan, config: Config) -> None:
+    def go_on(self, plan: Plan) -> None:
         """Begin behind ``plan``, whose incarnations another folder had; it is written."""
-        self._plan, self._model = plan, JobModel(config, {})
+        self._plan = plan
         self._barrier, self._joined, self._fenced = protocol.BarrierPhase.NEW, (), {}
         self._save()
 
@@ -124,8 +123,8 @@ class LocalTree:
         self._sink = sink
         self._begin_session()
 
-    def write(self, record: protocol.Record, model: JobModel | None = None) -> None:
-        """The record is written, and what follows from it is seen."""
+    def write(self, record: protocol.Record) -> None:
+        """Write the record; what follows from it is seen."""
         if isinstance(record, protocol.Register):
             self._number += 1
             self._save()
@@ -138,23 +137,23 @@ class LocalTree:
         elif isinstance(record, protocol.Deregister):
             self._registration = None
         elif isinstance(record, protocol.Publish):
-            self._publish(record, model)
+            self._publish(record)
         elif isinstance(record, protocol.Join):
             self._joined = ((record.processor_id, record.sequence),)
             self._see_barrier()
         elif isinstance(record, protocol.CloseBarrier):
             self._barrier = record.phase
             self._see_barrier()
-        elif isinstance(record, protocol.WriteLocality):
+        elif isinstance(record, protocol.WriteLocations):
             self._hosts.update(dict.fromkeys(record.tasks, record.location))
             self._save()
 
-    def _publish(self, record: protocol.Publish, model: JobModel | None) -> None:
+    def _publish(self, record: protocol.Publish) -> None:
         plan = record.plan
         if any(self._fenced.get(i.processor_id) == i.epoch for i in record.unreported):
             self._sees(protocol.PublishRefused(plan.version))
             return
-        self._plan, self._model = plan, model
+        self._plan = plan
         self._barrier, self._joined = protocol.BarrierPhase.NEW, ()
         members = {member.processor_id for member in plan.members}
         self._fenced = {p: generation for p, generation in self._fenced.items() if p in members}
@@ -179,9 +178,9 @@ class LocalTree:
 
     def model(self, version: int) -> JobModel:
         """The JobModel of the version, which is the newest."""
-        if self._model is None or self._plan is None or self._plan.version != version:
+        if self._plan is None or self._plan.version != version:
             raise StoreError(f"{self._folder}: there is no version {version}")
-        return self._model
+        return self._plan.model
 
     def readings(self) -> Readings:
         """What a computation reads now."""
@@ -224,7 +223,7 @@ class LocalTree:
             version = required_number(body, "version")
             plan = base64.b64decode(required_field(body, "plan", str))
             if version:
-                self._plan, self._model = nodes.decode_plan(version, plan, ())
+                self._plan = nodes.decode_plan(version, plan, ())
             self._hosts = {TaskName(t): Host(h) for t, h in _texts(body, "localityData").items()}
             fenced: Mapping[str, int] = required_field(body, "fenced", dict)
             self._fenced = {ProcessorId(p): required_number(fenced, p) for p in fenced}
@@ -233,8 +232,8 @@ class LocalTree:
 
     def _save(self) -> None:
         plan = b""
-        if self._plan is not None and self._model is not None:
-            plan = nodes.encode_plan(self._plan, self._model, self._number, 1 << 30).value
+        if self._plan is not None:
+            plan = nodes.encode_plan(self._plan, self._number, 1 << 30).value
         body = {
             "id": self.id,
             "registrations": self._number,

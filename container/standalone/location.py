@@ -5,7 +5,6 @@ Source: HA-STANDALONE, "LocationIdProvider". Processors of one location share it
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
@@ -13,6 +12,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, in_one_line
 from homeport.config.settings.standalone_section import location_id
+from homeport.job_coordinator.user_code import user_object
 
 _JAVA_DEFAULT = "org.apache.samza.runtime.DefaultLocationIdProviderFactory"
 _REMEDY = "correct the class, or write the location as job.location-id"
@@ -58,13 +58,7 @@ def location_of(config: Config, environ: Mapping[str, str], host_name: str) -> s
 
 def _made(name: str, config: Config) -> LocationIdProvider:
     key = keys.JOB_LOCATION_ID_PROVIDER_FACTORY.name
-    module_name, _, attribute = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # noqa: BLE001 - the job's own code runs at import
-        rule = f"the module cannot be imported: {in_one_line(error)}"
-        raise ConfigError(key, name, rule, "see that it is on PYTHONPATH") from None
-    found = getattr(module, attribute, None)
+    found = user_object(key, name, "see that it is on PYTHONPATH")
     if not (isinstance(found, type) and issubclass(found, LocationIdProvider)):
         rule = f"it must name a subclass of LocationIdProvider of {__name__}, as module:Class"
         raise ConfigError(key, name, rule, "correct the name")

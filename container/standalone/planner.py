@@ -17,48 +17,33 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
-from homeport.config.settings.sections import JobConfig, StandbyConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import JobConfig, StandbyConfig
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
-from homeport.job_coordinator.grouper.one_time_configuration import (
-    changed_key,
-    changed_tasks,
-    has_state,
-    refusal,
-)
+from homeport.job_coordinator.grouper.one_time_configuration import changed_key, has_state, refusal
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.validation import uneven_inputs
-from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
-from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.output_topics import create_outputs
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata import input_topics
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
-from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
+from homeport.job_coordinator.metadata.recorded_model import model_messages
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
-from homeport.job_coordinator.metadata.task_assignment import (
-    TaskAssignmentManager,
-    TaskModeManager,
-    TaskPartitionManager,
-)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStream,
-    TaskMode,
-    TaskModel,
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+from homeport.job_coordinator.planning import next_model
+from homeport.job_coordinator.planning.input_watch import InputsSeen, look
+from homeport.job_coordinator.standalone.plan import (
+    Member,
+    Plan,
+    Registration,
+    active_tasks,
+    present,
+    standbys_of,
 )
-from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, present
 from homeport.job_coordinator.standalone.protocol import Computed
-from homeport.job_coordinator.zookeeper.parts import Planned
 from homeport.job_coordinator.zookeeper.tree import Readings
 
 _LOG = logging.getLogger(__name__)
@@ -68,7 +53,7 @@ _PAUSE_S = 1.0
 _KEPT_S = 60.0
 """So long the stream stays open after its use; its client asks Kafka twenty times a second."""
 _NO_SUBMISSION = 0
-_Order = tuple[int, Plan | None, JobModel | None]
+_Order = tuple[int, Plan | None]
 _PLACE = {
     LOCAL: "name the same --work-dir; where it is lost, and no process of the job runs, "
     "give --adopt",
@@ -79,7 +64,7 @@ _PLACE = {
 class Answers(Protocol):
     """Where answers go."""
 
-    def planned(self, answer: Planned) -> None:
+    def planned(self, answer: Computed) -> None:
         """What a computation has come to."""
 
     def broken(self, cause: str) -> None:
@@ -112,10 +97,10 @@ class JobPlanner:
             self._is_near = True
             self._wanted.notify()
 
-    def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
+    def compute(self, base: int, plan: Plan | None) -> None:
         """The answer comes; an earlier one that is under way does not."""
         with self._wanted:
-            self._order = base, plan, model
+            self._order = base, plan
             self._wanted.notify()
 
     def close(self) -> None:
@@ -149,7 +134,7 @@ class JobPlanner:
 
     def _answer(self, order: _Order) -> None:
         try:
-            answer = self._planned(*order)
+            answer = self._computed(*order)
         except UnavailableError as error:
             _LOG.warning("no JobModel can be computed now: %s", error)
             with self._wanted:
@@ -176,7 +161,7 @@ class JobPlanner:
             self._order = None
             return True
 
-    def _planned(self, base: int, plan: Plan | None, model: JobModel | None) -> Planned | None:
+    def _computed(self, base: int, plan: Plan | None) -> Computed | None:
         """The answer; None where the tree has another version by now, which is about to be seen."""
         readings = self._readings()
         if readings.version != base:
@@ -187,22 +172,16 @@ class JobPlanner:
             if is_behind and self._readings().version != base:
                 return None  # another leader's version, in which one has begun meanwhile
             _require_own(stream, self._config, base)
-            before = previous_assignment(stream, plan, model, readings)
+            before = previous_assignment(stream, plan, readings)
             _require_unchanged(stream, self._config, before)
             found = self._model(stream, before, present(readings.registrations))
-            _write(stream, self._config, found)
+            if ConfigManager(stream).read() != self._config:
+                ConfigManager(stream).replace(self._config, _SOURCE)
+            stream.write(model_messages(found, stream, has_standby_changelogs=False))
         except Exception:
             self._stream.close()  # whatever it was, the next computation begins with other clients
             raise
-        computed = Computed(
-            base,
-            readings.registrations,
-            {p: active_tasks(c) for p, c in found.containers.items()},
-            readings.fenced,
-            remodelled(model, found),
-            {p: standbys_of(c) for p, c in found.containers.items()},
-        )
-        return Planned(computed, found)
+        return Computed(base, readings.registrations, found, readings.fenced)
 
     def _model(
         self,
@@ -210,27 +189,15 @@ class JobPlanner:
         before: PreviousAssignment,
         processors: tuple[Registration, ...],
     ) -> JobModel:
-        """The JobModel; the job's own topics are there, and its inputs are those it has read."""
-        config = self._config
-        counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-        ids = [r.processor_id for r in processors]
-        model = calculate_job_model(config, counts, before, ids)
-        uneven = uneven_inputs(config, counts)
+        """Return the JobModel, whose topics are there, and whose inputs are those it has read."""
+        config, seen = self._config, look(self._config)
+        uneven = uneven_inputs(config, seen.counts)
         if uneven is not None:
             _LOG.warning("%s", uneven)
-        if has_state(config, before):
-            change = changed_tasks(before, model)
-            if change is not None:
-                raise refusal(change)
-        checkpoints, changelogs = CheckpointTopic(config, stream), ChangelogTopics(config, stream)
-        partitions = model.max_change_log_stream_partitions
-        for line in changelogs.check(partitions, may_be_replaced=False):
-            _LOG.warning("%s", line)
-        checkpoints.check()
+        ids = [r.processor_id for r in processors]
+        model = next_model.next_model(config, stream, before, seen.counts, ids)
         create_outputs(config)
-        checkpoints.make()
-        changelogs.make(partitions)
-        _require_same_inputs(stream, config)
+        _take_inputs(stream, seen)
         containers = {p: c for p, c in model.containers.items() if c.tasks}
         warn_of_missing_standbys(config, containers, {r.location for r in processors})
         return JobModel(config, containers)
@@ -256,29 +223,23 @@ def warn_of_missing_standbys(
 
 
 def previous_assignment(
-    stream: CoordinatorStreamStore, plan: Plan | None, model: JobModel | None, readings: Readings
+    stream: CoordinatorStreamStore, plan: Plan | None, readings: Readings
 ) -> PreviousAssignment:
     """What the newest version and the stream say of the last assignment.
 
     Changelog partitions are those of the stream, which has those of tasks that are gone too; the
     newest version's are the ones that count.
     """
-    tasks = {} if model is None else tasks_of(model)
+    tasks = {} if plan is None else plan.model.active_tasks()
     known = {name: frozenset(task.system_stream_partitions) for name, task in tasks.items()}
-    if not known:
-        modes = TaskModeManager(stream).read()
-        inputs = TaskPartitionManager(stream).read_inputs().items()
-        known = {n: ssps for n, ssps in inputs if modes.get(n) is not TaskMode.STANDBY}
-    changelogs = ChangelogPartitionManager(stream).read()
+    numbers = {name: task.changelog_partition for name, task in tasks.items()}
+    recorded = next_model.previous_assignment(stream)
     members = () if plan is None else plan.members
     return PreviousAssignment(
         task_processors={task: m.processor_id for m in members for task in m.tasks},
         standbys=standbys_before(members),
-        task_partitions=known,
-        changelog_partitions={
-            **changelogs,
-            **{name: task.changelog_partition for name, task in tasks.items()},
-        },
+        task_partitions=known or recorded.task_partitions,
+        changelog_partitions={**recorded.changelog_partitions, **numbers},
         task_hosts=readings.task_hosts,
         processor_hosts={r.processor_id: r.location for r in readings.registrations},
     )
@@ -291,23 +252,6 @@ def standbys_before(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, 
         for standby in member.standbys:
             found.setdefault(standby.task, {})[standby.name] = member.processor_id
     return found
-
-
-def tasks_of(model: JobModel) -> dict[TaskName, TaskModel]:
-    """{name: task} of the active tasks of the whole job."""
-    return {
-        name: task
-        for container in model.containers.values()
-        for name, task in container.tasks.items()
-        if task.task_mode is TaskMode.ACTIVE
-    }
-
-
-def remodelled(before: JobModel | None, model: JobModel) -> frozenset[TaskName]:
-    """The tasks of both models whose inputs or changelog partition differ."""
-    former = {} if before is None else tasks_of(before)
-    now = tasks_of(model).items()
-    return frozenset(name for name, task in now if former.get(name, task) != task)
 
 
 def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
@@ -350,38 +294,10 @@ def _require_unchanged(
             raise refusal(change)
 
 
-def _require_same_inputs(stream: CoordinatorStreamStore, config: Config) -> None:
-    """The inputs are the topics that the job has read; the stream has the ids of new ones."""
+def _take_inputs(stream: CoordinatorStreamStore, seen: InputsSeen) -> None:
+    """Require the topics that the job has read; the stream gets the ids of new ones."""
     manager = input_topics.InputTopicManager(stream, _NO_SUBMISSION)
-    seen: dict[SystemStream, str] = {}
-    for name in sorted({s.system for s in input_streams(config)}):
-        topics = sorted(s.stream for s in input_streams(config) if s.system == name)
-        found = TopicAdmin(SystemConfig.of(config, name)).topic_ids(topics)
-        seen |= {SystemStream(name, topic): topic_id for topic, topic_id in found.items()}
     known = manager.ids()
-    for other in input_topics.recreated(known, seen):
-        raise input_topics.refusal(other, known[other], seen[other])
-    manager.write(seen)
-
-
-def _write(stream: CoordinatorStreamStore, config: Config, model: JobModel) -> None:
-    """What containers and tools read of the job is in the stream."""
-    if ConfigManager(stream).read() != config:
-        ConfigManager(stream).replace(config, _SOURCE)
-    tasks = tasks_of(model)
-    owners: dict[TaskName, ProcessorId] = {
-        name: p for p, c in model.containers.items() for name in c.tasks
-    }
-    counts = model.partition_counts()
-    inputs = {s: counts[s] for s in TaskConfig.of(config).inputs if s in counts}
-    stream.write(
-        [
-            *TaskAssignmentManager(stream).messages(owners),
-            *TaskModeManager(stream).messages(model),
-            *TaskPartitionManager(stream).messages(model),
-            *ChangelogPartitionManager(stream).messages(
-                {name: task.changelog_partition for name, task in tasks.items()}
-            ),
-            *InputPartitionManager(stream).messages(inputs),
-        ]
-    )
+    for other in input_topics.recreated(known, seen.topic_ids):
+        raise input_topics.refusal(other, known[other], seen.topic_ids[other])
+    manager.write(seen.topic_ids)

@@ -29,7 +29,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import Event
-from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
+from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState, WorkPhase
 from homeport.job_coordinator.standalone.waits import change, waits
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import (
@@ -94,7 +94,7 @@ class ProcessorPage:
         self._others: dict[ProcessorId, ShownContainer] = {}
         self._taken_over = ShownTakenOver()
 
-    def decided(self, event: Event, decision: Decision) -> None:
+    def decided(self, event: Event, decision: ProcessorDecision) -> None:
         """The step was made; by the coordination's thread."""
         said = decision.reasons or decision.records or decision.instructions
         with self._lock:
@@ -319,7 +319,9 @@ def _phase(state: ProcessorState) -> Phase:
     return Phase.WAITING if idle else Phase(state.work.phase.value)
 
 
-def _shown(number: int, served: Served, event: Event, decision: Decision) -> dict[str, Any]:
+def _shown(
+    number: int, served: Served, event: Event, decision: ProcessorDecision
+) -> dict[str, Any]:
     return {
         "number": number,
         "at_ms": wall_ms(),

@@ -7,9 +7,11 @@ child process. One program may hold several.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import os
+import secrets
 import socket
 import threading
 import uuid
@@ -33,22 +35,23 @@ from homeport.config.settings.zookeeper_access import secret_variables
 from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
 from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.child_work import ChildWork, child_environment
-from homeport.container.standalone.input_watch import InputWatch
+from homeport.container.standalone.coordination import Coordination, Times
+from homeport.container.standalone.growth_watch import GrowthWatch
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.location import location_of
 from homeport.container.standalone.planner import JobPlanner
 from homeport.container.standalone.processor_page import ProcessorPage, Served
-from homeport.container.standalone.server_thread import ServerThread
+from homeport.container.standalone.protocols import Tree
 from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.pinned_tls import url_at
+from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder
 from homeport.job_coordinator.standalone.nodes import escaped
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
 from homeport.job_coordinator.zookeeper.leader_address import job_root
-from homeport.job_coordinator.zookeeper.parts import Tree
 from homeport.job_coordinator.zookeeper.tree import ZooKeeperTree
 
 _LOG = logging.getLogger(__name__)
@@ -66,6 +69,63 @@ class ProcessorPhase(Enum):
     RUNNING = "RUNNING"
     STOPPING = "STOPPING"
     STOPPED = "STOPPED"
+
+
+_LOG = logging.getLogger(__name__)
+
+_LOOPBACK = "127.0.0.1"
+
+
+class ServerThread:
+    """Serves a page between ``start`` and ``stop``.
+
+    No token is given to anybody: secrets stay masked, and nothing is taken but questions.
+
+    Args:
+        page: what is served.
+        config: of the processor, which says where.
+    """
+
+    def __init__(self, page: ProcessorPage, config: Config) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._host = keys.JOB_COORDINATOR_URL_HOST.read(config) or _own_address()
+        port = keys.JOB_COORDINATOR_URL_PORT.read(config)
+        self._server = JobCoordinatorServer(
+            page, secrets.token_hex(), self._host, port, page, peers=page
+        )
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
+
+    def start(self) -> str:
+        """The server answers; its URL. CannotListenError where it cannot listen there."""
+        self._thread.start()
+        try:
+            _, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
+        except BaseException:  # whatever it was, nothing stays behind
+            self.stop()
+            raise
+        url = url_at((self._host, port), None)
+        _LOG.info("the processor answers at %s", url)
+        return url
+
+    def stop(self) -> None:
+        """Nothing is served, and the thread has ended."""
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _own_address() -> str:
+    """Of this machine's name; where that has none, only programs of this machine reach it."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        _LOG.warning(
+            "the name of this machine has no address: the processor answers this machine alone; "
+            "%s says where it is to answer",
+            keys.JOB_COORDINATOR_URL_HOST.name,
+        )
+        return _LOOPBACK
 
 
 class StreamProcessor:
@@ -228,7 +288,7 @@ class StreamProcessor:
 
     def _run(self) -> None:
         planner = JobPlanner(self._config, self._tree.readings, self._coordination)
-        inputs = InputWatch(self._config, self._page.led, self._coordination.inputs_changed)
+        inputs = GrowthWatch(self._config, self._page.led, self._coordination.inputs_changed)
         inputs.start()
         adoption = self._adoption_watch()
         try:

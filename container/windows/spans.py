@@ -1,4 +1,4 @@
-"""Spans of event time: which windows a time belongs to.
+"""Spans of event time: which windows a time belongs to, and when windows end.
 
 PURE. A window [start, end) has its start and not its end; times are in ms since 1970, those before
 it are negative.
@@ -6,8 +6,12 @@ it are negative.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from homeport.container.serde.exact_values import whole
 
@@ -25,8 +29,37 @@ def whole_ms(name: str, given: object) -> int:
         raise TypeError(f"{name} must be whole ms, not {kind}: give an int") from None
 
 
+class Span(ABC):
+    """Which windows a time belongs to.
+
+    ``merges``: whether windows of one key that overlap become one, as sessions do. Their aggregates
+    are merged then, and the store's keys are text.
+    """
+
+    __slots__ = ()
+    merges: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def reach_ms(self) -> int:
+        """Return how far a window goes beyond a time that it has."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """Return which windows these are, for stores and people."""
+
+    @abstractmethod
+    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:
+        """Return (start, end) of each window that has ``time_ms``, the oldest first."""
+
+    @abstractmethod
+    def fixed(self) -> Hopping:
+        """Return this span where no record changes its windows; else raise TypeError."""
+
+
 @dataclass(frozen=True, slots=True)
-class Hopping:
+class Hopping(Span):
     """Windows of ``size_ms`` that begin every ``step_ms``; a time belongs to size / step of them.
 
     Raises:
@@ -36,6 +69,7 @@ class Hopping:
 
     size_ms: int
     step_ms: int
+    merges: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """The numbers fit each other."""
@@ -47,20 +81,21 @@ class Hopping:
             )
         _require_short(self.size_ms)
 
-    def starts(self, time_ms: int) -> Iterator[int]:
-        """The starts of the windows that have ``time_ms``, the oldest first."""
-        last = time_ms - time_ms % self.step_ms
-        return iter(range(last - self.size_ms + self.step_ms, last + 1, self.step_ms))
-
     @property
-    def reach_ms(self) -> int:
-        """How far a window goes beyond a time that it has."""
+    def reach_ms(self) -> int:  # noqa: D102 - as in Span
         return self.size_ms
 
     @property
-    def text(self) -> str:
-        """Which windows these are, for stores and people."""
+    def text(self) -> str:  # noqa: D102 - as in Span
         return f"windows of {self.size_ms} ms every {self.step_ms} ms"
+
+    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:  # noqa: D102 - as in Span
+        last = time_ms - time_ms % self.step_ms
+        for start_ms in range(last - self.size_ms + self.step_ms, last + 1, self.step_ms):
+            yield start_ms, start_ms + self.size_ms
+
+    def fixed(self) -> Hopping:  # noqa: D102 - as in Span
+        return self
 
 
 class Tumbling(Hopping):
@@ -74,7 +109,7 @@ class Tumbling(Hopping):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Session(Span):
     """A window that lasts as long as no two records of its key are ``gap_ms`` apart, and the gap.
 
     Raises:
@@ -83,6 +118,7 @@ class Session:
     """
 
     gap_ms: int
+    merges: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """There is a gap."""
@@ -92,17 +128,18 @@ class Session:
         _require_short(self.gap_ms)
 
     @property
-    def reach_ms(self) -> int:
-        """How far a session goes beyond a time that it has."""
+    def reach_ms(self) -> int:  # noqa: D102 - as in Span
         return self.gap_ms
 
     @property
-    def text(self) -> str:
-        """Which windows these are, for stores and people."""
+    def text(self) -> str:  # noqa: D102 - as in Span
         return f"sessions with a gap of {self.gap_ms} ms"
 
+    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:  # noqa: D102 - as in Span
+        yield time_ms, time_ms + self.gap_ms
 
-Span = Hopping | Session
+    def fixed(self) -> Hopping:  # noqa: D102 - as in Span
+        raise TypeError("sessions take one record after the other: use add")
 
 
 def _keep_whole(span: Span, *names: str) -> None:
@@ -113,3 +150,54 @@ def _keep_whole(span: Span, *names: str) -> None:
 def _require_short(span_ms: int) -> None:
     if span_ms > _LONGEST_MS:
         raise ValueError(f"a span of {span_ms} ms: it must be at most {_LONGEST_MS}")
+
+
+_SOME = 1 << 60
+"""How many windows end at a time that the store had before: it is not known, and never none."""
+
+
+class Ends:
+    """The ends of open windows, and of closed ones that are kept.
+
+    Args:
+        closed_ms: windows that end then or before are closed.
+        found: the ends of those that the store has, in their order.
+    """
+
+    def __init__(self, closed_ms: int, found: Iterable[int]) -> None:
+        self._counts: dict[int, int] = {}
+        self._heap: list[int] = []
+        self._kept: deque[int] = deque()
+        for end_ms in found:
+            if end_ms <= closed_ms:
+                self._kept.append(end_ms)
+            else:
+                self._counts[end_ms] = _SOME
+                self._heap.append(end_ms)
+
+    def add(self, end_ms: int) -> None:
+        """One more open window ends then."""
+        if end_ms not in self._counts:
+            heapq.heappush(self._heap, end_ms)
+        self._counts[end_ms] = self._counts.get(end_ms, 0) + 1
+
+    def remove(self, end_ms: int) -> None:
+        """One window fewer ends then."""
+        self._counts[end_ms] -= 1
+
+    def close(self, to_ms: int) -> bool:
+        """Windows that end by then are closed, and kept; whether there are any."""
+        before = len(self._kept)
+        while self._heap and self._heap[0] <= to_ms:
+            end_ms = heapq.heappop(self._heap)
+            if self._counts.pop(end_ms) > 0:
+                self._kept.append(end_ms)
+        return len(self._kept) > before
+
+    def purge(self, until_ms: int) -> int | None:
+        """Windows that ended by then are no longer kept; the first end of them, None: no window."""
+        first = None
+        while self._kept and self._kept[0] <= until_ms:
+            end_ms = self._kept.popleft()
+            first = end_ms if first is None else first
+        return first

@@ -188,7 +188,6 @@ def _time(text: str) -> int:
 
 
 def _from(time_ms: int) -> str:
-    """Return where the windows that end then or later begin."""
     return "w0" if time_ms >= LIMIT_MS else f"w/{_text(max(time_ms, -LIMIT_MS))}"
 
 

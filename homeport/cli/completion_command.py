@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 
-from homeport.cli.options import new_app
+from homeport.cli.options import described, new_app
 
 VARIABLE = "_HOMEPORT_COMPLETE"
 """Set by the scripts where the tool shall answer a shell; its name is Typer's rule."""
@@ -55,9 +55,8 @@ class Shell(StrEnum):
 
 
 @app.command(epilog=_EPILOG)
-def completion(
-    shell: Annotated[Shell, typer.Argument(help="Of the script.", case_sensitive=False)],
-) -> None:
+@described(shell=typer.Argument(help="Of the script.", case_sensitive=False))
+def completion(shell: Shell) -> None:
     """Prints the script by which a shell completes commands and options of homeport."""
     if shell is Shell.ZSH:
         print(_ZSH)
@@ -86,4 +85,4 @@ def answer(summaries: Mapping[str, str], app_of: Callable[[str], typer.Typer]) -
 
 
 def _stub() -> None:
-    """Stands for a command of which the name is enough."""
+    """Stand for a command of which the name is enough."""

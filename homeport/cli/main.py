@@ -16,6 +16,7 @@ from importlib import metadata
 import typer
 
 from homeport.cli import completion_command
+from homeport.cli.formatting import table
 from homeport.cli.usage import run_app, run_program
 from homeport.config.errors import HomeportError
 
@@ -24,115 +25,111 @@ _HELP = frozenset({"--help", "-h", "help"})
 
 @dataclass(frozen=True)
 class Command:
-    """A sub-command: the module that has its ``app``, and what it does in one line."""
+    """A sub-command: the module and the name of its app, and what it does in one line."""
 
-    module: str
+    place: str
     summary: str
+    name: str = "app"
+
+    @property
+    def module(self) -> str:
+        """Return the module, as it is imported."""
+        return f"homeport.cli.{self.place}"
+
+    def app(self) -> typer.Typer:
+        """Import the module, and return the app."""
+        app: typer.Typer = getattr(importlib.import_module(self.module), self.name)
+        return app
 
 
 COMMANDS = {
     "audit": Command(
-        "homeport.cli.job.audit_command",
-        "show each change of a running job: by which operator, from where",
+        "job.audit_command", "show each change of a running job: by which operator, from where"
     ),
     "checkpoint": Command(
-        "homeport.cli.host.checkpoint_commands", "show how far a job has read its input, or set it"
+        "host.checkpoint_commands", "show how far a job has read its input, or set it"
     ),
-    "clean": Command(
-        "homeport.cli.host.clean_command", "remove state that a job left behind on this host"
-    ),
+    "clean": Command("host.clean_command", "remove state that a job left behind on this host"),
     "completion": Command(
-        "homeport.cli.completion_command", "print what makes bash, zsh or fish complete homeport"
+        "completion_command", "print what makes bash, zsh or fish complete homeport"
     ),
     "config": Command(
-        "homeport.cli.job.config_commands",
-        "show, compare and change a job's configuration; list all keys",
+        "job.config_commands", "show, compare and change a job's configuration; list all keys"
     ),
     "coordinator-stream": Command(
-        "homeport.cli.job.stream_commands",
-        "show the records of a job's coordinator stream, or follow them",
+        "job.stream_commands", "show the records of a job's coordinator stream, or follow them"
     ),
     "doctor": Command(
-        "homeport.cli.yarn.doctor_command",
+        "yarn.doctor_command",
         "show what of this machine, Kafka and YARN is not fit for a job, and what to change",
     ),
-    "drain": Command(
-        "homeport.cli.job.drain_command", "move all containers of a running job away from a host"
-    ),
+    "drain": Command("job.drain_command", "move all containers of a running job away from a host"),
     "explain": Command(
-        "homeport.cli.job.explain_command", "show where a processor is, why, and what it waits for"
+        "job.explain_command", "show where a processor is, why, and what it waits for"
     ),
     "job-model": Command(
-        "homeport.cli.job.job_model_command",
-        "show which container has which tasks, inputs and changelogs",
+        "job.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "json-schema": Command(
-        "homeport.cli.json_schema_command", "show the form of what a command prints with --json"
+        "json_schema_command", "show the form of what a command prints with --json"
     ),
     "local": Command(
-        "homeport.cli.local.local_commands",
+        "local.local_commands",
         "start, show and stop a Kafka and a YARN on this machine; break them",
     ),
     "locality": Command(
-        "homeport.cli.job.locality_command", "show where containers and tasks last ran"
+        "job.job_model_command", "show where containers and tasks last ran", "locality_app"
     ),
-    "logs": Command("homeport.cli.yarn.logs_command", "show the log of a container, or follow it"),
+    "logs": Command("yarn.logs_command", "show the log of a container, or follow it"),
     "metrics-targets": Command(
-        "homeport.cli.yarn.metrics_targets_command",
+        "yarn.metrics_targets_command",
         "show or serve where Prometheus finds the metrics of running jobs",
     ),
     "migrate": Command(
-        "homeport.cli.yarn.migrate_command",
-        "let a stopped job go on standalone, or on YARN, with its state",
+        "yarn.migrate_command", "let a stopped job go on standalone, or on YARN, with its state"
     ),
     "migrate-check": Command(
-        "homeport.cli.migrate_check_command",
-        "show what becomes of a Samza job's configuration here, key by key",
+        "migrate_check_command", "show what becomes of a Samza job's configuration here, key by key"
     ),
-    "move": Command(
-        "homeport.cli.job.move_command", "move a container of a running job to another host"
-    ),
+    "move": Command("job.move_command", "move a container of a running job to another host"),
     "new": Command(
-        "homeport.cli.host.new_command",
-        "make the folder of a new job: code, configuration and a test",
+        "host.new_command", "make the folder of a new job: code, configuration and a test"
     ),
-    "pack": Command(
-        "homeport.cli.yarn.pack_command", "pack the environment that travels to the nodes"
-    ),
-    "restart": Command("homeport.cli.job.restart_command", "restart a container of a running job"),
+    "pack": Command("yarn.pack_command", "pack the environment that travels to the nodes"),
+    "restart": Command("job.move_command", "restart a container of a running job", "restart_app"),
     "run-local": Command(
-        "homeport.cli.host.run_local", "run a whole job on this machine, without YARN and ZooKeeper"
+        "host.run_processor",
+        "run a whole job on this machine, without YARN and ZooKeeper",
+        "local_app",
     ),
     "run-processor": Command(
-        "homeport.cli.host.run_processor",
-        "run one processor of a job, under ZooKeeper, without YARN",
+        "host.run_processor", "run one processor of a job, under ZooKeeper, without YARN"
     ),
     "state": Command(
-        "homeport.cli.host.state_commands",
-        "list, read, check and rebuild a job's state on this host",
+        "host.state_commands", "list, read, check and rebuild a job's state on this host"
     ),
     "status": Command(
-        "homeport.cli.job.status_command", "show what of a running job is late, and what runs where"
+        "job.status_command", "show what of a running job is late, and what runs where"
     ),
     "token": Command(
-        "homeport.cli.job.token_exchange",
+        "job.token_commands",
         "make, list and revoke the tokens of operators of a job; exchange the job's own",
     ),
     "upgrade": Command(
-        "homeport.cli.yarn.upgrade_command",
+        "yarn.upgrade_command",
         "give a running job new code, container by container, and take it back",
     ),
     "what-if": Command(
-        "homeport.cli.job.what_if_command",
+        "job.drain_command",
         "show what would come of the loss of hosts, without any loss",
+        "what_if_app",
     ),
 }
 
 
 def help_text() -> str:
-    """What the tool does, command by command."""
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items()]
+    """Return what the tool does, command by command."""
+    rows = table([(name, command.summary) for name, command in COMMANDS.items()])
     return "\n".join(
         [
             "Usage: homeport COMMAND [OPTIONS]",
@@ -141,7 +138,7 @@ def help_text() -> str:
             "containers, runs jobs without YARN. --config-path names the job, as for run-job. The",
             "job answers, else the coordinator stream; the output says which. Secrets are masked.",
             "",
-            *lines,
+            *(f"  {row}" for row in rows),
             "",
             "homeport COMMAND --help says more, homeport --version which version this is.",
             "",
@@ -153,14 +150,10 @@ def help_text() -> str:
 
 
 def run(arguments: list[str]) -> None:
-    """Runs the sub-command that ``arguments`` name.
-
-    Raises:
-        HomeportError: the user's error, or a service did not answer.
-    """
+    """Run the sub-command that ``arguments`` name; HomeportError where it fails."""
     if completion_command.VARIABLE in os.environ:
         summaries = {name: command.summary for name, command in COMMANDS.items()}
-        completion_command.answer(summaries, _app_of)
+        completion_command.answer(summaries, lambda name: COMMANDS[name].app())
     if not arguments or arguments[0] in _HELP:
         print(help_text())
         return
@@ -173,12 +166,7 @@ def run(arguments: list[str]) -> None:
         meant = f"did you mean {near[0]}? " if near else ""
         known = ", ".join(COMMANDS)
         raise HomeportError(f"homeport has no command {name!r}: {meant}it has {known}; see --help")
-    run_app(_app_of(name), arguments[1:], f"homeport {name}")
-
-
-def _app_of(name: str) -> typer.Typer:
-    app: typer.Typer = importlib.import_module(COMMANDS[name].module).app
-    return app
+    run_app(COMMANDS[name].app(), arguments[1:], f"homeport {name}")
 
 
 def main() -> None:

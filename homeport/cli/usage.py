@@ -92,10 +92,10 @@ def run_program(
 def run_app(
     app: typer.Typer, arguments: Sequence[str] | None = None, name: str | None = None
 ) -> None:
-    """Runs the command of this process's arguments, or of those given; what it raises comes out.
+    """Run the command of this process's arguments, or of those given; what it raises comes out.
 
-    ``name`` is what help texts call the program. Typer turns a KeyboardInterrupt into a returned
-    exit code: here it is one again.
+    ``name`` is what help texts call the program. Typer turns a KeyboardInterrupt into a
+    returned exit code: here it is one again.
     """
     given = None if arguments is None else list(arguments)
     if app(given, name, standalone_mode=False) == _INTERRUPTED:
@@ -103,8 +103,5 @@ def run_app(
 
 
 def usage_error(error: typer.TyperException) -> str:
-    """Typer's own words without line breaks, without the name of its exception, without full stop.
-
-    Ready to be followed by a semicolon and a remedy.
-    """
+    """Return Typer's message as one line without full stop, ready for a semicolon and a remedy."""
     return " ".join(error.format_message().split()).replace(_NOISE, "").rstrip(".")

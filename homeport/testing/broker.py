@@ -16,7 +16,7 @@ from typing import Any
 
 from homeport.config.errors import FencedError, HomeportError
 from homeport.container.api import HeaderPairs, Headers
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.sending import absent
 from homeport.testing.partitioner import partition_of
 
@@ -114,7 +114,7 @@ class Partition:
         return min(self._open.values(), default=self.head)
 
     def append(self, record: Stored) -> int:
-        """The record's offset."""
+        """Append the record; return its offset."""
         offset = self.head
         self._records.append(record)
         if record.transaction is not None:
@@ -123,14 +123,14 @@ class Partition:
         return offset
 
     def end(self, transaction: Transaction) -> None:
-        """The transaction is decided here."""
+        """Write the end of the transaction."""
         del self._open[transaction]
         self._records.append(None)
 
     def read(
         self, start: int, end: int | None = None, *, committed: bool = True
     ) -> Iterator[tuple[int, Stored]]:
-        """(offset, record) of [start, end), as far as they can be read."""
+        """Yield (offset, record) of [start, end), as far as they can be read."""
         last = self.stable_end if committed else self.head
         for offset in range(start, last if end is None else min(end, last)):
             record = self._records[offset]
@@ -164,17 +164,17 @@ class Broker:
         self._numbers = itertools.count()
 
     def partitions(self, topic: str) -> list[Partition]:
-        """The topic's partitions; it is made where there is none."""
+        """Return the topic's partitions; it is made where there is none."""
         if topic not in self._topics:
             self.create(topic, self._count_of(topic))
         return self._topics[topic]
 
     def create(self, topic: str, count: int) -> None:
-        """The topic exists; one that did keeps its partitions."""
+        """Create the topic; one that exists keeps its partitions."""
         self._topics.setdefault(topic, [Partition() for _ in range(count)])
 
     def set(self, topic: str, settings: Mapping[str, str]) -> None:
-        """The topic has these properties."""
+        """Give the topic these properties."""
         self._settings[topic] = settings
 
     def settings(self, topic: str) -> Mapping[str, str]:
@@ -205,7 +205,7 @@ class Broker:
         timestamp_ms: int | None = None,
         transaction: Transaction | None = None,
     ) -> tuple[int, int]:
-        """(partition, offset) of the record, which is there from now on.
+        """Append the record; return its partition and offset.
 
         Raises:
             IndexError: there is no such partition.
@@ -218,24 +218,24 @@ class Broker:
         return number, found[number].append(stored)
 
     def take_over(self, transactional_id: str) -> int:
-        """The id's new epoch: its holder before is fenced, and what that had open is aborted."""
+        """Return the id's new epoch: fence its holder before, and abort what that had open."""
         writer = self._writers.setdefault(transactional_id, _Writer())
         self._end(writer, Outcome.ABORTED)
         writer.epoch += 1
         return writer.epoch
 
     def begin(self, transactional_id: str, epoch: int) -> Transaction:
-        """A transaction of that holder is open; FencedError where another one has the id."""
+        """Open a transaction of that holder; FencedError where another one has the id."""
         writer = self._writer(transactional_id, epoch)
         writer.transaction = Transaction()
         return writer.transaction
 
     def commit(self, transactional_id: str, epoch: int) -> None:
-        """Its transaction is committed; FencedError where another one has the id."""
+        """Commit its transaction; FencedError where another one has the id."""
         self._end(self._writer(transactional_id, epoch), Outcome.COMMITTED)
 
     def abort(self, transactional_id: str, epoch: int) -> None:
-        """Its transaction is aborted; FencedError where another one has the id."""
+        """Abort its transaction; FencedError where another one has the id."""
         self._end(self._writer(transactional_id, epoch), Outcome.ABORTED)
 
     def _writer(self, transactional_id: str, epoch: int) -> _Writer:

@@ -52,8 +52,8 @@ class DisturbedJob(Protocol):
     def name(self) -> str:
         """For people."""
 
-    def resting(self) -> dict[str, str] | str:
-        """What keeps the job from being at work as a whole; empty where it is."""
+    def not_working(self) -> dict[str, str] | str:
+        """Return what keeps the job from being at work as a whole; empty where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Chaos:
         faults: int = LEAST_FAULTS,
         say: Callable[[str], None] = print,
     ) -> None:
-        """The schedule is made for the kinds whose processes run now, and said.
+        """Make the schedule for the kinds whose processes run now, and print it.
 
         Raises:
             ConfigError: a kind is none.
@@ -117,7 +117,7 @@ class Chaos:
         overrides: Sequence[str] = (),
         say: Callable[[str], None] = print,
     ) -> Self:
-        """Faults on the job of that properties file, which runs on the local cluster.
+        """Return faults on the job of that properties file, which runs on the local cluster.
 
         ``cluster``: its name, as of ``homeport local up``. ``overrides``: as run-job's --config.
 
@@ -137,7 +137,7 @@ class Chaos:
         return sum(fault.gap_s + fault.length_s + _RECOVERY_S for fault in self.schedule)
 
     def run(self) -> Sequence[Done]:
-        """All faults have happened, nothing is paused, down or cut, and all containers work again.
+        """Bring about all faults; then nothing is paused, down or cut, and all containers work.
 
         Raises:
             ChaosError: they do not within three minutes, or a process to hit does not appear.
@@ -165,7 +165,6 @@ class Chaos:
         return bool(find_programs(self._cluster, KINDS[kind]))
 
     def _commit(self, fault: Fault) -> str:
-        """Do it; what was hit, in words."""
         if fault.is_of_node:
             return self._hit_node(fault)
         targets = self._targets(fault)
@@ -181,31 +180,25 @@ class Chaos:
     def _hit_node(self, fault: Fault) -> str:
         cluster, node = self._cluster, self._cluster.nodes[fault.target]
         with_am = " (with the AM)" if find_programs(cluster, DRIVER, node) else ""
-        lasted = f"for {fault.length_s:.1f} s"
-        if fault.kind == "kill-node":
-            killed = cluster.kill_node(node)
-            try:
-                time.sleep(fault.length_s)  # the schedule's own length
-            finally:
-                cluster.start_node(node)
-            return f"{node}{with_am}: {len(killed)} processes killed, down {lasted}"
-        if fault.kind.startswith("cut"):
-            network = cluster.faults
-            network.cut(node)
-            try:
-                time.sleep(fault.length_s)  # the schedule's own length
-            finally:
-                network.heal(node)
-            return f"{node}{with_am}: cut off {lasted}"
-        stopped = cluster.pause_node(node)
+        hit: Callable[[str], list[int] | None]
+        mend: Callable[[str], object]
+        match fault.kind.partition("-")[0]:
+            case "kill":
+                hit, mend, words = cluster.kill_node, cluster.start_node, "killed, down"
+            case "cut":
+                hit, mend, words = cluster.faults.cut, cluster.faults.heal, "cut off"
+            case _:
+                hit, mend, words = cluster.pause_node, cluster.resume_node, "stopped"
+        pids = hit(node)
         try:
             time.sleep(fault.length_s)  # the schedule's own length
         finally:
-            cluster.resume_node(node)
-        return f"{node}{with_am}: {len(stopped)} processes stopped {lasted}"
+            mend(node)
+        count = "" if pids is None else f"{len(pids)} processes "
+        return f"{node}{with_am}: {count}{words} for {fault.length_s:.1f} s"
 
     def _targets(self, fault: Fault) -> list[processes.ProcessId]:
-        """The living processes that the fault means; waits until there are some."""
+        """Wait until there are living processes that the fault means, and return them."""
         words = KINDS[fault.kind]
         deadline = time.monotonic() + _TARGET_LIMIT_S
         while True:
@@ -224,11 +217,11 @@ class Chaos:
     def _wait_for_work(self, limit_s: float) -> None:
         deadline = time.monotonic() + limit_s
         while True:
-            resting = {job.name: why for job in self._jobs if (why := job.resting())}
-            if not resting:
+            idle = {job.name: why for job in self._jobs if (why := job.not_working())}
+            if not idle:
                 return
             if time.monotonic() > deadline:
-                raise ChaosError(f"not all come back to work in {limit_s:.0f} s: {resting}")
+                raise ChaosError(f"not all come back to work in {limit_s:.0f} s: {idle}")
             time.sleep(_POLL_S)  # until the deadline
 
 
@@ -245,7 +238,7 @@ class JobOfFile:
         return self._config["job.name"]
 
     def extent(self, faults: int, nodes: Sequence[str]) -> Extent:
-        """What a schedule on it is for; ConfigError where so many failures would end the job."""
+        """Return the extent of a schedule; ConfigError where so many failures would end the job."""
         manager = ClusterManagerConfig.of(self._config)
         if manager.fail_job_after_retries and manager.retry_count < faults:
             raise ConfigError(
@@ -256,8 +249,8 @@ class JobOfFile:
             )
         return Extent(self._count, len(nodes), manager.lease_ms)
 
-    def resting(self) -> dict[str, str] | str:
-        """As the protocol says."""
+    def not_working(self) -> dict[str, str] | str:
+        """Return the containers that do not run, or why none is known."""
         try:
             phases = {c.processor_id: c.phase for c in self._containers()}
         except (UnavailableError, WireError):
@@ -273,7 +266,6 @@ class JobOfFile:
 
 @contextmanager
 def _paused(targets: list[processes.ProcessId]) -> Iterator[None]:
-    """These processes, and no others, stand still inside the block."""
     try:
         processes.pause(targets)
         yield

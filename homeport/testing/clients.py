@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, Message, TopicPartition
 
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.plain_producer import UNDONE, PlainOutputs
 from homeport.container.kafka.sending import absent
@@ -27,60 +27,24 @@ from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.testing.broker import Broker, Stored, Transaction
 
 _DELETE_RETENTION_MS = 86_400_000
-_NOTHING = Stored(None, None, -1, None, -1, None)
 
 
-class MemoryMessage:
-    """A record as ``confluent_kafka.Message``."""
-
-    def __init__(self, topic: str, partition: int, offset: int, stored: Stored) -> None:
-        self._place = topic, partition, offset
-        self._stored = stored
-
-    def error(self) -> None:
-        """It is a record."""
-
-    def topic(self) -> str:
-        """Its topic."""
-        return self._place[0]
-
-    def partition(self) -> int:
-        """Its partition."""
-        return self._place[1]
-
-    def offset(self) -> int:
-        """Its offset."""
-        return self._place[2]
-
-    def key(self) -> bytes | None:
-        """Its key."""
-        return self._stored.key
-
-    def value(self) -> bytes | None:
-        """Its value."""
-        return self._stored.value
-
-    def timestamp(self) -> tuple[int, int]:
-        """(1, ms since 1970)."""
-        return 1, self._stored.timestamp_ms
-
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """Its headers; None where there are none."""
-        return list(self._stored.headers) if self._stored.headers else None
-
-    def __len__(self) -> int:
-        return len(self._stored.value or b"") + len(self._stored.key or b"")
+def message(topic: str, partition: int, offset: int, stored: Stored) -> Message:
+    """Return a record as a consumer gets it."""
+    return Message(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        key=stored.key,
+        value=stored.value,
+        headers=list(stored.headers) if stored.headers else None,
+        timestamp=(TIMESTAMP_CREATE_TIME, stored.timestamp_ms),
+    )
 
 
-class MemoryEnd(MemoryMessage):
-    """What says that a partition was read to its end, as librdkafka does on request."""
-
-    def __init__(self, topic: str, partition: int, offset: int) -> None:
-        super().__init__(topic, partition, offset, _NOTHING)
-
-    def error(self) -> KafkaError:  # type: ignore[override]  # no record
-        """It is no record."""
-        return KafkaError(KafkaError._PARTITION_EOF)  # noqa: SLF001 - librdkafka's name
+def event(topic: str, partition: int, offset: int, code: int) -> Message:
+    """Return what librdkafka reports of a partition, such as its end, in place of a record."""
+    return Message(topic=topic, partition=partition, offset=offset, error=KafkaError(code))
 
 
 class MemoryConsumer:
@@ -97,38 +61,37 @@ class MemoryConsumer:
         self.consumed = 0
 
     def list_topics(self, topic: str, _timeout: float) -> None:
-        """The topic exists."""
+        """Make the topic where there is none."""
         self._broker.partitions(topic)
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
-        """These are read, from their offsets on."""
+        """Read these, from their offsets on."""
         self._next = {(place.topic, place.partition): place.offset for place in places}
 
-    def consume(self, count: int, _timeout: float) -> list[MemoryMessage]:
-        """What is there and committed, at most so many, partition after partition."""
-        found: list[MemoryMessage] = []
+    def consume(self, count: int, _timeout: float) -> list[Message]:
+        """Return what is there and committed, at most so many, partition after partition."""
+        found: list[Message] = []
         for (topic, partition), start in self._next.items():
             for offset, stored in self._broker.partitions(topic)[partition].read(start):
                 if len(found) == count:
                     break
-                found.append(MemoryMessage(topic, partition, offset, stored))
+                found.append(message(topic, partition, offset, stored))
                 self._next[topic, partition] = offset + 1
         self.consumed += len(found)
         for topic, partition in self._unsaid():
             if len(found) < count:
                 end = self._broker.partitions(topic)[partition].stable_end
                 self._said[topic, partition] = end
-                found.append(MemoryEnd(topic, partition, end))
+                found.append(event(topic, partition, end, KafkaError._PARTITION_EOF))  # noqa: SLF001 - librdkafka's name
         return found
 
     def has_more(self) -> bool:
-        """Whether ``consume`` would return something."""
+        """Return whether ``consume`` would return something."""
         places = ((self._broker.partitions(t)[p], start) for (t, p), start in self._next.items())
         more = any(next(partition.read(start), None) for partition, start in places)
         return more or bool(self._unsaid())
 
     def _unsaid(self) -> list[tuple[str, int]]:
-        """The partitions that are read to an end that was not said yet."""
         if not self.says_ends:
             return []
         found = []
@@ -148,7 +111,7 @@ class MemoryConsumer:
         return 0, partition.head if cached else partition.stable_end
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Read nothing any more."""
 
 
 class MemoryLog(LogReader):
@@ -158,27 +121,27 @@ class MemoryLog(LogReader):
         self._broker = broker
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
-        """Oldest offset and head of each (topic, partition)."""
+        """Return the oldest offset and the head of each (topic, partition)."""
         return {
             (t, p): ChangelogRange(0, self._broker.partitions(t)[p].head) for t, p in partitions
         }
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The last stable offset of each."""
+        """Return the last stable offset of each."""
         return {(t, p): self._broker.partitions(t)[p].stable_end for t, p in partitions}
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
-        """The first offset whose record is of that time or later; None: there is none."""
+        """Return the first offset whose record is of that time or later; None: there is none."""
         records = self._broker.partitions(topic)[partition].read(0, committed=False)
         return next((offset for offset, s in records if s.timestamp_ms >= time_ms), None)
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
-        """The id of each topic, and how long it keeps deletions."""
+        """Return the id of each topic, and how long it keeps deletions."""
         ids = self.topic_ids(names)
         return {name: ChangelogTopic(ids[name], _DELETE_RETENTION_MS) for name in names}
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """The id of each topic."""
+        """Return the id of each topic."""
         return {name: f"id of {name}" for name in names}
 
     def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
@@ -186,14 +149,14 @@ class MemoryLog(LogReader):
         return dict.fromkeys(names, _DELETE_RETENTION_MS)
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
-        """The committed records of [start, head), in one list where there are any."""
+        """Yield the committed records of [start, head), in one list where there are any."""
         records = self._broker.partitions(topic)[partition].read(start, head)
-        found: list[Message] = [MemoryMessage(topic, partition, o, s) for o, s in records]  # type: ignore[misc]  # has what is called of one
+        found = [message(topic, partition, o, s) for o, s in records]
         if found:
             yield found
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Read nothing any more."""
 
 
 class Refusals:
@@ -239,29 +202,29 @@ class MemoryProducer(TransactionalProducer):
         *,
         are_all: bool = True,
     ) -> None:
-        """They are always there."""
+        """Return at once: the brokers are always there."""
 
     def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """No topic is ever recreated."""
+        """Do nothing: no topic is ever recreated."""
 
     def begin(self) -> None:
-        """A transaction is open."""
+        """Open a transaction."""
         self._sent, self._is_refused = {}, False
         self._transaction = self._broker.begin(self._id, self._epoch)
 
     def send(self, sends: Iterable[Send]) -> None:
-        """All of ``sends`` are there, undecided."""
+        """Append all of ``sends``, undecided."""
         for send in sends:
             self._append(send)
 
     def send_changes(self, changes: Changes) -> None:
-        """All of ``changes`` are in their changelog, undecided."""
+        """Append all of ``changes`` to their changelog, undecided."""
         topic, partition = changes.changelog.stream, changes.partition
         for key, value in changes.entries.items():
             self._append(Send(topic, key, value, partition))
 
     def deliver(self) -> None:
-        """Nothing was refused.
+        """Require that nothing was refused.
 
         Raises:
             RecordRefusedError: a topic does not take its record.
@@ -271,12 +234,12 @@ class MemoryProducer(TransactionalProducer):
             raise RecordRefusedError("sending: a record was refused; nothing was committed")
 
     def commit(self) -> dict[tuple[str, int], int]:
-        """All that was sent is committed; the last offsets where sends name a partition."""
+        """Commit all that was sent; return the last offsets where sends name a partition."""
         self._broker.commit(self._id, self._epoch)
         return self._sent
 
     def close(self) -> None:
-        """It sends nothing more."""
+        """Send nothing more."""
 
     def _append(self, send: Send) -> None:
         if not self._broker.has(send.topic):
@@ -312,7 +275,7 @@ class MemoryOutputs(PlainOutputs):
         self._own = own
 
     def send(self, sends: Iterable[Send]) -> None:
-        """All of ``sends`` are there for all to read.
+        """Append all of ``sends``, for all to read.
 
         Raises:
             TransactionError: there is no such topic.
@@ -336,18 +299,18 @@ class MemoryOutputs(PlainOutputs):
                 timestamp_ms=send.timestamp_ms,
             )
 
-    def settle(self, pause: Callable[[float], None]) -> None:
-        """They are."""
+    def deliver(self, pause: Callable[[float], None]) -> None:
+        """Return at once: all that was sent is there."""
 
     def close(self) -> None:
-        """It sends nothing more."""
+        """Send nothing more."""
 
 
 class MemoryTopics(TopicWatch):
     """The topics are always those that the container began with."""
 
     def __init__(self) -> None:
-        """There is nothing to watch."""
+        """Watch nothing."""
 
     def check(self) -> None:
-        """They still are."""
+        """Return at once: the topics still are those."""

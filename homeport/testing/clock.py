@@ -26,14 +26,14 @@ class ManualClock:
         return self._start_ms + self._moved_ms
 
     def seconds(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds that never go back."""
         self._read_ns += _READING_NS
         return (self._moved_ms * _NS_PER_MS + self._read_ns) / 1e9
 
     def reading(self) -> ClockReading:
-        """What the machine's clocks say."""
+        """Return what the machine's clocks show."""
         return ClockReading(self.now_ms, "memory", self._moved_ms)
 
     def move(self, ms: int) -> None:
-        """It is ``ms`` later."""
+        """Move the clock on by ``ms``."""
         self._moved_ms += ms

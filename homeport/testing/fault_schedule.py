@@ -93,7 +93,7 @@ class Extent:
 def schedule(
     seed: int, kinds: Iterable[str], extent: Extent, least: int = LEAST_FAULTS
 ) -> list[Fault]:
-    """At least ``least`` faults, each kind once before any comes twice; by the seed alone."""
+    """Return ``least`` faults or more, each kind once before any comes twice; by the seed alone."""
     chance = random.Random(seed)  # noqa: S311 - a schedule is no secret
     order = sorted(kinds)
     chance.shuffle(order)

@@ -43,7 +43,7 @@ class JobUnderTest:
         partitions: int | Mapping[str, int],
         overrides: Mapping[str, str],
     ) -> JobUnderTest:
-        """The job of ``config``, with all its tasks in one container and without standbys.
+        """Return the job of ``config``, with all its tasks in one container and without standbys.
 
         What a test need not say is added: a job name, the default system and brokers.
 
@@ -73,7 +73,7 @@ class JobUnderTest:
         return JobUnderTest(job, found, counts, warnings)
 
     def stream(self, name: str) -> SystemStream:
-        """The stream that ``name`` means, as a task's collector understands it."""
+        """Return the stream that ``name`` means, as a task's collector understands it."""
         system, dot, topic = name.partition(".")
         if dot and system in self.job.systems:
             return SystemStream(system, topic)

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,7 @@ from homeport.config.settings.tuning import Tuning
 from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.api import BatchTask, KeyValueStore, StreamTask
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.host.lease_memory import unheard
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage
@@ -38,7 +38,7 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.drain import Drain
-from homeport.container.processing.loop_parts import LoopParts
+from homeport.container.processing.loop_dependencies import LoopDependencies
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import (
     bad_records,
@@ -83,7 +83,7 @@ class CrashPoint:
     step: str | None = None
 
     def begins(self, step: Step | FlushStep | AdjunctStep) -> None:
-        """Nothing, or the process dies."""
+        """Die where that is the step."""
         if self.step == str(step):
             raise InjectedCrash(self.step)
 
@@ -123,7 +123,7 @@ class MemoryContainer:
         task_class: type[BatchTask | StreamTask],
         pipeline: SparkPipeline | None,
     ) -> None:
-        """Its stores are restored, its tasks are initialised, and no input is read yet.
+        """Restore its stores and initialise its tasks; read no input yet.
 
         Raises:
             HomeportError: as the product's start.
@@ -149,6 +149,7 @@ class MemoryContainer:
         settings = replace(settings, max_rows=rows, overlaps=False)
         self._checkpoint_topic = settings.checkpoint_topic
         self._loop = RunLoop(self._parts, settings, never_stopped())
+        self.turn, self.wait_s = self._loop.turn, self._loop.wait_s
 
     def _new_storage(self) -> ContainerStorage:
         job, around = self._job, self._around
@@ -162,13 +163,13 @@ class MemoryContainer:
             grouper=job.job.ssp_grouper_factory,
             clocks=around.clock.reading,
             adjuncts=adjunct_storage(
-                job, ONLY, (around.state, around.scratch), around.clock.reading, Inline()
+                job, ONLY, (around.state, around.scratch), around.clock.reading, SameThread()
             ),
         )
 
     def _begin(
         self, task_class: type[BatchTask | StreamTask], pipeline: SparkPipeline | None
-    ) -> LoopParts:
+    ) -> LoopDependencies:
         job, storage, brokers = self._job, self._storage, self._around.brokers
         system = job.task.checkpoint_system
         before = replace(self._incarnation, epoch=self._incarnation.epoch - 1)
@@ -187,7 +188,7 @@ class MemoryContainer:
         self._tuning = Tuning.of(job.config)
         pause = never_stopped().pause
         ends = InputEnds(job.systems, pause, lambda s, _: MemoryLog(brokers[s.name]))
-        return LoopParts(
+        return LoopDependencies(
             InputConsumer(
                 job.systems,
                 positions.starts,
@@ -209,7 +210,7 @@ class MemoryContainer:
             lambda: self._tuning,
             None if job.task.exactly_once else MemoryOutputs(brokers, job.systems, system),
             report=self._report,
-            begins=self.crash.begins,
+            on_step_begin=self.crash.begins,
             clock=self._around.clock.seconds,
             typed=typed_input(job, task_class, outputs, pipeline),
             timers={name: context.timers for name, context in self.contexts.items()},
@@ -242,47 +243,37 @@ class MemoryContainer:
         return cast("Consumer", self._consumers[-1])
 
     @property
-    def turn(self) -> Callable[[], bool]:
-        """The loop's."""
-        return self._loop.turn
-
-    @property
-    def wait_s(self) -> Callable[[], float]:
-        """The loop's."""
-        return self._loop.wait_s
-
-    @property
     def records(self) -> int:
         """How many it has read."""
         return sum(consumer.consumed for consumer in self._consumers)
 
     def has_input(self) -> bool:
-        """Whether records wait that may be read now."""
+        """Return whether records wait that may be read now."""
         holds_back = self._storage.stored_inputs.holds_back()
         return any(c.has_more() for c in self._consumers if c.says_ends or not holds_back)
 
     def has_due_timers(self) -> bool:
-        """Whether a timer is due."""
+        """Return whether a timer is due."""
         return any(context.timers.wait_s() <= 0 for context in self.contexts.values())
 
     def drain(self) -> None:
-        """The order to drain has come."""
+        """Take the order to drain."""
         self._tuning = replace(self._tuning, drains=True)
 
     def commit(self) -> bool:
-        """The open transaction has ended and the stores are flushed, as a task may ask for it.
+        """End the open transaction and flush the stores, as a task may request it.
 
-        Whether every task has voted for the end.
+        Return whether every task has voted for the end.
         """
         self._parts.requests.commit = True
         return self._loop.turn()
 
     def store(self, name: str, task_name: TaskName) -> KeyValueStore:
-        """The task's own store; KeyError, naming the known ones, where there is none."""
+        """Return the task's own store; KeyError, naming the known ones, where there is none."""
         return self.contexts[task_name].store(name)
 
     def commit_steps(self) -> tuple[str, ...]:
-        """The names of all steps of a transaction and of the flush after it, in their order.
+        """Return the names of all steps of a transaction and of the flush after it, in their order.
 
         First comes what the last micro-batch of the transaction brings to adjunct stores.
         """
@@ -301,7 +292,7 @@ class MemoryContainer:
         return tuple(str(step) for step in (*brought, *plan, *flushes, *kept))
 
     def close(self) -> None:
-        """The orderly end: what is committed is on the disk, an open transaction is dropped."""
+        """End in order: what is committed is on the disk, an open transaction is dropped."""
         parts = self._parts
         try:
             self._loop.drop()
@@ -318,7 +309,7 @@ class MemoryContainer:
             self._calls.close()
 
     def kill(self) -> None:
-        """The end of SIGKILL: files are as they were, what stores had in memory alone is gone."""
+        """End as by SIGKILL: files are as they were, what stores had in memory alone is gone."""
         self._close_calls()
         state, kept = self._around.state, self._around.folder / "kept"
         if state.exists():
@@ -331,14 +322,14 @@ class MemoryContainer:
 
 
 def new_folder() -> Path:
-    """A folder that is not there yet; in memory, where a forced write costs nothing, if it can."""
+    """Return a folder that is not there yet; in memory, if it can, where forced writes are free."""
     memory = "/dev/shm"  # noqa: S108 - a folder of one's own is made in it
     root = memory if os.access(memory, os.W_OK) else tempfile.gettempdir()
     return Path(root) / f"homeport-test-{uuid.uuid4().hex}"
 
 
 def _copy_of_one_moment(folder: Path, copy: Path) -> None:
-    """``copy`` holds what ``folder`` held at one moment.
+    """Copy what ``folder`` holds at one moment.
 
     RocksDB compacts in the background, and deletes what it has merged: where a file came, changed
     or went meanwhile, all are copied again. Nothing is written now, so that this comes to an end.
@@ -357,7 +348,7 @@ def _copy_of_one_moment(folder: Path, copy: Path) -> None:
 
 
 def _listed(folder: Path) -> dict[Path, tuple[int, int]]:
-    """{file: (size in bytes, time of its last change in ns)}, without those that are gone."""
+    """Return {file: (size in bytes, time of last change in ns)}, without those that are gone."""
     found: dict[Path, tuple[int, int]] = {}
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -369,14 +360,14 @@ class _NoWorkers:
     """Worker processes would read from Kafka."""
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
-        """Raises StoreError: there are none."""
+        """Raise StoreError: there are none."""
         names = ", ".join(restore.store.name for restore in restores)
         raise StoreError(f"{names}: more records to restore than a test may have: write fewer")
 
 
 @functools.cache
 def never_stopped() -> StopFlag:
-    """One flag for all containers of the process: each holds two file descriptors for good."""
+    """Return one flag for all containers of the process: each takes two descriptors for good."""
     return StopFlag()
 
 

@@ -15,12 +15,12 @@ _BYTES = 4
 
 
 def partition_of(key: bytes | None, partitions: int) -> int:
-    """The partition of a record with that key; of one without a key: 0, where Kafka's is random."""
+    """Return the partition of a record with that key; without one: 0, where Kafka's is random."""
     return 0 if key is None else (murmur2(key) & _POSITIVE) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """The hash as an unsigned number of 32 bits."""
+    """Return the hash as an unsigned number of 32 bits."""
     hashed = _SEED ^ len(data)
     whole = len(data) - len(data) % _BYTES
     for (word,) in struct.iter_unpack("<I", data[:whole]):

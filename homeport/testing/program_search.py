@@ -1,8 +1,10 @@
-"""The processes of a job on a local cluster, found by what their command lines say."""
+"""The processes of a job on a local cluster, found by their command lines."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import psutil
 
 from homeport.job_coordinator.program_names import CONTAINER, LAUNCHER, SPARE_NAME
 from homeport.local_cluster import processes
@@ -12,48 +14,39 @@ from homeport.local_cluster.cluster import LocalCluster
 def find_programs(
     cluster: LocalCluster, words: str, node: str | None = None
 ) -> list[processes.ProcessId]:
-    """Processes of the cluster, or of one node, whose command line has these words."""
+    """Return the processes of the cluster, or of one node, whose command line has these words."""
     found = processes.of_cluster(cluster.cluster_id, node)
     return sorted((p for p in found if _runs(p.pid, words)), key=lambda p: p.pid)
 
 
 def of_processor(cluster: LocalCluster, processor: str, words: str) -> list[processes.ProcessId]:
-    """The processor's stream container, or its launcher: the parent of that."""
-    containers = [
-        process
+    """Return the processor's stream container, or its launcher: the parent of that."""
+    containers = {
+        process: parent
         for process in find_programs(cluster, CONTAINER)
-        if _log_name(process.pid).startswith(f"container-{processor}-")
-    ]
+        if (parent := _parent_of_writer(process.pid, f"container-{processor}-")) is not None
+    }
     if words == CONTAINER:
-        return containers
-    parents = [processes.info(process.pid) for process in containers]
-    wanted = {found.parent for found in parents if found is not None}
-    return [p for p in find_programs(cluster, LAUNCHER) if p.pid in wanted]
+        return list(containers)
+    return [p for p in find_programs(cluster, LAUNCHER) if p.pid in containers.values()]
 
 
 def _runs(pid: int, words: str) -> bool:
     """Whether the process is the program at work; its shell and its spare have the same words."""
-    line = _command_line(pid)
-    if words not in line or Path(line.split(" ", 1)[0]).name in {"bash", "sh"}:
+    try:
+        process = psutil.Process(pid)
+        line = process.cmdline()
+        is_program = bool(line) and Path(line[0]).name not in {"bash", "sh"}
+        return is_program and words in " ".join(line) and process.name() != SPARE_NAME
+    except psutil.NoSuchProcess:
         return False
+
+
+def _parent_of_writer(pid: int, log: str) -> int | None:
+    """The parent of a process whose standard output is a file of such a name; None: it is not."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() != SPARE_NAME
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def _log_name(pid: int) -> str:
-    """The name of the file that a process writes to; empty where it is gone."""
-    try:
-        return Path(f"/proc/{pid}/fd/1").readlink().name
-    except OSError:
-        return ""
-
-
-def _command_line(pid: int) -> str:
-    """The words of a command line, with spaces between; empty where the process is gone."""
-    try:
-        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    return raw.replace(b"\0", b" ").decode(errors="replace")
+        process = psutil.Process(pid)
+        names = (Path(file.path).name for file in process.open_files() if file.fd == 1)
+        return process.ppid() if any(name.startswith(log) for name in names) else None
+    except psutil.NoSuchProcess:
+        return None

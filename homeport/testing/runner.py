@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,13 +12,18 @@ from typing import Any, Self
 from homeport.config.errors import HomeportError
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
 from homeport.container.kafka.checkpoints import read_checkpoints
+from homeport.container.processing.record_rules import (
+    checked_headers,
+    partition_number,
+    require_bytes,
+    whole_ms,
+)
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
-from homeport.testing.broker import Record
-from homeport.testing.brokers import Topics, as_sent, brokers_of
+from homeport.testing.broker import Broker, Record, settings_of
 from homeport.testing.clients import MemoryLog
 from homeport.testing.clock import ManualClock
 from homeport.testing.job_under_test import JobUnderTest, TaskClass
@@ -33,6 +38,8 @@ from homeport.testing.shared_spark import pipeline_of
 START_MS = 1_700_000_000_000
 """When the clock of a test begins, in ms since 1970."""
 _MS_PER_S = 1000
+Topics = Mapping[str, Mapping[str, str]]
+"""{``system.stream``: properties of the topic, as Kafka's}."""
 
 
 class TestRunnerError(HomeportError):
@@ -76,13 +83,13 @@ class TestRunner:
         overrides: Mapping[str, str] | None = None,
         start_ms: int = START_MS,
     ) -> None:
-        """The configuration is right; nothing runs yet."""
+        """Check the configuration; nothing runs yet."""
         self._checked = JobUnderTest.of(config, task, partitions, overrides or {})
         self._job = self._checked.job
         self._clock = ManualClock(start_ms)
         self._is_own_folder = folder is None
         self._around = Surroundings(
-            brokers_of(self._checked, partitions, topics, lambda: self._clock.now_ms),
+            _brokers_of(self._checked, partitions, topics, lambda: self._clock.now_ms),
             folder or new_folder(),
             self._clock,
             batch_rows,
@@ -92,7 +99,7 @@ class TestRunner:
         self._why = "it has not been started: use it in a with statement"
 
     def __enter__(self) -> Self:
-        """The first incarnation has started: its stores are empty, its tasks initialised."""
+        """Start the first incarnation: its stores are empty, its tasks initialised."""
         self._around.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self.restart()
@@ -104,7 +111,7 @@ class TestRunner:
     def __exit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
-        """The container has stopped in order; after an error in the test it was killed."""
+        """Stop the container in order; kill it after an error in the test."""
         try:
             if kind is None:
                 self.stop()
@@ -130,7 +137,7 @@ class TestRunner:
         timestamp: int | None = None,
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
-        """An input has one more record; key and value are encoded by the stream's serdes.
+        """Append a record to an input; key and value are encoded by the stream's serdes.
 
         None is null. Without a serde they are bytes. Without ``partition`` the key places the
         record as Kafka's clients do; ``timestamp``: in ms since 1970, the clock's where None.
@@ -161,7 +168,7 @@ class TestRunner:
         timestamp: int | None = None,
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
-        """As ``send``, of bytes as they are: what no serde would write."""
+        """Append a record as ``send`` does, of bytes as they are: what no serde would write."""
         self._require_input(stream)
         found = self._checked.stream(stream)
         count = self._checked.partitions[found]
@@ -172,13 +179,13 @@ class TestRunner:
             )
         try:
             self._around.brokers[found.system].append(
-                found.stream, *as_sent(key, value, partition, headers, timestamp)
+                found.stream, *_as_sent(key, value, partition, headers, timestamp)
             )
         except (TypeError, ValueError) as error:
             raise TestRunnerError(f"a record for {stream}: {error}") from None
 
     def run(self) -> int:
-        """All that is there is processed and committed; how many records that were.
+        """Process and commit all that is there; return how many records that were.
 
         The clock stands still, so that no window is due; timers that are due are called.
 
@@ -200,7 +207,7 @@ class TestRunner:
         return container.records - before
 
     def drain(self) -> None:
-        """The job has processed what its inputs held, and has ended, as by --operation=drain.
+        """Process what the inputs hold, and end the job, as --operation=drain does.
 
         Raises:
             TestRunnerError: an open transaction holds up its input: end that before.
@@ -218,7 +225,7 @@ class TestRunner:
         self._end("it is drained: use restart()")
 
     def advance(self, ms: int) -> None:
-        """The clock is ``ms`` later; each window, timer, transaction and flush came at its time.
+        """Move the clock on by ``ms``; each window, timer, transaction and flush comes at its time.
 
         Raises:
             HomeportError: the container has failed, as it would in production.
@@ -240,7 +247,7 @@ class TestRunner:
         return self._running().commit_steps()
 
     def crash_before(self, step: str) -> None:
-        """Runs as ``run`` does, and dies before the first step of that name, as by SIGKILL.
+        """Run as ``run`` does, and die before the first step of that name, as by SIGKILL.
 
         Raises:
             TestRunnerError: there is no such step, or it did not come: nothing has crashed.
@@ -261,16 +268,16 @@ class TestRunner:
         )
 
     def crash(self) -> None:
-        """The container is gone as by SIGKILL: its files are as they were."""
+        """Kill the container as by SIGKILL: its files are as they were."""
         self._kill("it has crashed: use restart()")
 
     def stop(self) -> None:
-        """The container has stopped in order; what was not committed is dropped."""
+        """Stop the container in order; what was not committed is dropped."""
         if self._container is not None:
             self._end("it has stopped: use restart()")
 
     def restart(self, *, same_host: bool = True) -> None:
-        """The next incarnation has started, after an orderly stop where the last one still ran.
+        """Start the next incarnation, after an orderly stop where the last one still runs.
 
         Its stores are restored from their files and changelogs, or from changelogs alone where it
         is not on the same host; its input goes on from its checkpoints.
@@ -310,7 +317,7 @@ class TestRunner:
         return self._checked.warnings
 
     def output(self, stream: str, *, committed: bool = True) -> list[Record]:
-        """The records of a topic in the order in which they were written.
+        """Return the records of a topic in the order in which they were written.
 
         Keys and values are decoded by the stream's serdes; without one they are bytes, and so are
         those of dead letters, which leave as they came.
@@ -345,7 +352,7 @@ class TestRunner:
     def store(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> KeyValueStore:
-        """The part of a store of one task, as that task sees it; to be read only.
+        """Return the part of a store of one task, as that task sees it; to be read only.
 
         Raises:
             KeyError: there is no such store; the message names those there are.
@@ -356,7 +363,7 @@ class TestRunner:
     def restored(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> Restored:
-        """How the last start restored one task's store: ``kind`` and how many ``records``.
+        """Return how the last start restored one task's store: ``kind`` and how many ``records``.
 
         Raises:
             KeyError: there is no such store, or it has no changelog.
@@ -367,7 +374,7 @@ class TestRunner:
     def changelog(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> dict[Any, Any]:
-        """{key: value} that a restore of one task's store would read: committed records alone.
+        """Return {key: value} that a restore of a task's store would read: committed records alone.
 
         Raises:
             TestRunnerError: there is no such store, it has no changelog, or no one task is meant.
@@ -391,7 +398,7 @@ class TestRunner:
     def checkpoint(
         self, *, partition: int | None = None, task: str | None = None
     ) -> dict[str, int]:
-        """{``system.stream.partition``: last processed offset} of one task, -1 before the first."""
+        """Return {``system.stream.partition``: last processed offset} of a task; -1: none yet."""
         model, own = self._task(partition, task), self._job.task
         found = read_checkpoints(
             MemoryLog(self._around.brokers[own.checkpoint_system]),
@@ -484,3 +491,65 @@ def _encoded(stream: str, part: str, serde: Serde | None, value: Any) -> bytes |
 
 def _decoded(serde: Serde | None, data: bytes | None) -> Any:  # noqa: ANN401 - a user's value
     return data if serde is None or data is None else serde.from_bytes(data)
+
+
+def _brokers_of(
+    checked: JobUnderTest,
+    partitions: int | Mapping[str, int],
+    topics: Topics | None,
+    now_ms: Callable[[], int],
+) -> dict[str, Broker]:
+    """Return {system: its broker}; systems with the same addresses share one.
+
+    Each has the topics of the job. ``topics``: has those that are there beside; None: each topic is
+    made by its first use, as by a broker with ``auto.create.topics.enable``.
+
+    Raises:
+        ValueError: a property is not one that a test may set.
+    """
+    general = partitions if isinstance(partitions, int) else 1
+    job = checked.job
+    by_address = {
+        system.cluster: Broker(lambda _topic: general, now_ms) for system in job.systems.values()
+    }
+    brokers = {name: by_address[system.cluster] for name, system in job.systems.items()}
+    counts = {} if isinstance(partitions, int) else partitions
+    for name, settings in (topics or {}).items():
+        stream = checked.stream(name)
+        brokers[stream.system].set(stream.stream, settings_of(name, settings))
+    for name, count in counts.items():
+        stream = checked.stream(name)
+        brokers[stream.system].create(stream.stream, count)
+    for stream, count in checked.partitions.items():
+        brokers[stream.system].create(stream.stream, count)
+    for name in topics or {}:
+        stream = checked.stream(name)
+        brokers[stream.system].create(stream.stream, general)
+    numbers = [task.changelog_partition for task in job.tasks]
+    for store in job.stores:
+        if store.changelog is not None:
+            brokers[store.changelog.system].create(store.changelog.stream, max(numbers) + 1)
+    brokers[job.task.checkpoint_system].create(job.task.checkpoint_topic, 1)
+    if topics is not None:
+        for broker in by_address.values():
+            broker.makes_topics = False
+    return brokers
+
+
+def _as_sent(
+    key: object, value: object, partition: object, headers: object, timestamp: object
+) -> tuple[Any, ...]:
+    """Return what a broker gets of an input's record: key, value, partition, headers, timestamp.
+
+    Raises:
+        TypeError, ValueError: no producer could send it.
+    """
+    require_bytes("key", key)
+    require_bytes("value", value)
+    return (
+        key,
+        value,
+        None if partition is None else partition_number(partition),
+        None if headers is None else checked_headers(headers),
+        None if timestamp is None else whole_ms(timestamp),
+    )

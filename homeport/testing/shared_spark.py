@@ -26,7 +26,7 @@ class _Running:
     session: SparkSession
 
     def serves(self, settings: SparkSettings) -> bool:
-        """Whether it lives, and is as ``settings`` say."""
+        """Return whether it lives, and is as ``settings`` require."""
         return self.spark.is_alive() and replace(settings, work_dir=self.settings.work_dir) == (
             self.settings
         )
@@ -37,7 +37,7 @@ _running: list[_Running] = []
 
 
 def pipeline_of(config: Config) -> SparkPipeline | None:
-    """The job's pipeline, which has met no rows so far; None where the job has none.
+    """Return the job's pipeline, which has met no rows so far; None where the job has none.
 
     A job with other properties of Spark, memory or cores than the one before gets a new JVM.
 
@@ -53,7 +53,7 @@ def pipeline_of(config: Config) -> SparkPipeline | None:
 
 
 def stop() -> None:
-    """No JVM of ours is left."""
+    """Stop our JVM, if any."""
     while _running:
         _running.pop().spark.stop()
 

@@ -5,7 +5,6 @@ PURE but for one thing: a class of the job's own is imported, so it must be on t
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,6 +27,7 @@ from homeport.job_coordinator.grouper.task_name_grouper import (
     SingleContainer,
     TaskNameGrouper,
 )
+from homeport.job_coordinator.user_code import user_object
 
 _Grouper = TypeVar("_Grouper", SystemStreamPartitionGrouper, TaskNameGrouper)
 
@@ -77,14 +77,9 @@ def has_own_grouper(config: Config) -> bool:
 def _made(
     key: str, name: str, ours: Mapping[str, type[_Grouper]], base: type[_Grouper], config: Config
 ) -> _Grouper:
-    """The grouper named ``name``, made with the configuration.
-
-    Raises:
-        ConfigError: it cannot be imported, is no ``base``, or cannot be made.
-    """
     if not is_user_class(name):
         return ours[any_short_name(name)](config)
-    found = _loaded(key, name)
+    found = user_object(key, name)
     if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
         raise ConfigError(
             key,
@@ -96,23 +91,6 @@ def _made(
         return found(config)
     except BaseException as error:  # noqa: BLE001 - the job's own code may raise anything
         raise own_fault(key, name, error) from None
-
-
-def _loaded(key: str, name: str) -> object:
-    module_name, _, attribute = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except BaseException as error:  # noqa: BLE001 - the job's own code runs at import
-        raise ConfigError(
-            key,
-            name,
-            f"the module cannot be imported: {in_one_line(error)}",
-            "see that it is in yarn.package.path and imports by itself",
-        ) from None
-    if not hasattr(module, attribute):
-        rule = f"the module {module_name} has no {attribute!r}"
-        raise ConfigError(key, name, rule, "correct the name")
-    return getattr(module, attribute)
 
 
 def own_fault(key: str, name: str, error: BaseException) -> ConfigError:

@@ -17,7 +17,7 @@ from homeport.config.settings.config_diff import ConfigDiff
 from homeport.job_coordinator.grouper.input_expansion import counts_of
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, TaskMode
+from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
 
 _Partitions = Mapping[TaskName, frozenset[SystemStreamPartition]]
 
@@ -52,12 +52,7 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
     """
     if not before.task_partitions:
         return None  # no record says what the tasks read
-    after: dict[TaskName, frozenset[SystemStreamPartition]] = {
-        name: frozenset(task.system_stream_partitions)
-        for container in model.containers.values()
-        for name, task in container.tasks.items()
-        if task.task_mode is TaskMode.ACTIVE
-    }
+    after = {n: frozenset(t.system_stream_partitions) for n, t in model.active_tasks().items()}
     # A task that has a processor, and by its records no input, had some: another record has it now.
     names = sorted({*before.task_partitions, *before.task_processors, *after})
     counts = counts_of(ssp for ssps in before.task_partitions.values() for ssp in ssps)
@@ -66,6 +61,17 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
         if old is None or new is None or not _is_grown(old, new, counts):
             return OneTimeChange(keys.TASK_INPUTS.name, _task(name, old), _task(name, new))
     return None
+
+
+def require_same_tasks(config: Config, before: PreviousAssignment, model: JobModel) -> None:
+    """Require that ``model`` fits the state that a job with ``config`` has.
+
+    Raises:
+        ConfigError: tasks or their input would differ from what the state was made of.
+    """
+    change = changed_tasks(before, model) if has_state(config, before) else None
+    if change is not None:
+        raise refusal(change)
 
 
 def refusal(change: OneTimeChange) -> ConfigError:

@@ -27,7 +27,6 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import OffsetSpec
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, InvariantViolation
@@ -40,7 +39,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.coordinator_stream.stream_owner import StreamOwner
 from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.offsets import reported_offset
+from homeport.job_coordinator.kafka.offsets import LATEST, reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.record_writer import (
     PlainWriter,
@@ -330,10 +329,8 @@ class CoordinatorStreamStore:
 
     def _asked_head(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
         partition = TopicPartition(self._topic, 0)
-        # the library gives this method no type
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
         futures = self._admin.list_offsets(
-            {partition: latest}, isolation_level=level, request_timeout=self._timeout_s
+            {partition: LATEST}, isolation_level=level, request_timeout=self._timeout_s
         )
         return reported_offset(futures[partition], self._timeout_s + 1)
 

@@ -81,6 +81,14 @@ def shortage(system: SystemConfig, client: Client, places: Collection[Place]) ->
     return None
 
 
+def known_shortage(system: SystemConfig, client: Client, places: Collection[Place]) -> str | None:
+    """Return as ``shortage``; None, too, where Kafka does not answer."""
+    try:
+        return shortage(system, client, places)
+    except UnavailableError:
+        return None
+
+
 def _leaderless(name: str, partitions: Sequence[PartitionMetadata]) -> str | None:
     for found in partitions:
         if found.leader < 0:

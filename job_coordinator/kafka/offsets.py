@@ -5,7 +5,11 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
-from confluent_kafka.admin import ListOffsetsResultInfo
+from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
+
+# The library gives these two no types.
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped there
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
 
 
 def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | None = None) -> int:

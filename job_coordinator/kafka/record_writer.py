@@ -23,7 +23,7 @@ from homeport.config.errors import (
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Connection
-from homeport.job_coordinator.kafka.in_sync import shortage
+from homeport.job_coordinator.kafka.in_sync import known_shortage
 from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 
@@ -138,10 +138,8 @@ class _Sending:
 
     def late(self, why: str, error: KafkaError | None = None) -> HomeportError:
         """As ``unavailable``, with what the topic lacks to take records, where a broker says so."""
-        with contextlib.suppress(UnavailableError):
-            lacks = shortage(self.system, self.producer(), {(self.topic, 0)})
-            why = why if lacks is None else f"{why}: {lacks}"
-        return self.unavailable(why, error)
+        lacks = known_shortage(self.system, self.producer(), {(self.topic, 0)})
+        return self.unavailable(why if lacks is None else f"{why}: {lacks}", error)
 
     def _queued(self, producer: Producer, key: bytes, value: bytes | None) -> bool:
         try:

@@ -27,7 +27,6 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
     TopicDescription,
 )
@@ -36,7 +35,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.offsets import reported_offset
+from homeport.job_coordinator.kafka.offsets import LATEST, reported_offset
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _LOG = logging.getLogger(__name__)
@@ -296,10 +295,8 @@ class TopicAdmin:
             UnavailableError: it does not exist, or Kafka did not answer in time.
         """
         place = TopicPartition(name, partition)
-        # the library gives this method no type
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
         futures = self._admin.list_offsets(
-            {place: latest},
+            {place: LATEST},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
             request_timeout=self._timeout_s,
         )

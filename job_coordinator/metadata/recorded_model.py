@@ -1,10 +1,15 @@
-"""The JobModel that the coordinator stream's records add up to."""
+"""The JobModel in the coordinator stream: what its records add up to, and the records of one."""
 
 from __future__ import annotations
 
 from homeport.config.config import Config
+from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,
@@ -45,3 +50,28 @@ def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
         )
     containers = {p: ContainerModel(p, tasks_of[p]) for p in sorted(tasks_of)}
     return JobModel(config, mirrored(containers))
+
+
+def model_messages(
+    model: JobModel, stream: CoordinatorStream, *, has_standby_changelogs: bool
+) -> list[CoordinatorStreamMessage]:
+    """Return the records that turn what the stream says into the tasks and inputs of ``model``.
+
+    ``has_standby_changelogs``: whether standby tasks have records of their changelog partition.
+    """
+    counts = model.partition_counts()
+    # Of broadcast inputs a model knows single partitions only.
+    inputs = {s: counts[s] for s in TaskConfig.of(model.config).inputs if s in counts}
+    owners = {name: p for p, c in model.containers.items() for name in c.tasks}
+    every = {name: task for c in model.containers.values() for name, task in c.tasks.items()}
+    standbys = every.keys() - model.active_tasks().keys()
+    recorded = every if has_standby_changelogs else model.active_tasks()
+    return [
+        *TaskAssignmentManager(stream).messages(owners),
+        *TaskModeManager(stream).messages(model),
+        *TaskPartitionManager(stream).messages(model),
+        *ChangelogPartitionManager(stream).messages(
+            {name: task.changelog_partition for name, task in recorded.items()}, standbys
+        ),
+        *InputPartitionManager(stream).messages(inputs),
+    ]

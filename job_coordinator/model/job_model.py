@@ -121,6 +121,15 @@ class JobModel:
             default=0,
         )
 
+    def active_tasks(self) -> dict[TaskName, TaskModel]:
+        """Return {name: task} of all tasks that process input."""
+        return {
+            name: task
+            for container in self.containers.values()
+            for name, task in container.tasks.items()
+            if task.task_mode is TaskMode.ACTIVE
+        }
+
     def partition_counts(self) -> dict[SystemStream, int]:
         """{input stream: number of its partitions, the highest one of the model plus 1}."""
         counts: dict[SystemStream, int] = {}

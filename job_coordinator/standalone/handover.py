@@ -15,13 +15,14 @@ from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
 from homeport.job_coordinator.standalone.plan import (
     NO_SESSION,
     Member,
     Plan,
     Registration,
+    active_tasks,
     next_plan,
+    standbys_of,
 )
 
 
@@ -73,7 +74,7 @@ def first_plan(version: int, model: JobModel) -> Plan:
         )
         for processor_id in sorted(model.containers)
     )
-    return Plan(version, members)
+    return Plan(version, members, model=model)
 
 
 def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
@@ -92,7 +93,7 @@ def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
     owners = {m.processor_id: {m.incarnation} for m in members if m.tasks}
     listed = {m.processor_id: {*m.fence, *owners.get(m.processor_id, ())} for m in plan.members}
     own = (replace(m, fence=tuple(sorted(listed[m.processor_id]))) for m in plan.members)
-    return replace(plan, members=tuple(own))
+    return replace(plan, members=tuple(own), model=before.model)
 
 
 def to_fence(plan: Plan) -> tuple[Incarnation, ...]:

@@ -5,11 +5,13 @@ PURE. See ``machine``, which calls these in its steps.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from homeport.job_coordinator.standalone.plan import (
     Registration,
     are_back,
     fits,
-    next_plan,
+    plan_of,
     same_work,
     unreported,
 )
@@ -18,124 +20,119 @@ from homeport.job_coordinator.standalone.protocol import (
     CloseBarrier,
     Computed,
     ComputeModel,
+    ProcessorTimerKind,
     Publish,
-    TimerKind,
 )
-from homeport.job_coordinator.standalone.reasons import ReasonKind
-from homeport.job_coordinator.standalone.state import Draft, ProcessorState
+from homeport.job_coordinator.standalone.reasons import ProcessorReasonKind
+from homeport.job_coordinator.standalone.state import ProcessorDraft, ProcessorState
 
 
-def note_registrations(draft: Draft, registrations: tuple[Registration, ...]) -> None:
+def note_registrations(draft: ProcessorDraft, registrations: tuple[Registration, ...]) -> None:
     """These are all; a change begins the debounce time again, and a computation is void."""
     state = draft.state
     if registrations == state.registrations:
         return
     led = state.is_leader
-    draft.set(registrations=registrations, computing=-1)
-    draft.cancel(TimerKind.DEBOUNCE)
+    draft.state = replace(draft.state, registrations=registrations, computing=-1)
+    draft.cancel(ProcessorTimerKind.DEBOUNCE)
     if draft.state.is_leader and not led:
-        draft.because(ReasonKind.LEADS, sequence=draft.state.sequence)
+        draft.because(ProcessorReasonKind.LEADS, sequence=draft.state.sequence)
     elif led and not draft.state.is_leader:
-        draft.because(ReasonKind.LEADS_NO_MORE)
+        draft.because(ProcessorReasonKind.LEADS_NO_MORE)
 
 
-def compute(draft: Draft) -> None:
+def compute(draft: ProcessorDraft) -> None:
     """The debounce time is over: ``lead`` lets it run only while a version is due, and no other."""
-    draft.because(ReasonKind.COMPUTES, version=draft.state.version)
+    draft.because(ProcessorReasonKind.COMPUTES, version=draft.state.version)
     _compute(draft)
 
 
-def _compute(draft: Draft) -> None:
+def _compute(draft: ProcessorDraft) -> None:
     version = draft.state.version
-    draft.set(computing=version)
+    draft.state = replace(draft.state, computing=version)
     draft.instructions.append(ComputeModel(version))
 
 
-def take_computed(draft: Draft, event: Computed) -> None:
+def take_computed(draft: ProcessorDraft, event: Computed) -> None:
     """The answer is published, where it is of the present processors and the newest version."""
     state = draft.state
     if state.computing != event.base:
         return
-    draft.set(computing=-1)
+    draft.state = replace(draft.state, computing=-1)
     number = state.sequence
     if event.registrations != state.registrations or number is None:
-        draft.because(ReasonKind.STALE_COMPUTATION)
+        draft.because(ProcessorReasonKind.STALE_COMPUTATION)
         note_registrations(draft, event.registrations)
         return
-    plan = next_plan(
-        state.plan,
-        event.registrations,
-        event.assignment,
-        event.fenced,
-        event.changed,
-        event.standbys,
-    )
-    draft.set(has_new_inputs=False)
+    plan = plan_of(state.plan, event.registrations, event.model, event.fenced)
+    draft.state = replace(draft.state, has_new_inputs=False)
     changes = sum(member.generation == plan.version for member in plan.members)
     is_same = same_work(state.plan, plan) and fits(state.plan, event.registrations)
     if is_same and not _is_timed_out(state):
-        draft.because(ReasonKind.NOTHING_CHANGES, version=state.version)
+        draft.because(ProcessorReasonKind.NOTHING_CHANGES, version=state.version)
         return
     members = len(plan.members)
-    draft.because(ReasonKind.PUBLISHES, version=plan.version, changes=changes, members=members)
+    draft.because(
+        ProcessorReasonKind.PUBLISHES, version=plan.version, changes=changes, members=members
+    )
     if plan.lost:
         backed = plan.lost - plan.unbacked
         facts = {"lost": plan.lost, "backed": backed, "unbacked": plan.unbacked}
-        draft.because(ReasonKind.TAKES_OVER, version=plan.version, **facts)
-    draft.set(publishing=plan.version)
+        draft.because(ProcessorReasonKind.TAKES_OVER, version=plan.version, **facts)
+    draft.state = replace(draft.state, publishing=plan.version)
     overtaken = unreported(state.plan, plan, event.fenced)
     draft.records.append(Publish(plan, number, overtaken))
 
 
-def forget_publication(draft: Draft) -> None:
+def forget_publication(draft: ProcessorDraft) -> None:
     """A publication that is not answered may be lost, and the changed inputs with it."""
     if draft.state.publishing:
-        draft.set(publishing=0, has_new_inputs=True)
+        draft.state = replace(draft.state, publishing=0, has_new_inputs=True)
 
 
-def time_out(draft: Draft) -> None:
+def time_out(draft: ProcessorDraft) -> None:
     """The barrier's time is over: ``lead`` lets it run only while the newest one is open."""
     state = draft.state
     missing = ", ".join(_missing(state))
-    draft.because(ReasonKind.BARRIER_TIMED_OUT, version=state.version, missing=missing)
-    draft.set(closed=state.version)
+    draft.because(ProcessorReasonKind.BARRIER_TIMED_OUT, version=state.version, missing=missing)
+    draft.state = replace(draft.state, closed=state.version)
     draft.records.append(CloseBarrier(state.version, BarrierPhase.TIMED_OUT))
 
 
-def lead(draft: Draft) -> None:
+def lead(draft: ProcessorDraft) -> None:
     """A version that is due is on its way, and an open barrier has its timer; of a leader only."""
     if not draft.state.is_leader:
-        draft.cancel(TimerKind.DEBOUNCE)
-        draft.cancel(TimerKind.BARRIER)
+        draft.cancel(ProcessorTimerKind.DEBOUNCE)
+        draft.cancel(ProcessorTimerKind.BARRIER)
         return
     state = draft.state
     if _is_open(state) and not _missing(state) and state.plan is not None:
         members = len(state.plan.members)
-        draft.because(ReasonKind.BARRIER_DONE, version=state.version, members=members)
-        draft.set(closed=state.version)
+        draft.because(ProcessorReasonKind.BARRIER_DONE, version=state.version, members=members)
+        draft.state = replace(draft.state, closed=state.version)
         draft.records.append(CloseBarrier(state.version, BarrierPhase.DONE))
     if not _is_open(draft.state):
-        draft.cancel(TimerKind.BARRIER)
-    elif not draft.runs(TimerKind.BARRIER, state.version):
-        draft.set_timer(TimerKind.BARRIER, state.version)
+        draft.cancel(ProcessorTimerKind.BARRIER)
+    elif not draft.runs(ProcessorTimerKind.BARRIER, state.version):
+        draft.set_timer(ProcessorTimerKind.BARRIER, state.version)
     _debounce(draft)
 
 
-def _debounce(draft: Draft) -> None:
+def _debounce(draft: ProcessorDraft) -> None:
     state = draft.state
     cause = due(state)
     if not cause:
-        draft.cancel(TimerKind.DEBOUNCE)
+        draft.cancel(ProcessorTimerKind.DEBOUNCE)
     elif state.computing >= 0 or state.publishing:
         return
     elif are_back(state.plan, state.registrations):
         # Nothing is gained by a wait, and the tasks of those that were away wait too.
-        draft.cancel(TimerKind.DEBOUNCE)
-        draft.because(ReasonKind.ALL_ARE_BACK, version=state.version)
+        draft.cancel(ProcessorTimerKind.DEBOUNCE)
+        draft.because(ProcessorReasonKind.ALL_ARE_BACK, version=state.version)
         _compute(draft)
-    elif not draft.runs(TimerKind.DEBOUNCE):
-        draft.because(ReasonKind.REBALANCE_DUE, cause=cause)
-        draft.set_timer(TimerKind.DEBOUNCE)
+    elif not draft.runs(ProcessorTimerKind.DEBOUNCE):
+        draft.because(ProcessorReasonKind.REBALANCE_DUE, cause=cause)
+        draft.set_timer(ProcessorTimerKind.DEBOUNCE)
 
 
 def due(state: ProcessorState) -> str:

@@ -20,6 +20,8 @@ Decisions.
   written again where it is not seen: ZooKeeper may have lost it with the connection.
 * *Work stops* where the newest version has another generation for it, before its barrier is
   joined; and where the session is over, or was out of reach for as long as it lasts.
+* *Work that ends without an order* begins again in a new session where nothing in the job is at
+  fault; its processor leaves where the end is in order, and fails otherwise (``WORK_ENDS``).
 * *Work starts* where the barrier of the newest version is DONE, each generation once.
 * *Standbys* change without a new generation: they write nothing. So a version that only moves
   replicas stops no active task. A standby that is promoted does: its processor has one task more.
@@ -32,11 +34,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import leading
 from homeport.job_coordinator.standalone.plan import Standby
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
+    Broken,
     Computed,
     Deregister,
     Disconnected,
@@ -48,6 +52,8 @@ from homeport.job_coordinator.standalone.protocol import (
     Join,
     PlanSeen,
     ProcessorsSeen,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
     PublishRefused,
     Reconnected,
     Register,
@@ -58,28 +64,25 @@ from homeport.job_coordinator.standalone.protocol import (
     StartWork,
     StopRequested,
     StopWork,
-    TimerFired,
-    TimerKind,
-    WorkFailed,
+    WorkEnded,
     WorkOvertaken,
     WorkStarted,
-    WorkStopped,
-    WriteLocality,
+    WriteLocations,
 )
-from homeport.job_coordinator.standalone.reasons import ReasonKind
+from homeport.job_coordinator.standalone.reasons import ProcessorReasonKind
 from homeport.job_coordinator.standalone.state import (
-    Decision,
-    Draft,
+    HeldWork,
     Life,
+    ProcessorDecision,
+    ProcessorDraft,
     ProcessorState,
-    Work,
     WorkPhase,
 )
 
 
-def step(state: ProcessorState, event: Event) -> Decision:
+def step(state: ProcessorState, event: Event) -> ProcessorDecision:
     """What the processor does about the event."""
-    draft = Draft(state)
+    draft = ProcessorDraft(state)
     if state.life is not Life.ENDED:
         _HANDLERS[type(event)](draft, event)
         _settle(draft)
@@ -89,136 +92,186 @@ def step(state: ProcessorState, event: Event) -> Decision:
 # --- what an event says
 
 
-def _session_begun(draft: Draft, _event: SessionBegun) -> None:
+def _session_begun(draft: ProcessorDraft, _event: SessionBegun) -> None:
     """Begin from the start, whatever was heard late of the session before, or was written."""
     _forget_session(draft)
-    draft.set(is_connected=True)
+    draft.state = replace(draft.state, is_connected=True)
 
 
-def _registered(draft: Draft, event: Registered) -> None:
+def _registered(draft: ProcessorDraft, event: Registered) -> None:
     if draft.state.life is Life.REGISTERING:
-        draft.set(life=Life.MEMBER)
-    draft.set(sequence=event.sequence, joined=0)
+        draft.state = replace(draft.state, life=Life.MEMBER)
+    draft.state = replace(draft.state, sequence=event.sequence, joined=0)
 
 
-def _processors_seen(draft: Draft, event: ProcessorsSeen) -> None:
+def _processors_seen(draft: ProcessorDraft, event: ProcessorsSeen) -> None:
     leading.note_registrations(draft, event.registrations)
 
 
-def _plan_seen(draft: Draft, event: PlanSeen) -> None:
+def _plan_seen(draft: ProcessorDraft, event: PlanSeen) -> None:
     if event.plan.version > draft.state.version:
-        draft.set(plan=event.plan, barrier=None, computing=-1)
+        draft.state = replace(draft.state, plan=event.plan, barrier=None, computing=-1)
     if event.plan.version >= draft.state.publishing:
-        draft.set(publishing=0)
+        draft.state = replace(draft.state, publishing=0)
 
 
-def _barrier_seen(draft: Draft, event: BarrierSeen) -> None:
+def _barrier_seen(draft: ProcessorDraft, event: BarrierSeen) -> None:
     if event.version == draft.state.version:
-        draft.set(barrier=event)
+        draft.state = replace(draft.state, barrier=event)
 
 
-def _computed(draft: Draft, event: Computed) -> None:
+def _computed(draft: ProcessorDraft, event: Computed) -> None:
     leading.take_computed(draft, event)
 
 
-def _publish_refused(draft: Draft, event: PublishRefused) -> None:
+def _publish_refused(draft: ProcessorDraft, event: PublishRefused) -> None:
     if event.version == draft.state.publishing:
-        draft.because(ReasonKind.PUBLISHED_BY_ANOTHER, version=event.version)
+        draft.because(ProcessorReasonKind.PUBLISHED_BY_ANOTHER, version=event.version)
         leading.forget_publication(draft)
 
 
-def _inputs_changed(draft: Draft, _event: InputsChanged) -> None:
-    draft.set(has_new_inputs=True, computing=-1)
-    draft.cancel(TimerKind.DEBOUNCE)
+def _inputs_changed(draft: ProcessorDraft, _event: InputsChanged) -> None:
+    draft.state = replace(draft.state, has_new_inputs=True, computing=-1)
+    draft.cancel(ProcessorTimerKind.DEBOUNCE)
 
 
-def _work_started(draft: Draft, event: WorkStarted) -> None:
+def _work_started(draft: ProcessorDraft, event: WorkStarted) -> None:
     work = draft.state.work
     if work.phase is WorkPhase.STARTING and work.generation == event.generation:
-        draft.set(work=replace(work, phase=WorkPhase.RUNNING))
-        draft.because(ReasonKind.STARTED, generation=event.generation)
+        draft.state = replace(draft.state, work=replace(work, phase=WorkPhase.RUNNING))
+        draft.because(ProcessorReasonKind.STARTED, generation=event.generation)
         if draft.state.is_connected:
-            draft.records.append(WriteLocality(draft.state.work.here, draft.state.location))
+            draft.records.append(WriteLocations(draft.state.work.here, draft.state.location))
 
 
-def _work_overtaken(draft: Draft, event: WorkOvertaken) -> None:
+def _work_overtaken(draft: ProcessorDraft, event: WorkOvertaken) -> None:
     if draft.state.work.generation == event.generation:
-        draft.because(ReasonKind.OVERTAKEN, generation=event.generation)
-        draft.set(work=Work(generation=event.generation))
+        draft.because(ProcessorReasonKind.OVERTAKEN, generation=event.generation)
+        draft.state = replace(draft.state, work=HeldWork(generation=event.generation))
 
 
-def _work_stopped(draft: Draft, _event: WorkStopped) -> None:
-    draft.set(work=Work(generation=draft.state.work.generation))
+def _work_ended(draft: ProcessorDraft, event: WorkEnded) -> None:
+    work = draft.state.work
+    if work.phase is WorkPhase.IDLE or work.generation != event.generation:
+        return
+    draft.state = replace(draft.state, work=HeldWork(generation=work.generation))
+    if work.phase is not WorkPhase.STOPPING:
+        facts = {"generation": event.generation, "cause": event.cause.value}
+        WORK_ENDS[event.cause](draft, event.text, facts)
 
 
-def _work_failed(draft: Draft, event: WorkFailed) -> None:
-    draft.because(ReasonKind.FAILED, error=event.error)
-    work = Work(generation=draft.state.work.generation)
-    draft.set(work=work, life=Life.LEAVING, end=EndCause.FAILED, error=event.error)
+def _begin_other_work(draft: ProcessorDraft, text: str, facts: Mapping[str, object]) -> None:
+    """Give the session up: a registration of a new number gets a generation that may start."""
+    draft.because(ProcessorReasonKind.WORK_LOST, error=text, **facts)
+    draft.state = replace(draft.state, is_given_up=True)
 
 
-def _disconnected(draft: Draft, _event: Disconnected) -> None:
+def _leave_without_fault(draft: ProcessorDraft, _text: str, facts: Mapping[str, object]) -> None:
+    if draft.state.life is not Life.LEAVING:
+        draft.because(ProcessorReasonKind.WORK_OVER, **facts)
+        draft.state = replace(draft.state, life=Life.LEAVING)
+
+
+def _fail(draft: ProcessorDraft, text: str, _facts: Mapping[str, object]) -> None:
+    draft.because(ProcessorReasonKind.FAILED, error=text)
+    draft.state = replace(draft.state, life=Life.LEAVING, end=EndCause.FAILED, error=text)
+
+
+WORK_ENDS: Mapping[StopCause, Callable[[ProcessorDraft, str, Mapping[str, object]], None]] = (
+    MappingProxyType(
+        {
+            StopCause.UNAVAILABLE: _begin_other_work,
+            StopCause.CUT_OFF: _begin_other_work,
+            StopCause.LEASE_LOST: _begin_other_work,
+            StopCause.FINISHED: _leave_without_fault,
+            StopCause.SIGNALLED: _leave_without_fault,
+            StopCause.ORDERED: _leave_without_fault,
+            StopCause.FAILED: _fail,
+            StopCause.KILLED: _fail,
+            StopCause.DISK_FULL: _fail,
+            StopCause.NO_PACKAGE: _fail,
+        }
+    )
+)
+"""What the end of work that was not ordered to stop means; it has every cause."""
+
+
+def _broken(draft: ProcessorDraft, event: Broken) -> None:
+    draft.state = replace(draft.state, work=HeldWork(generation=draft.state.work.generation))
+    _fail(draft, event.error, {})
+
+
+def _disconnected(draft: ProcessorDraft, _event: Disconnected) -> None:
     leading.forget_publication(draft)
-    draft.set(is_connected=False, computing=-1)
-    draft.set_timer(TimerKind.SESSION)
+    draft.state = replace(draft.state, is_connected=False, computing=-1)
+    draft.set_timer(ProcessorTimerKind.SESSION)
 
 
-def _reconnected(draft: Draft, _event: Reconnected) -> None:
+def _reconnected(draft: ProcessorDraft, _event: Reconnected) -> None:
     """What was written may be lost: it is looked for, and written again."""
-    draft.set(is_connected=True, joined=0, closed=0, barrier=None)
-    draft.cancel(TimerKind.SESSION)
+    draft.state = replace(draft.state, is_connected=True, joined=0, closed=0, barrier=None)
+    draft.cancel(ProcessorTimerKind.SESSION)
     work = draft.state.work
     if work.phase is WorkPhase.RUNNING:
-        draft.records.append(WriteLocality(work.here, draft.state.location))
+        draft.records.append(WriteLocations(work.here, draft.state.location))
     if draft.state.life is Life.REGISTERING:
-        draft.set(life=Life.OUT)
+        draft.state = replace(draft.state, life=Life.OUT)
 
 
-def _session_expired(draft: Draft, _event: SessionExpired) -> None:
-    draft.because(ReasonKind.SESSION_LOST)
+def _session_expired(draft: ProcessorDraft, _event: SessionExpired) -> None:
+    draft.because(ProcessorReasonKind.SESSION_LOST)
     _forget_session(draft)
 
 
-def _forget_session(draft: Draft) -> None:
+def _forget_session(draft: ProcessorDraft) -> None:
     """Note that the session is over: with it go the registration and all that awaits an answer."""
-    draft.cancel(TimerKind.SESSION)
-    draft.set(is_connected=False, is_given_up=True, sequence=None, registrations=(), barrier=None)
+    draft.cancel(ProcessorTimerKind.SESSION)
+    draft.state = replace(
+        draft.state,
+        is_connected=False,
+        is_given_up=True,
+        sequence=None,
+        registrations=(),
+        barrier=None,
+    )
     leading.forget_publication(draft)
-    draft.set(joined=0, closed=0, computing=-1)
+    draft.state = replace(draft.state, joined=0, closed=0, computing=-1)
     if draft.state.life is not Life.LEAVING:
-        draft.set(life=Life.OUT)
+        draft.state = replace(draft.state, life=Life.OUT)
 
 
-def _timer_fired(draft: Draft, event: TimerFired) -> None:
+def _timer_fired(draft: ProcessorDraft, event: ProcessorTimerFired) -> None:
     timer = event.timer
     if timer not in draft.state.timers:
         return
-    draft.set(timers=draft.state.timers - {timer})
-    if timer.kind is TimerKind.SESSION:
-        draft.because(ReasonKind.SESSION_GIVEN_UP)
-        draft.set(is_given_up=True)
-    elif timer.kind is TimerKind.DUPLICATE:
+    draft.state = replace(draft.state, timers=draft.state.timers - {timer})
+    if timer.kind is ProcessorTimerKind.SESSION:
+        draft.because(ProcessorReasonKind.SESSION_GIVEN_UP)
+        draft.state = replace(draft.state, is_given_up=True)
+    elif timer.kind is ProcessorTimerKind.DUPLICATE:
         twin = draft.state.twin
         if twin is not None:
-            draft.because(ReasonKind.TWIN_STAYS, twin=twin.sequence)
+            draft.because(ProcessorReasonKind.TWIN_STAYS, twin=twin.sequence)
             error = (
                 f"processor.id = {twin.processor_id!r}: a processor at {twin.location} has this id "
                 "in this job; give each processor an id of its own, or stop that one"
             )
-            draft.set(life=Life.LEAVING, end=EndCause.DUPLICATE, error=error)
-    elif timer.kind is TimerKind.DEBOUNCE:
+            draft.state = replace(
+                draft.state, life=Life.LEAVING, end=EndCause.DUPLICATE, error=error
+            )
+    elif timer.kind is ProcessorTimerKind.DEBOUNCE:
         leading.compute(draft)
     else:
         leading.time_out(draft)
 
 
-def _stop_requested(draft: Draft, _event: StopRequested) -> None:
+def _stop_requested(draft: ProcessorDraft, _event: StopRequested) -> None:
     if draft.state.life is not Life.LEAVING:
-        draft.because(ReasonKind.STOPS)
-        draft.set(life=Life.LEAVING)
+        draft.because(ProcessorReasonKind.STOPS)
+        draft.state = replace(draft.state, life=Life.LEAVING)
 
 
-_HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = MappingProxyType(
+_HANDLERS: Mapping[type, Callable[[ProcessorDraft, Any], None]] = MappingProxyType(
     {
         SessionBegun: _session_begun,
         Registered: _registered,
@@ -230,12 +283,12 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = MappingProxyType(
         InputsChanged: _inputs_changed,
         WorkStarted: _work_started,
         WorkOvertaken: _work_overtaken,
-        WorkStopped: _work_stopped,
-        WorkFailed: _work_failed,
+        WorkEnded: _work_ended,
+        Broken: _broken,
         Disconnected: _disconnected,
         Reconnected: _reconnected,
         SessionExpired: _session_expired,
-        TimerFired: _timer_fired,
+        ProcessorTimerFired: _timer_fired,
         StopRequested: _stop_requested,
     }
 )
@@ -244,7 +297,7 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = MappingProxyType(
 # --- what follows from it
 
 
-def _settle(draft: Draft) -> None:
+def _settle(draft: ProcessorDraft) -> None:
     """What should be is ordered, where it is not."""
     if draft.state.life is Life.LEAVING:
         _leave(draft)
@@ -252,8 +305,8 @@ def _settle(draft: Draft) -> None:
     if draft.state.is_given_up:
         _begin_again(draft)
     if draft.state.life is Life.OUT and draft.state.is_connected and not draft.state.is_given_up:
-        draft.because(ReasonKind.REGISTERS, processor=draft.state.processor_id)
-        draft.set(life=Life.REGISTERING)
+        draft.because(ProcessorReasonKind.REGISTERS, processor=draft.state.processor_id)
+        draft.state = replace(draft.state, life=Life.REGISTERING)
         draft.records.append(Register(draft.state.processor_id, draft.state.location))
     _await_twin(draft)
     leading.lead(draft)
@@ -261,19 +314,19 @@ def _settle(draft: Draft) -> None:
         _follow(draft)
 
 
-def _leave(draft: Draft) -> None:
+def _leave(draft: ProcessorDraft) -> None:
     """Nothing is held; then the registration goes; then it is over."""
-    for kind in TimerKind:
+    for kind in ProcessorTimerKind:
         draft.cancel(kind)
     if not _has_stopped(draft):
         return
     if draft.state.is_connected and draft.state.sequence is not None:
         draft.records.append(Deregister(draft.state.sequence))
     draft.instructions.append(EndProcessor(draft.state.end, draft.state.error))
-    draft.set(life=Life.ENDED)
+    draft.state = replace(draft.state, life=Life.ENDED)
 
 
-def _begin_again(draft: Draft) -> None:
+def _begin_again(draft: ProcessorDraft) -> None:
     """After a session that is over, or given up: no work, then a registration of a new number.
 
     One that is given up and stands after all is closed: a second node in it could get lost, and
@@ -282,22 +335,24 @@ def _begin_again(draft: Draft) -> None:
     if not _has_stopped(draft) or not draft.state.is_connected:
         return
     if draft.state.sequence is not None:
-        draft.set(is_connected=False)
+        draft.state = replace(draft.state, is_connected=False)
         draft.instructions.append(RenewSession())
-    draft.set(is_given_up=False, life=Life.OUT, sequence=None, registrations=())
+    draft.state = replace(
+        draft.state, is_given_up=False, life=Life.OUT, sequence=None, registrations=()
+    )
 
 
-def _await_twin(draft: Draft) -> None:
+def _await_twin(draft: ProcessorDraft) -> None:
     twin = draft.state.twin
     # A server that was away gives the session of a predecessor its whole time again.
     if twin is None or not draft.state.is_connected:
-        draft.cancel(TimerKind.DUPLICATE)
-    elif not draft.runs(TimerKind.DUPLICATE):
-        draft.because(ReasonKind.WAITS_FOR_TWIN, twin=twin.sequence)
-        draft.set_timer(TimerKind.DUPLICATE)
+        draft.cancel(ProcessorTimerKind.DUPLICATE)
+    elif not draft.runs(ProcessorTimerKind.DUPLICATE):
+        draft.because(ProcessorReasonKind.WAITS_FOR_TWIN, twin=twin.sequence)
+        draft.set_timer(ProcessorTimerKind.DUPLICATE)
 
 
-def _follow(draft: Draft) -> None:
+def _follow(draft: ProcessorDraft) -> None:
     """The work is what the newest version says of this registration."""
     state = draft.state
     entry, work = state.entry, state.work
@@ -305,34 +360,34 @@ def _follow(draft: Draft) -> None:
         return
     if entry is None:
         if work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}:
-            draft.because(ReasonKind.NOT_PLANNED, version=state.version)
+            draft.because(ProcessorReasonKind.NOT_PLANNED, version=state.version)
             _has_stopped(draft)
         return
     is_own = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
     if is_own and work.generation == entry.generation:
-        _join(draft, ReasonKind.WORK_STAYS, generation=entry.generation)
+        _join(draft, ProcessorReasonKind.WORK_STAYS, generation=entry.generation)
         _follow_standbys(draft, entry.standbys)
         return
     if is_own:
         facts = {"held": len(work.held), "kept": len(set(work.held) & set(entry.tasks))}
-        draft.because(ReasonKind.WORK_CHANGES, version=state.version, **facts)
+        draft.because(ProcessorReasonKind.WORK_CHANGES, version=state.version, **facts)
     if not _has_stopped(draft):
         return
-    _join(draft, ReasonKind.JOINS)
+    _join(draft, ProcessorReasonKind.JOINS)
     is_new = entry.generation > work.generation
     if (entry.tasks or entry.standbys) and is_new and _is_in_force(state):
         facts = {"tasks": len(entry.tasks), "standbys": len(entry.standbys)}
         draft.because(
-            ReasonKind.STARTS, version=state.version, generation=entry.generation, **facts
+            ProcessorReasonKind.STARTS, version=state.version, generation=entry.generation, **facts
         )
         standbys = entry.standbys
-        starting = Work(WorkPhase.STARTING, entry.generation, entry.tasks, standbys=standbys)
-        draft.set(work=starting)
+        starting = HeldWork(WorkPhase.STARTING, entry.generation, entry.tasks, standbys=standbys)
+        draft.state = replace(draft.state, work=starting)
         start = StartWork(state.version, entry.generation, entry.tasks, entry.fence, standbys)
         draft.instructions.append(start)
 
 
-def _follow_standbys(draft: Draft, planned: tuple[Standby, ...]) -> None:
+def _follow_standbys(draft: ProcessorDraft, planned: tuple[Standby, ...]) -> None:
     """What the version takes away is let go of at once; what it gives is kept once it is in force.
 
     The active tasks work on. Before the version is in force another processor of this location may
@@ -344,33 +399,33 @@ def _follow_standbys(draft: Draft, planned: tuple[Standby, ...]) -> None:
     if wanted == had:
         return
     facts = {"kept": len(set(had) & set(wanted)), "standbys": len(wanted)}
-    draft.because(ReasonKind.FOLLOWS, version=state.version, **facts)
-    draft.set(work=replace(state.work, standbys=wanted))
+    draft.because(ProcessorReasonKind.FOLLOWS, version=state.version, **facts)
+    draft.state = replace(draft.state, work=replace(state.work, standbys=wanted))
     draft.instructions.append(FollowStandbys(state.version, wanted))
     if state.work.phase is WorkPhase.RUNNING and state.is_connected and wanted:
         names = tuple(standby.name for standby in wanted)
-        draft.records.append(WriteLocality(names, state.location))
+        draft.records.append(WriteLocations(names, state.location))
 
 
 def _is_in_force(state: ProcessorState) -> bool:
     return state.barrier_phase is BarrierPhase.DONE
 
 
-def _join(draft: Draft, kind: ReasonKind, **facts: object) -> None:
+def _join(draft: ProcessorDraft, kind: ProcessorReasonKind, **facts: object) -> None:
     state = draft.state
     if not state.is_connected or state.joined == state.version or state.sequence is None:
         return
     draft.because(kind, version=state.version, **facts)
-    draft.set(joined=state.version)
+    draft.state = replace(draft.state, joined=state.version)
     draft.records.append(Join(state.version, state.processor_id, state.sequence))
 
 
-def _has_stopped(draft: Draft) -> bool:
+def _has_stopped(draft: ProcessorDraft) -> bool:
     """Whether no incarnation lives; the stop is ordered where one does."""
     work = draft.state.work
     if work.phase is WorkPhase.IDLE:
         return True
     if work.phase is not WorkPhase.STOPPING:
-        draft.set(work=replace(work, phase=WorkPhase.STOPPING))
+        draft.state = replace(draft.state, work=replace(work, phase=WorkPhase.STOPPING))
         draft.instructions.append(StopWork())
     return False

@@ -19,7 +19,7 @@ from homeport.config.errors import WireError
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_from_json, incarnations_to_json
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
@@ -29,7 +29,13 @@ from homeport.job_coordinator.model.json_values import (
     required_field,
     required_number,
 )
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
+from homeport.job_coordinator.standalone.plan import (
+    Member,
+    Plan,
+    Registration,
+    active_tasks,
+    standbys_of,
+)
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 
 SEGMENT_BYTES = 512 * 1024
@@ -191,18 +197,15 @@ def segment_name(writer: int, index: int) -> str:
     return f"{writer}.{index}"
 
 
-def encode_plan(
-    plan: Plan, model: JobModel, writer: int, segment_bytes: int = SEGMENT_BYTES
-) -> StoredPlan:
-    """The plan, and the JobModel that it has the tasks of, without its configuration.
+def encode_plan(plan: Plan, writer: int, segment_bytes: int = SEGMENT_BYTES) -> StoredPlan:
+    """Return the plan with its JobModel, which has the tasks, without the configuration.
 
     Args:
-        plan: what is stored.
-        model: its containers are the plan's members with tasks.
+        plan: the containers of its JobModel are its members with tasks.
         writer: the leader's registration.
         segment_bytes: most bytes of one node.
     """
-    model = JobModel(Config({}), model.containers)
+    model = JobModel(Config({}), plan.model.containers)
     body = {
         "version": plan.version,
         "members": {
@@ -237,8 +240,8 @@ def segment_names(version: int, value: bytes) -> tuple[str, ...]:
     return tuple(segment_name(writer, index) for index in range(count))
 
 
-def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> tuple[Plan, JobModel]:
-    """The plan of this version, and its JobModel, which has no configuration.
+def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> Plan:
+    """Return the plan of this version; its JobModel has no configuration.
 
     Raises:
         WireError: format, size, checksum, version or fields are not as they must be.
@@ -268,7 +271,7 @@ def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> tuple[
     lost = optional_number(body, "lost", 0, INT_MAX) or 0
     unbacked = optional_number(body, "unbacked", 0, INT_MAX) or 0
     former = incarnations_from_json(body, "former") if "former" in body else ()
-    return Plan(version, found, lost, unbacked, former), model
+    return Plan(version, found, lost, unbacked, former, model)
 
 
 def _head(version: int, value: bytes) -> tuple[dict[str, object], bytes]:
@@ -292,16 +295,3 @@ def _member(id_: str, value: object, model: JobModel, what: str) -> Member:
         incarnations_from_json(body, "fence"),
         standbys_of(container),
     )
-
-
-def active_tasks(container: ContainerModel | None) -> tuple[TaskName, ...]:
-    """The tasks of the container that process input, sorted."""
-    tasks = {} if container is None else container.tasks
-    return tuple(sorted(n for n, task in tasks.items() if task.task_mode is TaskMode.ACTIVE))
-
-
-def standbys_of(container: ContainerModel | None) -> tuple[Standby, ...]:
-    """The replicas that the container keeps, sorted."""
-    tasks = {} if container is None else container.tasks
-    found = (task for task in tasks.values() if task.task_mode is TaskMode.STANDBY)
-    return tuple(sorted(Standby(task.state_of, task.task_name) for task in found))

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
 
 NO_SESSION = 9_999_999_999
 """The registration of a member that is no processor: ZooKeeper counts to 2,147,483,647."""
+
+
+_NO_MODEL = JobModel(Config({}), {})
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -68,6 +73,9 @@ class Plan:
     those of them that start where no standby of theirs was (STANDBY, part 4: ideally 0). Both are 0
     where the version before had no standbys. ``former``, sorted: the incarnations that may still
     write to tasks that are gone, and may come back.
+
+    ``model``: the JobModel of the version; tasks and standbys of a member are names of it, those of
+    the container with the member's id. Versions are compared without it.
     """
 
     version: int
@@ -75,6 +83,7 @@ class Plan:
     lost: int = 0
     unbacked: int = 0
     former: tuple[Incarnation, ...] = ()
+    model: JobModel = field(default=_NO_MODEL, compare=False, repr=False)
 
     def of(self, sequence: int | None) -> Member | None:
         """The member with this registration; None where there is none."""
@@ -103,6 +112,43 @@ def are_back(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
         return False
     there = {r.processor_id for r in registrations}
     return there == {m.processor_id for m in plan.members}
+
+
+def plan_of(
+    before: Plan | None,
+    registrations: Sequence[Registration],
+    model: JobModel,
+    fenced: Mapping[ProcessorId, int],
+) -> Plan:
+    """Return the version after ``before`` that has this JobModel; the rest is as in ``next_plan``.
+
+    Raises:
+        InvariantViolation: as in ``next_plan``.
+    """
+    former = {} if before is None else before.model.active_tasks()
+    now = model.active_tasks().items()
+    plan = next_plan(
+        before,
+        registrations,
+        {p: active_tasks(container) for p, container in model.containers.items()},
+        fenced,
+        frozenset(name for name, task in now if former.get(name, task) != task),
+        {p: standbys_of(container) for p, container in model.containers.items()},
+    )
+    return replace(plan, model=model)
+
+
+def active_tasks(container: ContainerModel | None) -> tuple[TaskName, ...]:
+    """Return the tasks of the container that process input, sorted."""
+    tasks = {} if container is None else container.tasks
+    return tuple(sorted(n for n, task in tasks.items() if task.task_mode is TaskMode.ACTIVE))
+
+
+def standbys_of(container: ContainerModel | None) -> tuple[Standby, ...]:
+    """Return the replicas that the container keeps, sorted."""
+    tasks = {} if container is None else container.tasks
+    found = (task for task in tasks.values() if task.task_mode is TaskMode.STANDBY)
+    return tuple(sorted(Standby(task.state_of, task.task_name) for task in found))
 
 
 def next_plan(

@@ -9,11 +9,13 @@ one is refused because a newer snapshot is on its way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby
 
 
@@ -25,7 +27,7 @@ class BarrierPhase(Enum):
     TIMED_OUT = "TIMED_OUT"
 
 
-class TimerKind(Enum):
+class ProcessorTimerKind(Enum):
     """What a timer is for. The shell knows how long each takes."""
 
     DEBOUNCE = "debounce"
@@ -35,10 +37,10 @@ class TimerKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Timer:
+class ProcessorTimer:
     """One timer; ``version``: of a barrier's, the version, else 0."""
 
-    kind: TimerKind
+    kind: ProcessorTimerKind
     version: int = 0
 
 
@@ -96,15 +98,13 @@ class Computed:
     """The answer to ``ComputeModel``.
 
     ``registrations`` were read after the plan of version ``base``, so that a member of that plan
-    that is not among them has lost its session. The rest is as in ``plan.next_plan``.
+    that is not among them has lost its session. The rest is as in ``plan.plan_of``.
     """
 
     base: int
     registrations: tuple[Registration, ...]
-    assignment: Mapping[ProcessorId, tuple[TaskName, ...]]
+    model: JobModel
     fenced: Mapping[ProcessorId, int]
-    changed: frozenset[TaskName] = frozenset()
-    standbys: Mapping[ProcessorId, tuple[Standby, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,20 @@ class WorkOvertaken:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkStopped:
-    """No incarnation works; what it did is committed, and none of its stores is open."""
+class WorkEnded:
+    """The incarnation has ended and has no store open; ``text``: the reason, one line.
+
+    It has committed its work where ``cause`` is ORDERED.
+    """
+
+    generation: int
+    cause: StopCause
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkFailed:
-    """The incarnation has ended with an error, and holds no task."""
+class Broken:
+    """The processor cannot continue; no incarnation works. ``error``: the reason, one line."""
 
     error: str
 
@@ -161,10 +168,10 @@ class SessionExpired:
 
 
 @dataclass(frozen=True, slots=True)
-class TimerFired:
+class ProcessorTimerFired:
     """The timer has come to its end."""
 
-    timer: Timer
+    timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +190,12 @@ Event = (
     | InputsChanged
     | WorkStarted
     | WorkOvertaken
-    | WorkStopped
-    | WorkFailed
+    | WorkEnded
+    | Broken
     | Disconnected
     | Reconnected
     | SessionExpired
-    | TimerFired
+    | ProcessorTimerFired
     | StopRequested
 )
 
@@ -245,14 +252,14 @@ class CloseBarrier:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLocality:
+class WriteLocations:
     """Each of the tasks, standbys by their own names, was last at this location."""
 
     tasks: tuple[TaskName, ...]
     location: Host
 
 
-Record = Register | Deregister | Publish | Join | CloseBarrier | WriteLocality
+Record = Register | Deregister | Publish | Join | CloseBarrier | WriteLocations
 
 
 # --- instructions
@@ -269,7 +276,7 @@ class ComputeModel:
 class StopWork:
     """Commit and stop the incarnation, if there is one; close all stores.
 
-    The answer is ``WorkStopped``.
+    The answer is ``WorkEnded``.
     """
 
 
@@ -279,7 +286,7 @@ class StartWork:
 
     Without tasks it only keeps its standbys.
 
-    The answer is ``WorkStarted``, ``WorkOvertaken`` or ``WorkFailed``.
+    The answer is ``WorkStarted``, ``WorkOvertaken`` or ``WorkEnded``.
     """
 
     version: int
@@ -307,17 +314,17 @@ class RenewSession:
 
 
 @dataclass(frozen=True, slots=True)
-class SetTimer:
+class StartTimer:
     """The timer runs from now, also where it ran before."""
 
-    timer: Timer
+    timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
-class CancelTimer:
+class StopTimer:
     """The timer does not run."""
 
-    timer: Timer
+    timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +341,7 @@ Instruction = (
     | StartWork
     | FollowStandbys
     | RenewSession
-    | SetTimer
-    | CancelTimer
+    | StartTimer
+    | StopTimer
     | EndProcessor
 )

@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 
 
-class ReasonKind(Enum):
+class ProcessorReasonKind(Enum):
     """What was decided."""
 
     REGISTERS = "registers"
@@ -40,22 +40,28 @@ class ReasonKind(Enum):
     SESSION_LOST = "session-lost"
     SESSION_GIVEN_UP = "session-given-up"
     STOPS = "stops"
+    WORK_LOST = "work-lost"
+    WORK_OVER = "work-over"
     FAILED = "failed"
 
 
+UNEXPECTED = frozenset({ProcessorReasonKind.WORK_LOST})
+"""The kinds that an operator should see as warnings."""
+
+
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ProcessorReason:
     """One fact; ``facts`` fill its sentence."""
 
-    kind: ReasonKind
+    kind: ProcessorReasonKind
     facts: tuple[tuple[str, object], ...] = ()
 
     def __str__(self) -> str:
         return _SENTENCES[self.kind].format_map(dict(self.facts))
 
 
-_K = ReasonKind
-_SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
+_K = ProcessorReasonKind
+_SENTENCES: Mapping[ProcessorReasonKind, str] = MappingProxyType(
     {
         _K.REGISTERS: "The session is new: processor {processor} registers",
         _K.LEADS: "Registration {sequence} is the first one: it leads",
@@ -95,6 +101,11 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.SESSION_LOST: "The session is over: all work stops",
         _K.SESSION_GIVEN_UP: "No connection for as long as a session lasts: all work stops",
         _K.STOPS: "The user's program stops the processor",
+        _K.WORK_LOST: (
+            "Generation {generation}: the work ended ({cause}): {error}; the processor gives its "
+            "session up and registers again"
+        ),
+        _K.WORK_OVER: "Generation {generation}: the work ended ({cause}): the processor leaves",
         _K.FAILED: "The work has failed: {error}",
     }
 )

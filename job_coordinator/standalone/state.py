@@ -1,28 +1,27 @@
 """All that one processor's machine knows, as a value, and one step's working copy of it.
 
-PURE. Rules for editing: timers are set and cancelled in ``Draft`` only; no field is a time.
+PURE. Rules for editing: ``ProcessorDraft`` alone starts and stops timers; no field is a time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby, present
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
-    CancelTimer,
     EndCause,
     Instruction,
+    ProcessorTimer,
+    ProcessorTimerKind,
     Record,
-    SetTimer,
-    Timer,
-    TimerKind,
+    StartTimer,
+    StopTimer,
 )
-from homeport.job_coordinator.standalone.reasons import Reason, ReasonKind
+from homeport.job_coordinator.standalone.reasons import ProcessorReason, ProcessorReasonKind
 
 
 class Life(Enum):
@@ -45,7 +44,7 @@ class WorkPhase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class HeldWork:
     """The incarnation that works, or worked last.
 
     ``generation``: the highest one that was ever started here; no lower or equal one starts again.
@@ -90,8 +89,8 @@ class ProcessorState:
     computing: int = -1
     publishing: int = 0
     has_new_inputs: bool = False
-    work: Work = Work()
-    timers: frozenset[Timer] = frozenset()
+    work: HeldWork = HeldWork()
+    timers: frozenset[ProcessorTimer] = frozenset()
 
     @property
     def version(self) -> int:
@@ -128,51 +127,47 @@ class ProcessorState:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ProcessorDecision:
     """What one event led to. Records are written first, in their order."""
 
     state: ProcessorState
     records: tuple[Record, ...] = ()
     instructions: tuple[Instruction, ...] = ()
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[ProcessorReason, ...] = ()
 
 
-class Draft:
+class ProcessorDraft:
     """A state being changed, and what the changes demand of the shell."""
 
     def __init__(self, state: ProcessorState) -> None:
         self.state = state
         self.records: list[Record] = []
         self.instructions: list[Instruction] = []
-        self.reasons: list[Reason] = []
+        self.reasons: list[ProcessorReason] = []
 
-    def set(self, **changes: Any) -> None:  # noqa: ANN401 - values of fields
-        """These fields of the state have these values."""
-        self.state = replace(self.state, **changes)
-
-    def set_timer(self, kind: TimerKind, version: int = 0) -> None:
+    def set_timer(self, kind: ProcessorTimerKind, version: int = 0) -> None:
         """The timer runs from now."""
-        timer = Timer(kind, version)
-        self.set(timers=self.state.timers | {timer})
-        self.instructions.append(SetTimer(timer))
+        timer = ProcessorTimer(kind, version)
+        self.state = replace(self.state, timers=self.state.timers | {timer})
+        self.instructions.append(StartTimer(timer))
 
-    def cancel(self, kind: TimerKind) -> None:
+    def cancel(self, kind: ProcessorTimerKind) -> None:
         """Let no timer of the kind run."""
         for timer in sorted(self.state.timers, key=lambda t: t.version):
             if timer.kind is kind:
-                self.set(timers=self.state.timers - {timer})
-                self.instructions.append(CancelTimer(timer))
+                self.state = replace(self.state, timers=self.state.timers - {timer})
+                self.instructions.append(StopTimer(timer))
 
-    def runs(self, kind: TimerKind, version: int = 0) -> bool:
+    def runs(self, kind: ProcessorTimerKind, version: int = 0) -> bool:
         """Whether the timer runs."""
-        return Timer(kind, version) in self.state.timers
+        return ProcessorTimer(kind, version) in self.state.timers
 
-    def because(self, kind: ReasonKind, **facts: object) -> None:
+    def because(self, kind: ProcessorReasonKind, **facts: object) -> None:
         """The decision has this reason."""
-        self.reasons.append(Reason(kind, tuple(sorted(facts.items()))))
+        self.reasons.append(ProcessorReason(kind, tuple(sorted(facts.items()))))
 
-    def decision(self) -> Decision:
+    def decision(self) -> ProcessorDecision:
         """The end of the step."""
-        return Decision(
+        return ProcessorDecision(
             self.state, tuple(self.records), tuple(self.instructions), tuple(self.reasons)
         )

@@ -17,7 +17,6 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import NO_SESSION, Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
@@ -32,7 +31,7 @@ class Kept:
     """What the nodes hold.
 
     Shapes: ``version``: the newest one, 0 before the first; ``written``: how often the node that
-    says it was written; ``plan``, ``model``: of that version; ``hosts`` {task: location};
+    says it was written; ``plan``: of that version; ``hosts`` {task: location};
     ``fenced`` {processor: the generation in which it last reported to have fenced its list};
     ``processors``: registered now.
     """
@@ -40,7 +39,6 @@ class Kept:
     version: int
     written: int
     plan: Plan | None
-    model: JobModel | None
     hosts: Mapping[TaskName, Host]
     fenced: Mapping[ProcessorId, int]
     processors: tuple[ProcessorId, ...]
@@ -68,15 +66,14 @@ class HandoverNodes:
         try:
             data, stat = self._client.get(self._path(nodes.JOB_MODELS))
         except NoNodeError:
-            return Kept(0, -1, None, None, {}, {}, self._processors())
+            return Kept(0, -1, None, {}, {}, self._processors())
         version = nodes.decode_version(data)
-        plan, model = self._versions.read(version) if version else (None, None)
+        plan = self._versions.read(version) if version else None
         fenced = self._values(nodes.FENCED)
         return Kept(
             version,
             stat.version,
             plan,
-            model,
             self.hosts(),
             {ProcessorId(p): nodes.decode_number(nodes.FENCED, p, d) for p, d in fenced.items()},
             self._processors(),
@@ -91,12 +88,12 @@ class HandoverNodes:
             return {}
         return {TaskName(t): nodes.decode_location(TaskName(t), d) for t, d in found.items()}
 
-    def publish(self, kept: Kept, plan: Plan, model: JobModel) -> bool:
+    def publish(self, kept: Kept, plan: Plan) -> bool:
         """The plan is the newest version, its barrier done; False where the nodes have changed."""
         client = self._client
         if kept.written < 0:
             make_nodes(client, self._root, is_owned=self._settings.access.is_owned)
-        stored = nodes.encode_plan(plan, model, NO_SESSION)
+        stored = nodes.encode_plan(plan, NO_SESSION)
         path = self._versions.write_segments(plan.version, NO_SESSION, stored)
         transaction = client.transaction()
         newest = nodes.encode_version(plan.version)

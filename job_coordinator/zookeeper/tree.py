@@ -92,7 +92,7 @@ class ZooKeeperTree:
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="zookeeper", daemon=True)
         self._lock = threading.Lock()
-        self._plans: dict[int, tuple[Plan, JobModel]] = {}
+        self._plans: dict[int, Plan] = {}
         self._members: dict[str, tuple[Registration, str]] = {}
         self._joined: dict[tuple[int, str], bytes] = {}
         self._registered_in: int | None = None
@@ -107,9 +107,9 @@ class ZooKeeperTree:
         self._session = self._new_session()
         self._thread.start()
 
-    def write(self, record: protocol.Record, model: JobModel | None = None) -> None:
-        """The record is written, after all before it; ``model``: of a plan that is published."""
-        self._tasks.put(partial(self._in_connection, partial(self._write, record, model)))
+    def write(self, record: protocol.Record) -> None:
+        """Write the record, after all before it."""
+        self._tasks.put(partial(self._in_connection, partial(self._write, record)))
 
     def confirm(self, incarnation: Incarnation) -> None:
         """The tree has that it has fenced its list, if its generation stands in the newest plan.
@@ -125,7 +125,7 @@ class ZooKeeperTree:
     def model(self, version: int) -> JobModel:
         """The JobModel of a version that was seen; it has no configuration."""
         with self._lock:
-            return self._plans[version][1]
+            return self._plans[version].model
 
     def urls(self) -> Mapping[int, str]:
         """{number of a registration that was seen: where its processor answers HTTP}."""
@@ -307,13 +307,13 @@ class ZooKeeperTree:
         with self._lock:
             known = self._plans.get(version)
         if known is not None:
-            return known[0]
+            return known
         try:
-            plan, model = self._versions.read(version)
+            plan = self._versions.read(version)
         except NoNodeError:
             return None
         with self._lock:
-            self._plans[version] = plan, model
+            self._plans[version] = plan
             for old in sorted(self._plans)[: -nodes.KEPT_VERSIONS]:
                 del self._plans[old]
         return plan
@@ -353,18 +353,15 @@ class ZooKeeperTree:
     def _make_nodes(self, _connection: Connection) -> None:
         make_nodes(self._client, self._root, is_owned=self._settings.access.is_owned)
 
-    def _write(
-        self, record: protocol.Record, model: JobModel | None, connection: Connection
-    ) -> None:
+    def _write(self, record: protocol.Record, connection: Connection) -> None:
         if isinstance(record, protocol.Register):
             self._register(record, connection)
         elif isinstance(record, protocol.Deregister):
             with contextlib.suppress(NoNodeError):
                 self._client.delete(self._path(nodes.PROCESSORS, nodes.node_name(record.sequence)))
         elif isinstance(record, protocol.Publish):
-            if model is None:
-                raise RuntimeError("a plan is published with its JobModel")
-            self._publish(record, model, connection)
+            if not self._versions.publish(record):
+                self._put(connection, protocol.PublishRefused(record.plan.version))
         elif isinstance(record, protocol.Join):
             self._versions.join(record)
         elif isinstance(record, protocol.CloseBarrier):
@@ -388,11 +385,7 @@ class ZooKeeperTree:
         number = nodes.registration_number(made.rpartition("/")[2])
         self._put(connection, protocol.Registered(number))
 
-    def _publish(self, record: protocol.Publish, model: JobModel, connection: Connection) -> None:
-        if not self._versions.publish(record, model):
-            self._put(connection, protocol.PublishRefused(record.plan.version))
-
-    def _write_locality(self, record: protocol.WriteLocality) -> None:
+    def _write_locality(self, record: protocol.WriteLocations) -> None:
         value = record.location.encode()
         paths = [self._path(nodes.LOCALITY, nodes.escaped(task)) for task in record.tasks]
         answers = {path: self._client.set_async(path, value) for path in paths}

@@ -13,7 +13,6 @@ from typing import Any
 from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
 
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, CloseBarrier, Join, Publish
@@ -35,8 +34,8 @@ class VersionNodes:
         data, stat = self._client.get(self._path(nodes.JOB_MODELS), watch=watch)
         return nodes.decode_version(data), stat.version
 
-    def read(self, version: int) -> tuple[Plan, JobModel]:
-        """Return the plan of a version, and its JobModel.
+    def read(self, version: int) -> Plan:
+        """Return the plan of a version.
 
         Raises:
             NoNodeError: it is deleted.
@@ -61,7 +60,7 @@ class VersionNodes:
                 self._client.set(name, segment)
         return path
 
-    def publish(self, record: Publish, model: JobModel) -> bool:
+    def publish(self, record: Publish) -> bool:
         """Make the plan the newest version; return False where that is refused.
 
         What only former versions needed is deleted.
@@ -70,7 +69,7 @@ class VersionNodes:
         newest, written = self.newest()
         if newest != plan.version - 1:
             return False
-        stored = nodes.encode_plan(plan, model, record.leader)
+        stored = nodes.encode_plan(plan, record.leader)
         path = self.write_segments(plan.version, record.leader, stored)
         transaction = client.transaction()
         transaction.check(self._path(nodes.PROCESSORS, nodes.node_name(record.leader)), 0)

@@ -100,28 +100,28 @@ class Addresses:
 
 
 def node_names(count: int) -> tuple[str, ...]:
-    """nm1 to nmN."""
+    """Return nm1 to nmN."""
     return tuple(f"nm{number}" for number in range(1, count + 1))
 
 
 def node_addresses(block: str, nodes: Sequence[str]) -> dict[str, str]:
-    """The address of each node: the first has .11, the next .12 and so on."""
+    """Return the address of each node: the first has .11, the next .12 and so on."""
     return {node: f"{block}.{_FIRST_NODE_OCTET + index}" for index, node in enumerate(nodes)}
 
 
 def broker_name(broker_id: int) -> str:
-    """The daemon's name: kafka, kafka2, kafka3; the first id is 1."""
+    """Return the daemon's name: kafka, kafka2, kafka3; the first id is 1."""
     return "kafka" if broker_id == 1 else f"kafka{broker_id}"
 
 
 def broker_addresses(block: str, count: int) -> dict[str, str]:
-    """The address of each broker by name: .2, .4 and so on."""
+    """Return the address of each broker by name: .2, .4 and so on."""
     octets = _BROKER_OCTETS[:count]
     return {broker_name(number): f"{block}.{octet}" for number, octet in enumerate(octets, 1)}
 
 
 def block_of(owner: str) -> str:
-    """The block that a cluster tries first: always the same one, so that its users find it again.
+    """Return the block that a cluster tries first: always the same, so that users find it again.
 
     ``owner`` is unique to the cluster.
     """
@@ -132,7 +132,7 @@ def block_of(owner: str) -> str:
 def fixed_endpoints(
     block: str, nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False
 ) -> tuple[tuple[str, int], ...]:
-    """Every (address, port) of the block that a daemon of the cluster will listen on."""
+    """Return every (address, port) of the block that a daemon of the cluster will listen on."""
     return (
         *(
             (address, port)

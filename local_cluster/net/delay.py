@@ -39,7 +39,7 @@ _BUFFER = 1 << 20
 
 
 def message(kind: int, *attributes: tuple[int, bytes], flags: int = _REQUEST) -> bytes:
-    """A message to the queue."""
+    """Return a message to the queue."""
     body = _GENERIC.pack(socket.AF_UNSPEC, 0, QUEUE)
     for number, value in attributes:
         length = _ATTRIBUTE.size + len(value)
@@ -49,7 +49,7 @@ def message(kind: int, *attributes: tuple[int, bytes], flags: int = _REQUEST) ->
 
 
 def messages(data: bytes) -> list[tuple[int, bytes]]:
-    """(type, body) of each message in one datagram."""
+    """Return (type, body) of each message in one datagram."""
     found, at = [], 0
     while at + _HEADER.size <= len(data):
         length, kind, *_ = _HEADER.unpack_from(data, at)
@@ -59,7 +59,7 @@ def messages(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def packet_id(body: bytes) -> bytes | None:
-    """The id of a packet, as it is in the message that hands it over."""
+    """Return the id of a packet, as it is in the message that hands it over."""
     at = _GENERIC.size
     while at + _ATTRIBUTE.size <= len(body):
         length, number = _ATTRIBUTE.unpack_from(body, at)
@@ -70,7 +70,7 @@ def packet_id(body: bytes) -> bytes | None:
 
 
 def bind(link: socket.socket) -> None:
-    """The queue is ours; OSError where the kernel refused."""
+    """Bind the queue; OSError where the kernel refuses."""
     wanted = (
         (_CFG_COMMAND, struct.pack("!BBH", _BIND, 0, 0)),
         (_CFG_PARAMETERS, struct.pack("!IB", 0, _COPY_META)),
@@ -86,7 +86,7 @@ def bind(link: socket.socket) -> None:
 
 
 def hold(link: socket.socket, delay_s: float) -> None:
-    """Each packet goes on so much later than it came; for ever."""
+    """Let each packet go on so much later than it came; for ever."""
     waiting: deque[tuple[float, bytes]] = deque()
     while True:
         left = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
@@ -103,7 +103,7 @@ def hold(link: socket.socket, delay_s: float) -> None:
 
 
 def main() -> None:
-    """Argument: milliseconds."""
+    """Hold packets back; the argument: milliseconds."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER) as link:
         link.bind((0, 0))
         bind(link)

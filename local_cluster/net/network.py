@@ -63,25 +63,25 @@ class Network:
         return {**self.machines, CLIENT: f"{self.addresses.block}.{_CLIENT_OCTET}"}
 
     def namespace(self, place: str) -> str:
-        """Where what comes to the place, or goes from it, can be looked at.
+        """Return the namespace in which the traffic of the place can be seen.
 
         That is its own namespace, and for the client, whose own is this machine's, the hub.
         """
         return f"{self.name}-{_HUB if place == CLIENT else place}"
 
     def at(self, place: str, command: Sequence[str]) -> list[str]:
-        """``command``, run as in that namespace: on this machine in all but its network."""
+        """Return ``command`` for that namespace: it runs on this machine in all but its network."""
         path = _NAMESPACES / self.namespace(place)
         return [tool("nsenter"), f"--net={path}", *command]
 
     def on_machine(self, place: str, hosts: Path, command: Sequence[str]) -> list[str]:
-        """``command``, run as on a machine of that name; the process is the one that is started."""
+        """Return ``command`` for a machine of that name; the process is the one that is started."""
         settled = [tool("unshare"), "--uts", "--mount", "--propagation", "slave"]
         settle = ["/bin/sh", "-c", _SETTLE, "sh", place, str(hosts)]
         return self.at(place, [*settled, *settle, *command])
 
     def make(self) -> None:
-        """All places can reach each other.
+        """Make all places, which can reach each other.
 
         Raises:
             ClusterError: the system refused something; `remove` takes away what is there already.
@@ -124,13 +124,13 @@ class Network:
 
 
 def remains(name: str) -> list[str]:
-    """What is there of the network: its link, then its namespaces."""
+    """Return what is there of the network: its link, then its namespaces."""
     link = [name] if Path("/sys/class/net", name).exists() else []
     return link + sorted(path.name for path in _NAMESPACES.glob(f"{name}-*"))
 
 
 def remove(name: str) -> None:
-    """Nothing is left of the network; the processes in it have ended.
+    """Remove all of the network; the processes in it have ended.
 
     Raises:
         ClusterError: the system refused to remove something.
@@ -141,14 +141,14 @@ def remove(name: str) -> None:
 
 
 def routes() -> list[ipaddress.IPv4Network]:
-    """What this machine's routes lead to, but for the one to everything else."""
+    """Return what this machine's routes lead to, but for the one to everything else."""
     text = run([tool("ip"), "-4", "-json", "route", "show", "table", "all"])
     found = (route["dst"] for route in json.loads(text or "[]"))
     return [ipaddress.IPv4Network(dst, strict=False) for dst in found if dst != "default"]
 
 
 def check() -> None:
-    """This process can make networks, as far as can be seen without making one.
+    """Require that this process can make networks, as far as can be seen without making one.
 
     Raises:
         ClusterError: what is missing, and the remedy, in one line.
@@ -176,17 +176,17 @@ def check() -> None:
 
 
 def missing_packages() -> list[str]:
-    """The Debian packages of those of the TOOLS that are not there."""
+    """Return the Debian packages of those of the TOOLS that are not there."""
     return sorted({package for name, package in TOOLS.items() if _found(name) is None})
 
 
 def tool(name: str) -> str:
-    """The path of one of the TOOLS, or the bare name where it cannot be found."""
+    """Return the path of one of the TOOLS, or the bare name where it cannot be found."""
     return _found(name) or name
 
 
 def run(command: Sequence[str], stated: str = "") -> str:
-    """What the command printed; ``stated`` is its standard input.
+    """Return what the command printed; ``stated`` is its standard input.
 
     Raises:
         ClusterError: it failed; with its own words.

@@ -9,7 +9,7 @@ from types import FrameType
 
 from flights_demo.screen import DemoError
 
-from benchmarks.options import COMPARED, REPEATED, parse_arguments
+from benchmarks.options import COMPARED, REPEATED, SECTIONS, parse_arguments
 from benchmarks.report import BenchmarkError, print_machine, print_section
 from homeport.config.errors import HomeportError
 from homeport.local_cluster.errors import ClusterError
@@ -26,12 +26,13 @@ def main() -> int:
     print_machine()
     try:
         for section in options.sections:
-            measure = importlib.import_module(f"benchmarks.{options.name}.{section}")
+            module = SECTIONS[options.name][section]
+            measure = importlib.import_module(f"benchmarks.{options.name}.{module}")
+            title, rows = measure.SECTIONS[section]
             arguments = [options.runs] if options.name in REPEATED else []
             if options.name == COMPARED:
                 arguments += [options.records, options.contestants]
-            rows = measure.rows(*arguments)
-            print_section(measure.TITLE, rows, plot=options.plot)
+            print_section(title, rows(*arguments), plot=options.plot)
     except (BenchmarkError, ClusterError, DemoError, HomeportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -5,21 +5,22 @@ from __future__ import annotations
 import argparse
 import sys
 
-SECTIONS = {
-    "coordinator": ("model", "bootstrap", "http"),
-    "allocator": ("placement", "keeper", "adoption"),
-    "store": ("engine", "typed"),
-    "commit": ("hot", "distinct", "modes"),
-    "latency": ("visible",),
-    "throughput": ("output", "count"),
-    "pipeline": ("planning", "functions", "leaving", "parsing", "wide", "joining"),
-    "restore": ("full",),
-    "startup": ("task", "pipeline"),
-    "adjunct": ("bootstrap", "join", "swap"),
-    "failover": ("small", "large", "home"),
-    "standalone": ("plan", "fleet", "sigkill", "rolling"),
+SECTIONS: dict[str, dict[str, str]] = {
+    "coordinator": {"model": "model", "bootstrap": "bootstrap", "http": "http"},
+    "allocator": {"placement": "placement", "keeper": "keeper", "adoption": "adoption"},
+    "commit": dict.fromkeys(("hot", "distinct", "modes"), "runs"),
+    "latency": {"visible": "runs"},
+    "throughput": dict.fromkeys(("output", "count"), "runs"),
+    "pipeline": {
+        name: name for name in ("planning", "functions", "leaving", "parsing", "wide", "joining")
+    },
+    "restore": {"full": "full"},
+    "startup": dict.fromkeys(("task", "pipeline"), "runs"),
+    "adjunct": {"bootstrap": "bootstrap", "join": "join", "swap": "swap"},
+    "failover": dict.fromkeys(("small", "large", "home"), "rows"),
+    "standalone": {name: name for name in ("plan", "fleet", "sigkill", "rolling")},
 }
-"""{benchmark: its sections, in their order}."""
+"""{benchmark: {section: module with its title and rows}}, in their order."""
 REPEATED = {"failover": 5, "throughput": 3, "startup": 5}
 """{benchmark that measures the same again and again: how often, unless ``--runs`` says it}."""
 COMPARED = "throughput"
@@ -49,10 +50,6 @@ benchmarks and their sections:
     keeper     1,000 launchers that renew their leases once a second: CPU of the keeper's server
     adoption   SIGKILL of the driver under 1,000 simulated launchers: how soon its successor has
                adopted all, and what restarts (starts a Kafka on loopback; no YARN)
-  store
-    engine     RocksDB and the engine in memory with 500,000 keys: writes, reads, scans
-    typed      the KeyValueStore of user code on RocksDB: objects, batches and Arrow columns;
-               read-modify-write on distinct and on hot keys, without changelog and transaction
   commit       (each starts a Kafka on loopback; no YARN, no Spark; the container's data path is
                whole: fetch, Arrow, task, changelog, output, checkpoint, transaction, RocksDB)
     hot        1,000,000 JSON records of 10,000 keys, summed per key
@@ -177,7 +174,6 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def _all(options: argparse.Namespace) -> list[str]:
-    """Each section that the contestants take part in."""
     known = SECTIONS[options.name]
     if options.name != COMPARED:
         return list(known)
@@ -185,7 +181,6 @@ def _all(options: argparse.Namespace) -> list[str]:
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Nothing, or the program ends with what is wrong."""
     known = SECTIONS[options.name]
     for section in options.sections or ():
         if section not in known:

@@ -2,66 +2,83 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import psutil
 
 from benchmarks.report import BenchmarkError
-from homeport.local_cluster.processes import tree
 
 _STOP_S = 30.0
 
-Serving = AbstractContextManager[tuple[int, int]]
-"""(pid, port) of a process that serves inside the block."""
+
+def _command(function: str, arguments: tuple[object, ...]) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.processes", function, json.dumps(arguments)]
 
 
-def result_of(module: str, *arguments: str) -> dict[str, Any]:
-    """What a module of ours, run in a process of its own, prints as its last line of JSON.
+def result_of(function: str, *arguments: object) -> dict[str, Any]:
+    """Return what a function of ours, such as ``allocator.placement.measured``, returns.
+
+    It runs in a process of its own, and gets ``arguments`` as JSON.
 
     Raises:
         BenchmarkError: it failed.
     """
-    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    command = _command(function, arguments)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        raise BenchmarkError(f"benchmarks.{module} ended with exit code {done.returncode}")
+        raise BenchmarkError(f"benchmarks.{function} ended with exit code {done.returncode}")
     found = json.loads(done.stdout.splitlines()[-1])
-    assert isinstance(found, dict)  # noqa: S101 - our own module's line
+    assert isinstance(found, dict)  # noqa: S101 - our own function's
     return found
 
 
 @contextmanager
-def serving(module: str, *arguments: str) -> Iterator[tuple[int, int]]:
-    """(pid, port) of a module of ours that prints its port and ends with its standard input."""
-    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+def child(command: list[str]) -> Iterator[tuple[subprocess.Popen[str], IO[str], IO[str]]]:
+    """Run a process with its standard input and output as pipes; kill it after the block."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            assert process.stdout is not None  # noqa: S101 - asked for above
-            line = process.stdout.readline()
-            if not line:
-                raise BenchmarkError(f"benchmarks.{module} ended before it served")
-            yield process.pid, int(line)
-            process.communicate("", timeout=_STOP_S)
+            if process.stdin is None or process.stdout is None:
+                raise BenchmarkError("the process has no pipes")
+            yield process, process.stdin, process.stdout
         finally:
             process.kill()
 
 
+@contextmanager
+def serving(function: str, *arguments: object) -> Iterator[tuple[int, int]]:
+    """Run a function of ours that prints its port and ends with its standard input: (pid, port)."""
+    with child(_command(function, arguments)) as (process, _, lines):
+        line = lines.readline()
+        if not line:
+            raise BenchmarkError(f"benchmarks.{function} ended before it served")
+        yield process.pid, int(line)
+        process.communicate("", timeout=_STOP_S)
+
+
 def cpu_s(pid: int) -> float:
     """CPU seconds of the process so far, in user and kernel mode."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 def tree_cpu_s(pid: int) -> float:
     """CPU seconds of the process and of all below it that run, so far."""
-    return sum(map(cpu_s, tree(pid)))
+    return sum(map(cpu_s, (pid, *pids_below(pid))))
+
+
+def pids_below(pid: int) -> list[int]:
+    """Return the processes that it started, that those started, and so on."""
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 def resident_mb(pid: int | str = "self") -> float:
@@ -86,3 +103,16 @@ def _memory_mb(pid: int | str, name: str) -> float:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     (kilobytes,) = (line.split()[1] for line in lines if line.startswith(name))
     return int(kilobytes) / 1024
+
+
+def _main(name: str, arguments: str) -> None:
+    module, _, function = name.rpartition(".")
+    found = getattr(importlib.import_module(f"benchmarks.{module}"), function)(
+        *json.loads(arguments)
+    )
+    print(json.dumps(found or {}), flush=True)
+    os._exit(0)  # the threads of clients and stores have nothing to do any more
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

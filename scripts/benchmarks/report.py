@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import statistics
 import string
+import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _BAR = 40
@@ -35,8 +36,10 @@ class Row:
     parts: tuple[tuple[str, float], ...] = ()
 
 
-def at_most(what: str, value: float, limit: float, unit: str) -> Row:
-    """A figure that is to be no more than ``limit``."""
+def at_most(what: str, value: float, limit: float | None, unit: str) -> Row:
+    """A figure that is to be no more than ``limit``; None: it has no target."""
+    if limit is None:
+        return figure(what, value, unit)
     target = f"<= {_with_unit(limit, unit)}"
     return Row(what, _with_unit(value, unit), target, value <= limit, value, unit)
 
@@ -68,6 +71,47 @@ def spread(
     target = "" if limit is None else f"<= {_with_unit(limit, unit)}"
     reached = None if limit is None else middle <= limit
     return Row(what, f"{_with_unit(middle, unit)} ({ends})", target, reached, middle, unit, parts)
+
+
+def phased(
+    what: str,
+    totals: Sequence[float],
+    phases: Mapping[str, Sequence[float]],
+    limit: float | None = None,
+    label: str = "{}",
+) -> Iterator[Row]:
+    """Yield the whole with its parts, then each phase: medians and ranges of several runs.
+
+    ``label``: of a phase, with its name.
+    """
+    parts = tuple((name, statistics.median(values)) for name, values in phases.items())
+    yield spread(what, totals, "s", limit, parts)
+    for name, values in phases.items():
+        yield spread(f"  {label.format(name)}", values, "s")
+
+
+def machine_rows(loads: Sequence[float], busy: Sequence[float]) -> Iterator[Row]:
+    """Yield how busy the machine was in several runs."""
+    yield spread("  load average of the minute before", loads, "")
+    yield spread("  cores busy meanwhile", [100 * share for share in busy], "%")
+
+
+def timed(what: str, count: int, work: Callable[[], object], least: float | None = None) -> Row:
+    """Return how many of ``count`` things ``work`` does in a CPU second of the whole process.
+
+    RocksDB's own threads are part of it. ``least``: the target.
+    """
+    began, cpu = time.perf_counter(), time.process_time()
+    work()
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - began
+    said = f"{what} ({cpu_s:.2f} CPU s, {wall_s:.2f} s)"
+    rate = count / cpu_s
+    return figure(said, rate, "/CPU s") if least is None else at_least(said, rate, least, "/CPU s")
+
+
+def progress(text: str) -> None:
+    """Print what is under way, beside the table."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def print_machine() -> None:
@@ -114,7 +158,6 @@ def _print_bars(rows: Sequence[Row]) -> None:
 
 
 def _print_stacks(rows: Sequence[Row]) -> None:
-    """One bar per figure that has parts, each part by a letter, all at one scale."""
     if not rows:
         return
     names = list(dict.fromkeys(name for row in rows for name, _ in row.parts))

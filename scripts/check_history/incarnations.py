@@ -133,7 +133,6 @@ def incarnations_of(job: Job) -> list[Incarnation]:
 
 
 def _transactions(own: Iterable[Event]) -> list[Transaction]:
-    """The transactions of one container, in their order."""
     result: list[Transaction] = []
     open_one: Event | None = None
     follows = True

@@ -80,7 +80,6 @@ def _is_overtaken(run: Run, incarnation: Incarnation, ordered: Event) -> bool:
 
 
 def _concerns(event: Event, processor_id: str) -> bool:
-    """Whether it is a reason to stop the processor."""
     if event.name == "job-ending":
         return True
     if event.name == "failover-decided":

@@ -131,7 +131,6 @@ def _read_folder(job: Job, root: Path, folder: Folder, paths: Sequence[Path]) ->
 
 
 def _read_file(job: Job, root: Path, path: Path, data: bytes, *, follows: bool) -> int:
-    """How many whole lines the file has."""
     whole = data.count(b"\n")
     for number, line, values in _lines(data):
         if values is not None:

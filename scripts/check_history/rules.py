@@ -192,7 +192,6 @@ def locality_is_true(run: Run) -> Iterator[str]:
 
 
 def _hosts_and_directories(run: Run) -> Iterator[str]:
-    """Where a directory per node was given, a host's processes write in one of them."""
     roots: dict[str, set[str]] = {}
     for event in run.job.events:
         roots.setdefault(event.host, set()).add(str(event.root))
@@ -216,7 +215,6 @@ def recoveries_are_whole(run: Run) -> Iterator[str]:
 
 
 def _is_later(run: Run, event: Event | None, than: Event) -> bool:
-    """Whether it came later or not at all."""
     return event is None or run.is_after(event.at, than.at)
 
 

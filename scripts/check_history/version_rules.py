@@ -50,7 +50,6 @@ def versions_go_on(run: Run) -> Iterator[str]:
 
 
 def _mixed(incarnation: Incarnation, read: list[Event]) -> Iterator[str]:
-    """The batches that have read two versions of a store."""
     by_store: dict[str, list[Event]] = {}
     for event in read:
         by_store.setdefault(_store(event), []).append(event)
@@ -64,7 +63,6 @@ def _mixed(incarnation: Incarnation, read: list[Event]) -> Iterator[str]:
 
 
 def _open(incarnation: Incarnation, event: Event) -> Iterator[str]:
-    """The partitions that have not ended the version that is read."""
     if _version(event) == "none":
         return
     left = {name: part.get("left") for name, part in _parts(event).items()}
@@ -77,7 +75,6 @@ def _open(incarnation: Incarnation, event: Event) -> Iterator[str]:
 
 
 def _resets(run: Run) -> list[int]:
-    """When the state of the job was reset, or one of its inputs began again."""
     names = {"state-reset", "input-begun-anew"}
     return sorted(e.at for e in run.job.events if e.role == "driver" and e.name in names)
 

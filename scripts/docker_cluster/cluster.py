@@ -284,7 +284,6 @@ class DockerCluster:
         return engines.folder(self._cache) / "clients" / self.name
 
     def _make_secrets(self, started: Started) -> None:
-        """Those of an earlier cluster are gone."""
         shutil.rmtree(self._secrets, ignore_errors=True)
         if started.secure:
             addresses = {service: f"{started.net}.{n}" for service, n in _NUMBERS.items()}
@@ -343,7 +342,6 @@ class DockerCluster:
             self._remove(started)
 
     def _remove(self, started: Started) -> None:
-        """Nothing of it is left. Its data goes with it, so no daemon needs an orderly end."""
         with contextlib.suppress(DockerError):  # nothing runs
             self._compose(started, "kill", is_all=True)
         self._compose(started, "down", "--volumes", "--remove-orphans", is_all=True)
@@ -352,7 +350,6 @@ class DockerCluster:
         return [_COMPOSE, *([_SECURE] if started.secure else [])]
 
     def _variables(self, started: Started) -> dict[str, str]:
-        """What the files of compose name."""
         return {
             "NAME": started.name,
             "IMAGE": started.image,
@@ -406,7 +403,6 @@ class DockerCluster:
     def _await(
         self, started: Started, running: Engine, services: tuple[str, ...], progress: Progress
     ) -> None:
-        """All daemons serve by their own account, and the ResourceManager has all nodes."""
         began = time.monotonic()
         waiting = [s for s in services if s not in NODES and s != "client"]
         url, said = f"http://127.0.0.1:{started.ports['RM_PORT']}", ""

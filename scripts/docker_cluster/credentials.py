@@ -103,7 +103,6 @@ def _name(text: str) -> x509.GeneralName:
 
 
 def _write_web(folder: Path, own: _Signed) -> None:
-    """The keystore of the pages, and the file by which Hadoop finds it."""
     password = secrets.token_urlsafe(24)
     store = pkcs12.serialize_key_and_certificates(
         b"web",

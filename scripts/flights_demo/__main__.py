@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
-from flights_demo import counting, fail_host, moves, standbys
+from flights_demo import counting, fail_host, standbys
 from flights_demo.attached import AttachedCluster
-from flights_demo.chaos import KILLS, OVERRIDES, chaos_of
+from flights_demo.chaos import KILLS, OVERRIDES, Killed, Victim, chaos_of
 from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
 from flights_demo.common import (
     NEW_AIRLINES_EARLY,
@@ -25,23 +25,16 @@ from flights_demo.common import (
     end_producer,
     judge_history,
     run_producer,
+    until_consumed,
 )
 from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, DemoJob
 from flights_demo.moves import Moves
 from flights_demo.options import ALONE, parse_arguments
-from flights_demo.rescale import COUNTS, SECONDS, Rescale
+from flights_demo.rescale import Rescale
 from flights_demo.screen import DemoError, Screen
 from flights_demo.standalone import StandaloneDemo
-from flights_demo.verdict import (
-    CHANGELOGS,
-    PARTITIONS,
-    AtHome,
-    Reader,
-    am_url,
-    next_offsets,
-    stores_at_home,
-)
-from flights_demo.victim import Killed, Victim
+from flights_demo.story import Story, restores_of
+from flights_demo.verdict import CHANGELOGS, AtHome, Reader, am_url, stores_at_home
 from homeport.config.errors import HomeportError
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError
@@ -49,6 +42,8 @@ from homeport.testing.fault_schedule import LEAST_FAULTS
 
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS
+
+S = TypeVar("S", bound=Story)
 
 CONSUME_LIMIT_S = 300.0
 RATE_WITH_KILL = 10_000
@@ -104,12 +99,9 @@ class Demo:
             self._producer = self._run_producer(rate)
         if self._seed is not None:
             self._survive(self._seed)
-        if self._options.fail_host:
-            self._fail_host()
-        if self._options.moves:
-            self._move()
+        for story in self._stories():
+            self._play(story)
         if self._options.rescale:
-            self._rescale()
             first = self._job.containers()
         with screen.phase("input consumed"):
             self._consume()
@@ -124,7 +116,6 @@ class Demo:
             self._judge_history()
 
     def _begin(self) -> list[dict[str, Any]]:
-        """The containers of the flights job, all of which take input."""
         screen = self._screen
         with screen.phase("topics"):
             create_topics(self._cluster.bootstrap_servers, self._producing)
@@ -142,17 +133,47 @@ class Demo:
         return containers[0]
 
     def _compare(self) -> None:
-        """What the jobs have made of the input is what it should be."""
         screen = self._screen
         with screen.phase("every plane compared"):
             self.verdicts += check_result(self._reader, screen, self._options.form)
-        for job in self._jobs[1:]:
-            with screen.phase("every record counted"):
-                self.verdicts += counting.Counting(job, self._reader, screen).verdicts()
+        later: list[tuple[str, Story]] = [
+            ("every record counted", self._story(counting.Counting, job)) for job in self._jobs[1:]
+        ]
         if self._options.standbys:
-            with screen.phase("standbys compared with their actives"):
-                looked = standbys.Standbys(self._job, self._reader, self._cluster.state_dir, screen)
-                self.verdicts += looked.verdicts()
+            later.append(("standbys compared with their actives", self._story(standbys.Standbys)))
+        for phase, story in later:
+            with screen.phase(phase):
+                story.play()
+            self.verdicts += story.verdicts
+
+    def _story(self, kind: type[S], job: DemoJob | None = None) -> S:
+        return kind(self._cluster, job or self._job, self._reader, self._screen)
+
+    def _stories(self) -> Iterator[Story]:
+        if self._options.fail_host:
+            fault = self._story(fail_host.FailHost)
+            fault.is_prewarmed = self._options.prewarm
+            yield fault
+        if self._options.moves:
+            moves = self._story(Moves)
+            if self._options.form != ALONE:
+                moves.next_package = Path(self._scratch.name) / "package"
+            yield moves
+        if self._options.rescale:
+            yield self._story(Rescale)
+
+    def _play(self, story: Story) -> None:
+        producer = self._pace(story.SECONDS)
+        story.play()
+        fed = producer.poll() is None
+        producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+        self.verdicts += [*story.verdicts, (story.CAME, fed)]
+
+    def _pace(self, seconds: float) -> subprocess.Popen[bytes]:
+        rate = self._options.rate or round(FLIGHTS / seconds)
+        self._screen.say(f"producing {rate:,} records per second")
+        self._producer = self._run_producer(rate)
+        return self._producer
 
     @property
     def _local(self) -> LocalCluster:
@@ -162,7 +183,6 @@ class Demo:
 
     @property
     def _jobs(self) -> list[DemoJob]:
-        """The flights job, and through a loop of kills the counting job beside it."""
         return [self._job] if self._options.kill_loop is None else [self._job, self._counting]
 
     @property
@@ -179,51 +199,6 @@ class Demo:
         befalls = options.kill_container or options.rescale or options.fail_host or options.moves
         return bool(befalls or self._seed is not None)
 
-    def _rescale(self) -> None:
-        """The job has had more containers, and fewer, while input came."""
-        screen = self._screen
-        rescale = Rescale(self._local, self._job, self._reader, screen)
-        rate = self._options.rate or round(FLIGHTS / SECONDS)
-        screen.say(f"producing {rate:,} records per second")
-        self._producer = self._run_producer(rate)
-        for count in COUNTS:
-            with screen.phase(f"{self._job.count} -> {count} containers"):
-                rescale.to(count)
-        fed = self._producer.poll() is None
-        self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
-        self.verdicts += rescale.verdicts
-        self.verdicts.append(("input came during both changes", fed))
-
-    def _fail_host(self) -> None:
-        """A node has died while input came, and is back."""
-        screen = self._screen
-        fault = fail_host.FailHost(
-            self._cluster, self._job, self._reader, screen, is_prewarmed=self._options.prewarm
-        )
-        rate = self._options.rate or round(FLIGHTS / fail_host.SECONDS)
-        screen.say(f"producing {rate:,} records per second")
-        self._producer = self._run_producer(rate)
-        with screen.phase("a host dies in mid-run, and comes back"):
-            fault.run()
-        fed = self._producer.poll() is None
-        self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
-        self.verdicts += fault.verdicts
-        self.verdicts.append(("input came all the while", fed))
-
-    def _move(self) -> None:
-        """An operator has moved containers while input came."""
-        screen = self._screen
-        package = None if self._options.form == ALONE else Path(self._scratch.name) / "package"
-        commands = Moves(self._cluster, self._job, self._reader, screen, next_package=package)
-        rate = self._options.rate or round(FLIGHTS / moves.SECONDS)
-        screen.say(f"producing {rate:,} records per second")
-        self._producer = self._run_producer(rate)
-        commands.run()
-        fed = self._producer.poll() is None
-        self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
-        self.verdicts += commands.verdicts
-        self.verdicts.append(("input came during each command", fed))
-
     def _survive(self, seed: int) -> None:
         """The schedule of ``seed`` has come over the job at work, and it is calm again."""
         screen = self._screen
@@ -236,13 +211,11 @@ class Demo:
             screen,
             kills_only=kills_only,
         )
-        rate = self._options.rate or round(FLIGHTS / chaos.length_s)
-        screen.say(f"producing {rate:,} records per second")
-        self._producer = self._run_producer(rate)
+        producer = self._pace(chaos.length_s)
         try:
             with screen.phase("chaos, until all containers work again"):
                 chaos.run()
-            self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+            producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
         finally:
             rows = [(str(d.number), f"{d.at_s:5.1f} s", d.kind, d.what) for d in chaos.done]
             screen.table(f"Faults of seed {seed}", [("fault", "at", "kind", "what"), *rows])
@@ -255,7 +228,6 @@ class Demo:
 
     @property
     def _producing(self) -> Path | None:
-        """The properties of the producer's client."""
         return self._cluster.client_file("producer")
 
     def _run_producer(self, rate: int | None) -> subprocess.Popen[bytes]:
@@ -272,41 +244,22 @@ class Demo:
             self._producer.send_signal(signal.SIGUSR2)
 
     def _consume(self) -> None:
-        """Until the checkpoints stand at the end of each input partition."""
         assert self._producer is not None  # noqa: S101 - set by run()
         victim = Victim(self._local, self._screen) if self._options.kill_container else None
         produce_s = FLIGHTS / (self._options.rate or RATE_WITH_KILL)
-        deadline = time.monotonic() + CONSUME_LIMIT_S + produce_s
-        while True:
-            produced = self._producer.poll()
-            if produced not in (None, 0):
-                raise DemoError(f"the producer ended with exit code {produced}")
-            ends = [self._reader.end_offset("flights", p) for p in range(PARTITIONS)]
-            done = next_offsets(self._reader)
-            self._release(sum(done.values()))
+
+        def look(consumed: int) -> None:
+            self._release(consumed)
             if victim is not None:
-                victim.look(sum(done.values()))
-            if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):
-                break
-            self._screen.progress(
-                f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints"
-            )
-            if time.monotonic() > deadline:
-                raise DemoError(
-                    f"not consumed in time: {done} of {ends}; {self._job.get('v1/status')}"
-                )
-            time.sleep(0.25)  # committed checkpoints are polled
-        self._screen.say(
-            f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints"
-        )
-        self.verdicts.append(
-            (f"all {FLIGHTS:,} flights are consumed", sum(done.values()) == FLIGHTS)
-        )
+                victim.look(consumed)
+
+        limit_s = CONSUME_LIMIT_S + produce_s
+        found = until_consumed(self._reader, self._screen, self._producer, limit_s, look)
+        self.verdicts.append(found)
         if victim is not None:
             self._check_respawn(victim.killed)
 
     def _check_respawn(self, killed: Killed | None) -> None:
-        """The killed container runs again under a higher epoch, on the state that it had."""
         verdict = "one container was killed after its third transaction, and came back"
         if killed is None:
             self.verdicts.append((f"{verdict}: none had three", False))
@@ -315,8 +268,9 @@ class Demo:
             self._screen.progress, {killed.processor_id: killed.epoch}
         )
         again = next(c for c in containers if c["processor_id"] == killed.processor_id)
-        kinds = [r["kind"] for tasks in again["restored"].values() for r in tasks.values()]
-        records = sum(r["records"] for tasks in again["restored"].values() for r in tasks.values())
+        restored = restores_of(again)
+        kinds = [r["kind"] for r in restored]
+        records = sum(r["records"] for r in restored)
         self._screen.say(
             f"processor {killed.processor_id}: epoch {killed.epoch} was killed, epoch"
             f" {again['epoch']} runs on {again['host']}; restored: {records} records"
@@ -355,41 +309,24 @@ class Demo:
             for c in again
         ]
         self._screen.table("Hosts", rows)
-        self.verdicts.append(
-            (
-                "each container is back on its host",
-                all(c["host"] == last[c["processor_id"]] for c in again),
-            )
-        )
+        is_back = all(c["host"] == last[c["processor_id"]] for c in again)
+        self.verdicts.append(("each container is back on its host", is_back))
         rows = [("store", "task", "host", "OFFSET", "records after it", "restored", "how")]
         exact = True
-        seen = set()
-        for container in again:
-            for store, tasks in container["restored"].items():
-                for task, restored in tasks.items():
-                    home = at_home[store, task]
-                    seen.add((store, task))
-                    exact &= (
-                        restored["kind"] != "full" and restored["records"] == home.newer_records
-                    )
-                    rows.append(
-                        (
-                            store,
-                            task,
-                            home.host,
-                            home.offset,
-                            str(home.newer_records),
-                            str(restored["records"]),
-                            restored["kind"],
-                        )
-                    )
-        self._screen.table("Restored at the second start", [rows[0], *sorted(rows[1:])])
-        self.verdicts.append(
-            (
-                "no store was restored in full; each read only what follows its OFFSET",
-                exact and seen == set(at_home),
-            )
-        )
+        restored = {
+            (store, task): how
+            for container in again
+            for store, tasks in container["restored"].items()
+            for task, how in tasks.items()
+        }
+        for place, how in sorted(restored.items()):
+            home, records = at_home[place], how["records"]
+            exact &= how["kind"] != "full" and records == home.newer_records
+            counts = str(home.newer_records), str(records)
+            rows.append((*place, home.host, home.offset, *counts, how["kind"]))
+        self._screen.table("Restored at the second start", rows)
+        text = "no store was restored in full; each read only what follows its OFFSET"
+        self.verdicts.append((text, exact and restored.keys() == at_home.keys()))
 
     def how_to_reach(self) -> None:
         """What ``--keep`` prints."""

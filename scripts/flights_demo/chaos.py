@@ -1,13 +1,19 @@
-"""Faults on the running demo, by a schedule that a seed reproduces (``scripts/demo --chaos SEED``).
+"""Faults on the running demo: one container is killed (``scripts/demo --kill-container``), or more.
 
-The faults are those of ``homeport.testing.chaos``, which users have for their own jobs.
+Those of ``--chaos SEED`` come by a schedule that the seed reproduces. They are those of
+``homeport.testing.chaos``, which users have for their own jobs.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+
+from check_history.reading import values_in
 
 from flights_demo.job import CONTAINERS, DemoJob
 from flights_demo.screen import Screen
@@ -15,6 +21,7 @@ from homeport.local_cluster.cluster import LocalCluster
 from homeport.testing.chaos import Chaos
 from homeport.testing.fault_schedule import KINDS, LEAST_FAULTS, Extent
 
+TRANSACTIONS_BEFORE_KILL: Final = 3
 KILLS: Final = 20
 """Of a kill loop, which hits ``KILLED`` only."""
 KILLED: Final = ("kill-container", "kill-launcher")
@@ -38,7 +45,7 @@ class JobOfDemo:
         """Its ``job.name``."""
         return self.job.name
 
-    def resting(self) -> dict[str, str] | str:
+    def not_working(self) -> dict[str, str] | str:
         """What keeps the job from being at work as a whole; empty where it is."""
         self.job.url = self.find_am(self.job) or self.job.url
         phases = self.job.phases()
@@ -69,3 +76,46 @@ def chaos_of(
         faults=KILLS if kills_only else LEAST_FAULTS,
         say=screen.say,
     )
+
+
+@dataclass(frozen=True)
+class Killed:
+    """The killed container: processor, epoch and pid, as its own history says."""
+
+    processor_id: str
+    epoch: int
+    pid: int
+
+
+class Victim:
+    """Kills the first container whose history shows its third committed transaction."""
+
+    def __init__(self, cluster: LocalCluster, screen: Screen) -> None:
+        self._folders = [
+            cluster.state_dir(node["host"]) / "flights-1" / ".history"
+            for node in cluster.status()["nodes"]
+        ]
+        self._screen = screen
+        self.killed: Killed | None = None
+
+    def look(self, consumed: int) -> None:
+        """Kills, once, when the time has come; ``consumed`` input records are committed so far."""
+        if self.killed is not None:
+            return
+        for folder in self._folders:
+            for file in sorted(folder.glob("*.jsonl")):
+                last = _third_transaction(file)
+                if last is not None:
+                    self.killed = Killed(last["processor_id"], last["epoch"], last["pid"])
+                    os.kill(self.killed.pid, signal.SIGKILL)
+                    self._screen.say(
+                        f"{consumed:,} records consumed: SIGKILL of processor"
+                        f" {last['processor_id']}, epoch {last['epoch']}, pid {last['pid']}"
+                    )
+                    return
+
+
+def _third_transaction(file: Path) -> dict[str, Any] | None:
+    """The container's last committed transaction, None before its third."""
+    committed = [line for line in values_in(file) if line["event"] == "transaction-committed"]
+    return committed[-1] if len(committed) >= TRANSACTIONS_BEFORE_KILL else None

@@ -14,7 +14,15 @@ from flights_demo.job import EXAMPLE, ROOT
 from flights_demo.names import Reference, Verdict, judge
 from flights_demo.options import ALONE
 from flights_demo.screen import DemoError, Screen
-from flights_demo.verdict import Reader, changes_of, compare, outputs_of, skipped_flights
+from flights_demo.verdict import (
+    PARTITIONS,
+    Reader,
+    changes_of,
+    compare,
+    next_offsets,
+    outputs_of,
+    skipped_flights,
+)
 
 sys.path.insert(0, str(EXAMPLE))
 from data import (
@@ -64,15 +72,52 @@ def create_topics(servers: str, properties: Path | None) -> None:
         raise DemoError("the topics could not be created; the producer's lines say why")
 
 
+def until_consumed(
+    reader: Reader,
+    screen: Screen,
+    producer: subprocess.Popen[bytes],
+    limit_s: float,
+    look: Callable[[int], None] = lambda _consumed: None,
+) -> Verdict:
+    """Wait until the checkpoints stand at the end of each input partition.
+
+    ``look``: is called meanwhile with how many records are consumed.
+
+    Raises:
+        DemoError: the producer failed, or it takes too long.
+    """
+    deadline = time.monotonic() + limit_s
+    while True:
+        produced = producer.poll()
+        if produced not in (None, 0):
+            raise DemoError(f"the producer ended with exit code {produced}")
+        ends = [reader.end_offset("flights", p) for p in range(PARTITIONS)]
+        done = next_offsets(reader)
+        count = sum(done.values())
+        look(count)
+        progress = f"{count:,} of {sum(ends):,} records in committed checkpoints"
+        if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):
+            screen.say(progress)
+            return f"all {FLIGHTS:,} flights are consumed", count == FLIGHTS
+        if time.monotonic() > deadline:
+            raise DemoError(f"not consumed in time: {done} of {ends}")
+        screen.progress(progress)
+        time.sleep(0.25)  # committed checkpoints are polled
+
+
 def await_that(
-    condition: Callable[[], bool], what: str, screen: Screen, poll_s: float = _POLL_S
+    condition: Callable[[], bool],
+    what: str,
+    screen: Screen,
+    poll_s: float = _POLL_S,
+    limit_s: float = _AWAIT_LIMIT_S,
 ) -> None:
     """The condition holds. It is polled: status, history and YARN have no event to wait for.
 
     Raises:
         DemoError: it does not hold in time.
     """
-    deadline = time.monotonic() + _AWAIT_LIMIT_S
+    deadline = time.monotonic() + limit_s
     while True:
         try:
             if condition():
@@ -80,7 +125,7 @@ def await_that(
         except (OSError, http.client.HTTPException, ValueError):
             pass  # a driver that starts again does not answer yet
         if time.monotonic() > deadline:
-            raise DemoError(f"waited for {_AWAIT_LIMIT_S:.0f} s in vain for {what}")
+            raise DemoError(f"waited for {limit_s:.0f} s in vain for {what}")
         screen.progress(f"waiting for {what}")
         time.sleep(poll_s)
 

@@ -6,20 +6,18 @@ It reads Kafka alone: the newest counts in the changelog, and the output of each
 from __future__ import annotations
 
 import json
-import time
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from flights_demo.job import ROOT, DemoJob
-from flights_demo.screen import DemoError, Screen
-from flights_demo.verdict import INPUT, PARTITIONS, Reader, next_offsets
+from flights_demo.job import ROOT
+from flights_demo.story import Story
+from flights_demo.verdict import INPUT, PARTITIONS, next_offsets
 
 EXAMPLE = ROOT / "examples" / "counting"
 NAME = "counting"
 _OUTPUT = "flights-counted"
 _CHANGELOG = "counting-counts-changelog"
-_CONSUME_LIMIT_S = 120.0
 
 
 def create_output(bootstrap_servers: str) -> None:
@@ -34,43 +32,27 @@ def create_output(bootstrap_servers: str) -> None:
                 raise
 
 
-class Counting:
+class Counting(Story):
     """Judged once the input is complete."""
 
-    def __init__(self, job: DemoJob, reader: Reader, screen: Screen) -> None:
-        self._job = job
-        self._reader = reader
-        self._screen = screen
-
-    def verdicts(self) -> list[tuple[str, bool]]:
-        """What is promised of the counts, and whether it held.
-
-        Raises:
-            DemoError: the job has not counted all of the input in time.
-        """
-        ends = [self._reader.end_offset(INPUT, p) for p in range(PARTITIONS)]
-        self._wait(ends)
+    def play(self) -> None:
+        """Judge the counts, once all of the input is counted."""
+        ends = [self.reader.end_offset(INPUT, p) for p in range(PARTITIONS)]
+        self.wait_for(f"{sum(ends):,} records to be counted", lambda: self._has_counted(ends))
         faults = [*self._wrong_counts(ends), *self._wrong_spans(ends)]
         for fault in faults[:5]:
-            self._screen.say(f"DIFFERENT {fault}")
+            self.screen.say(f"DIFFERENT {fault}")
         what = f"each of {sum(ends):,} records was counted once, and reported once"
-        return [(f"{what} ({len(faults)} differences)", not faults)]
+        self.judge(f"{what} ({len(faults)} differences)", held=not faults)
 
-    def _wait(self, ends: list[int]) -> None:
-        deadline = time.monotonic() + _CONSUME_LIMIT_S
-        while True:
-            done = next_offsets(self._reader, NAME)
-            if all(done[p] >= ends[p] for p in range(PARTITIONS)):
-                return
-            if time.monotonic() > deadline:
-                raise DemoError(f"not counted in time: {done} of {ends}; {self._job.phases()}")
-            self._screen.progress(f"{sum(done.values()):,} of {sum(ends):,} records counted")
-            time.sleep(0.25)  # committed checkpoints are polled
+    def _has_counted(self, ends: list[int]) -> bool:
+        done = next_offsets(self.reader, NAME)
+        return all(done[p] >= ends[p] for p in range(PARTITIONS))
 
     def _wrong_counts(self, ends: list[int]) -> list[str]:
         found = {}
         for partition in range(PARTITIONS):
-            for key, value in self._reader.records(_CHANGELOG, partition):
+            for key, value in self.reader.records(_CHANGELOG, partition):
                 found[(key or b"").decode()] = json.loads(value or b"null")
         right = {
             f"partition-{p}": {"records": end, "offsets": end * (end - 1) // 2}
@@ -88,7 +70,7 @@ class Counting:
         expected = {f"partition-{p}": 0 for p in range(PARTITIONS)}
         faults = []
         for partition in range(PARTITIONS):
-            for key, value in self._reader.records(_OUTPUT, partition):
+            for key, value in self.reader.records(_OUTPUT, partition):
                 name, span = (key or b"").decode(), json.loads(value or b"null")
                 whole = span["last"] - span["first"] + 1 == span["records"]
                 if span["first"] != expected[name] or not whole:

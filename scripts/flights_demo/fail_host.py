@@ -9,18 +9,11 @@ machine.
 from __future__ import annotations
 
 import time
-import urllib.parse
-from collections.abc import Callable
-from typing import Any
 
-from check_history.reading import Event, read_jobs
-
-from flights_demo.clusters import DemoCluster
-from flights_demo.common import await_that
-from flights_demo.job import DemoJob
-from flights_demo.screen import DemoError, Screen
+from flights_demo.screen import DemoError
+from flights_demo.story import Containers, Story, is_tail, restores_of
 from flights_demo.timeline import PHASES, Lost, first_output_ms, moments, own_end
-from flights_demo.verdict import CHANGELOGS, Reader, next_offsets
+from flights_demo.verdict import CHANGELOGS
 from homeport.local_cluster.resource_manager import node_states
 
 LEASE_LOST = "lease-lost"
@@ -28,127 +21,102 @@ LEASE_MS = 3_000
 MARGIN_MS = LEASE_MS // 5
 OVERRIDES = (f"cluster-manager.container.lease.ms={LEASE_MS}",)
 PREWARMED = ("job.hotstandby.prewarm=true",)
-SECONDS = 600
-"""For so long, roughly, input should come: on a busy machine a recovery takes a minute and more."""
 
 _RECORDS_BEFORE = 40_000
 _AIM_S = {False: 5, True: 3}
 """Beyond lease and margin, by whether the standbys are warmed up."""
 
-Containers = dict[str, dict[str, Any]]
-"""{processor: what the status says of it}."""
 
+class FailHost(Story):
+    """One loss of a node, and what came of it.
 
-class FailHost:
-    """One loss of a node, and what came of it."""
+    ``is_prewarmed``: whether the standbys are; it sets the time that is aimed at.
+    """
 
-    def __init__(
-        self,
-        cluster: DemoCluster,
-        job: DemoJob,
-        reader: Reader,
-        screen: Screen,
-        *,
-        is_prewarmed: bool,
-    ) -> None:
-        """``is_prewarmed``: whether the standbys are; it sets the time that is aimed at."""
-        self._cluster = cluster
-        self._job = job
-        self._reader = reader
-        self._screen = screen
-        self._aim_ms = LEASE_MS + MARGIN_MS + 1000 * _AIM_S[is_prewarmed]
-        self.verdicts: list[tuple[str, bool]] = []
+    SECONDS = 600
+    CAME = "input came all the while"
+    is_prewarmed = False
 
-    def run(self) -> None:
-        """The node has died and is back, all containers work, and how that went is printed.
+    def play(self) -> None:
+        """The node has died and is back, all containers work, and how that went is printed."""
+        with self.screen.phase("a host dies in mid-run, and comes back"):
+            self.wait_for("work, and standbys that follow", self._is_at_work)
+            before = self.containers()
+            node = self._victim()
+            here = {p: c for p, c in before.items() if c["host"] == node}
+            killed_ms = boot_ms()
+            done = self.cluster.fail_node(node)
+            stated = ", ".join(f"{c['role']} {p}" for p, c in sorted(here.items()))
+            self.screen.say(f"{done}; on it {stated}")
+            try:
+                self._recover(node, before, here, killed_ms)
+            finally:
+                self.cluster.start_node(node)
+            self._judge_return(node)
 
-        Raises:
-            DemoError: the job does not come to work, before or after.
-        """
-        self._await(self._is_at_work, "work, and standbys that follow")
-        before = self._containers()
-        node = self._victim(before)
-        here = {p: c for p, c in before.items() if c["host"] == node}
-        killed_ms = boot_ms()
-        done = self._cluster.fail_node(node)
-        stated = ", ".join(f"{c['role']} {p}" for p, c in sorted(here.items()))
-        self._screen.say(f"{done}; on it {stated}")
-        try:
-            self._await(lambda: self._are_back(here), "all of them elsewhere")
-            lost = _lost(before, here)
-            self._await(lambda: self._have_committed(lost, killed_ms), "first commits")
-            self._await(lambda: self._are_over(here), "the end of each recovery")
-            self._announce(lost, killed_ms)
-            self._tell_phases(here)
-            self._judge_restores(before, here)
-            self._await(lambda: self._yarn_says(node) == "LOST", f"YARN to miss {node}")
-            self._judge_isolated(lost, killed_ms)
-        finally:
-            self._cluster.start_node(node)
-        self._judge_return(node)
+    def _recover(self, node: str, before: Containers, here: Containers, killed_ms: int) -> None:
+        lost = _lost(before, here)
+        self.wait_for("all of them elsewhere", lambda: self._are_back(here))
+        self.wait_for("first commits", lambda: self._have_committed(lost, killed_ms))
+        self.wait_for("the end of each recovery", lambda: self._are_over(here))
+        self._announce(lost, killed_ms)
+        self._tell_phases(here)
+        self._judge_restores(before, lost)
+        self.wait_for(f"YARN to miss {node}", lambda: self._yarn_says(node) == "LOST")
+        self._judge_isolated(lost, killed_ms)
 
     # ------------------------------------------------------------------ before
 
     def _is_at_work(self) -> bool:
-        """A part of the input is consumed, and each active has a standby that follows."""
-        return (
-            all(c["phase"] == "running" for c in self._containers().values())
-            and all(c["lag"] is not None for c in self._containers().values() if c["replica_of"])
-            and sum(next_offsets(self._reader).values()) >= _RECORDS_BEFORE
-        )
+        replicas = [c for c in self.containers().values() if c["replica_of"]]
+        return self.is_at_work(_RECORDS_BEFORE) and all(c["lag"] is not None for c in replicas)
 
-    def _victim(self, containers: Containers) -> str:
-        """A node that hosts an active container and not the AM."""
-        address = urllib.parse.urlsplit(self._job.url).hostname
-        nodes = self._cluster.status()["nodes"]
-        am = next(node["host"] for node in nodes if node["address"] == address)
-        hosts = {c["host"] for c in containers.values() if c["role"] == "active"} - {am}
+    def _victim(self) -> str:
+        am, hosts = self.hosts_of_actives()
         if not hosts:
             raise DemoError(f"all active containers are on the host of the AM, {am}")
-        self._screen.say(f"the AM is on {am}; {min(hosts)} is to die")
-        return str(min(hosts))
+        self.screen.say(f"the AM is on {am}; {min(hosts)} is to die")
+        return min(hosts)
 
     # ------------------------------------------------------------------ after
 
     def _are_back(self, here: Containers) -> bool:
-        """All run, and those that were on the node have a later epoch."""
-        now = self._containers()
-        return len(now) == self._job.count and all(
+        now = self.containers()
+        return len(now) == self.job.count and all(
             c["phase"] == "running" and (p not in here or c["epoch"] > here[p]["epoch"])
             for p, c in now.items()
         )
 
     def _have_committed(self, lost: list[Lost], killed_ms: int) -> bool:
-        events = self._history()
+        events = self.events()
         return all(first_output_ms(moments(events, who, killed_ms)) for who in lost)
 
     def _are_over(self, here: Containers) -> bool:
         """The driver reports the recoveries it knows; a new driver knows none."""
-        now = self._containers()
+        now = self.containers()
         stated = [now[p].get("recovery") for p in here if now[p]["role"] == "active"]
         return all(recovery is None or recovery["is_over"] for recovery in stated)
 
     def _announce(self, lost: list[Lost], killed_ms: int) -> None:
-        """The moments of each active that was lost."""
-        events = self._history()
+        events = self.events()
+        aim_ms = LEASE_MS + MARGIN_MS + 1000 * _AIM_S[self.is_prewarmed]
         for who in lost:
             found = moments(events, who, killed_ms)
             rows: list[tuple[str, ...]] = [("after the kill", "moment", "written on")]
             rows.append((_seconds(0), "SIGKILL", ""))
             rows += [(_seconds(m.at_ms - killed_ms), m.name, m.host) for m in found]
-            self._screen.table(f"Processor {who.processor_id}, whose host died", rows)
+            self.screen.table(f"Processor {who.processor_id}, whose host died", rows)
             taken_ms = (first_output_ms(found) or killed_ms) - killed_ms
-            self._screen.say(
+            self.screen.say(
                 f"processor {who.processor_id}: {taken_ms / 1000:.2f} s from the kill to its "
                 f"successor's first committed output; aimed at, on a machine with nothing else to "
-                f"do: {self._aim_ms / 1000:.1f} s, of which lease {LEASE_MS / 1000:.1f} and margin "
+                f"do: {aim_ms / 1000:.1f} s, of which lease {LEASE_MS / 1000:.1f} and margin "
                 f"{MARGIN_MS / 1000:.1f}"
             )
 
     def _tell_phases(self, here: Containers) -> None:
-        """What the status says of each recovery."""
         rows: list[tuple[str, ...]] = [("processor", "kind", "from", "to", *PHASES, "sum")]
-        now = self._containers()
+        now = self.containers()
         for processor in sorted(here):
             recovery = now[processor].get("recovery")
             if recovery is None:
@@ -157,32 +125,31 @@ class FailHost:
             cells = [_seconds(took[phase]) if phase in took else "-" for phase in PHASES]
             places = (recovery["kind"] or "-", recovery["from"] or "-", recovery["to"] or "-")
             rows.append((processor, *places, *cells, _seconds(sum(took.values()))))
-        self._screen.table("Phases of the recoveries, by the status", rows)
+        self.screen.table("Phases of the recoveries, by the status", rows)
 
-    def _judge_restores(self, before: Containers, here: Containers) -> None:
+    def _judge_restores(self, before: Containers, lost: list[Lost]) -> None:
         """The successors are where their standbys were, and read only what these lacked."""
-        model = self._job.get("")["containers"]
-        now = self._containers()
-        for who in _lost(before, here):
+        model = self.job.get("")["containers"]
+        now = self.containers()
+        for who in lost:
             processor = who.processor_id
             partitions = [t["changelog-partition"] for t in model[processor]["tasks"].values()]
             held = sum(
-                self._reader.end_offset(changelog, partition)
+                self.reader.end_offset(changelog, partition)
                 for changelog in CHANGELOGS.values()
                 for partition in partitions
             )
-            restored = [r for tasks in now[processor]["restored"].values() for r in tasks.values()]
+            restored = restores_of(now[processor])
             records = sum(r["records"] for r in restored)
             text = (
                 f"processor {processor} took its standby's place and read only the changelog's "
                 f"tail: {records:,} of {held:,} records"
             )
             refuge = before[who.standby]["host"] if who.standby is not None else None
-            self.verdicts.append((text, is_tail(restored) and now[processor]["host"] == refuge))
+            self.judge(text, held=is_tail(restored) and now[processor]["host"] == refuge)
 
     def _judge_isolated(self, lost: list[Lost], killed_ms: int) -> None:
-        """What was cut off, and not killed, has ended by itself."""
-        events = self._history()
+        events = self.events()
         for who in lost:
             end = own_end(events, who, killed_ms)
             if end is None:
@@ -194,39 +161,22 @@ class FailHost:
                 f"after {(end.fenced_ms - killed_ms) / 1000:.2f} s"
             )
             is_sound = end.cause == LEASE_LOST and end.committed_ms < end.fenced_ms
-            self.verdicts.append((text, is_sound))
+            self.judge(text, held=is_sound)
 
     def _judge_return(self, node: str) -> None:
-        """The node takes part again, and each active has its standby on another host."""
-        self._await(lambda: not self._job.get("v1/status")["excluded_hosts"], f"{node} as a host")
-        self._await(lambda: self._are_back({}), "all containers at work")
-        now = self._containers()
+        self.wait_for(f"{node} as a host", lambda: not self.job.get("v1/status")["excluded_hosts"])
+        self.wait_for("all containers at work", lambda: self._are_back({}))
+        now = self.containers()
         rows: list[tuple[str, ...]] = [("processor", "role", "host")]
         rows += [(p, c["role"], c["host"]) for p, c in sorted(now.items())]
-        self._screen.table(f"With {node} back", rows)
+        self.screen.table(f"With {node} back", rows)
         replicas = [c for c in now.values() if c["replica_of"] is not None]
         is_placed = all(c["host"] != now[c["replica_of"]]["host"] for c in replicas)
-        self.verdicts.append(
-            (
-                f"{node} is back, and each active has a standby on another host again",
-                is_placed and 2 * len(replicas) == self._job.count,
-            )
-        )
-
-    # ------------------------------------------------------------------ looks
-
-    def _containers(self) -> Containers:
-        return {c["processor_id"]: c for c in self._job.containers()}
-
-    def _history(self) -> list[Event]:
-        folders = [self._cluster.state_dir(node) for node in self._cluster.nodes]
-        return read_jobs(folders, "boot", 0)[0].events
+        text = f"{node} is back, and each active has a standby on another host again"
+        self.judge(text, held=is_placed and 2 * len(replicas) == self.job.count)
 
     def _yarn_says(self, node: str) -> str | None:
-        return (node_states(self._cluster.rm_url) or {}).get(node)
-
-    def _await(self, condition: Callable[[], bool], what: str) -> None:
-        await_that(condition, what, self._screen)
+        return (node_states(self.cluster.rm_url) or {}).get(node)
 
 
 def boot_ms() -> int:
@@ -234,16 +184,7 @@ def boot_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
-def is_tail(restored: list[dict[str, Any]]) -> bool:
-    """Whether no store was read from its changelog's beginning.
-
-    ``restored``: how each was restored, as the status has it.
-    """
-    return bool(restored) and all(how["kind"] != "full" for how in restored)
-
-
 def _lost(before: Containers, here: Containers) -> list[Lost]:
-    """The active ones that were on the node."""
     standbys = {c["replica_of"]: p for p, c in before.items() if c["replica_of"] is not None}
     return [
         Lost(p, c["epoch"], standbys.get(p))

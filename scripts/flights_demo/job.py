@@ -126,7 +126,6 @@ class DemoJob:
             return json.load(response)
 
     def _trusted(self) -> ssl.SSLContext | None:
-        """For the certificate that the AM has written into the coordinator stream."""
         if not self.url.startswith("https:"):
             return None
         said = self.homeport("coordinator-stream", "show", "--json", "--type", "set-config")

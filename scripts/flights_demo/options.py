@@ -71,7 +71,6 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
-    """Options of what happens to the job in mid-run."""
     parser.add_argument(
         "--kill-container",
         action="store_true",
@@ -132,43 +131,66 @@ def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_KILLING = ("chaos", "kill_container", "rescale")
+_ALONE = (
+    (
+        "rescale",
+        ("chaos", "kill_container"),
+        "--rescale goes alone: leave out --chaos and --kill-container",
+    ),
+    ("rescale", ("standbys",), "--rescale goes alone: leave out --standbys"),
+    ("chaos", ("kill_container",), "--chaos kills containers already: leave out --kill-container"),
+    (
+        "kill_loop",
+        _KILLING,
+        "--kill-loop goes alone: leave out --chaos, --kill-container and --rescale",
+    ),
+    (
+        "fail_host",
+        (*_KILLING, "kill_loop"),
+        (
+            "--fail-host is the only fault of its run: leave out --chaos, --kill-container,"
+            " --kill-loop and --rescale"
+        ),
+    ),
+    (
+        "moves",
+        (*_KILLING, "kill_loop", "fail_host"),
+        (
+            "--moves is of containers that nothing befalls: leave out --chaos, --fail-host,"
+            " --kill-container, --kill-loop and --rescale"
+        ),
+    ),
+    (
+        "attached",
+        (*_KILLING, "moves", "kill_loop"),
+        "in containers: only --fail-host, --standbys, --prewarm, --rate and --keep",
+    ),
+)
+"""(option, those that it does not go with, the error)."""
+
+
+def _is_given(options: argparse.Namespace, name: str) -> bool:
+    value = getattr(options, name)
+    return value is not None and value is not False  # a seed may be 0
+
+
 def _refuse_what_does_not_combine(
     parser: argparse.ArgumentParser, options: argparse.Namespace
 ) -> None:
-    """Argparse ends the program."""
-    if options.rescale and (options.chaos is not None or options.kill_container):
-        parser.error("--rescale goes alone: leave out --chaos and --kill-container")
-    if options.rescale and options.standbys:
-        parser.error("--rescale goes alone: leave out --standbys")
-    if options.chaos is not None and options.kill_container:
-        parser.error("--chaos kills containers already: leave out --kill-container")
-    others = (options.chaos is not None, options.kill_container, options.rescale)
-    if options.kill_loop is not None and any(others):
-        parser.error("--kill-loop goes alone: leave out --chaos, --kill-container and --rescale")
-    if options.fail_host and (any(others) or options.kill_loop is not None):
-        parser.error(
-            "--fail-host is the only fault of its run: leave out --chaos, --kill-container,"
-            " --kill-loop and --rescale"
-        )
-    if options.moves and (any(others) or options.kill_loop is not None or options.fail_host):
-        parser.error(
-            "--moves is of containers that nothing befalls: leave out --chaos, --fail-host,"
-            " --kill-container, --kill-loop and --rescale"
-        )
+    for option, others, remedy in _ALONE:
+        if _is_given(options, option) and any(_is_given(options, other) for other in others):
+            parser.error(remedy)
     if options.prewarm and not options.fail_host:
         parser.error("--prewarm goes with --fail-host only: give that too, or leave it out")
-    if options.attached is not None and (
-        any(others) or options.moves or options.kill_loop is not None
-    ):
-        parser.error("in containers: only --fail-host, --standbys, --prewarm, --rate and --keep")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
 
 
 def _refuse_beside_standalone(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Argparse ends the program where other options are given beside ``--standalone``."""
-    others = {k: v for k, v in vars(options).items() if k not in {"standalone", "form", "chaos"}}
-    if options.standalone and any(v is not None and v is not False for v in others.values()):
+    others = vars(options).keys() - {"standalone", "form", "chaos"}
+    if options.standalone and any(_is_given(options, name) for name in others):
         parser.error("--standalone goes alone, or with --form or --chaos: leave out the others")
 
 

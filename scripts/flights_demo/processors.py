@@ -201,11 +201,11 @@ class Processors:
 
     def pause(self, name: str) -> float:
         """SIGSTOP of all its processes. When that was, in ms since 1970."""
-        found = processes.info(self._running[name].pid)
+        found = processes.find(self._running[name].pid)
         if found is None:
             raise DemoError(f"{name} has ended: {self._last_line(name)}")
         paused_ms = time.time() * 1000
-        self._paused = list(processes.freeze(lambda: (found.id,)))
+        self._paused = list(processes.freeze(lambda: (processes.identity(found),)))
         return paused_ms
 
     def resume(self) -> None:
@@ -340,7 +340,7 @@ class Processors:
         parts = [self._get(nodes.JOB_MODELS, str(version), name) for name in names]
         if not all(parts):
             return None
-        return nodes.decode_plan(version, stored[0], [part[0] for part in parts if part])[0]
+        return nodes.decode_plan(version, stored[0], [part[0] for part in parts if part])
 
     def _get(self, *names: str) -> tuple[bytes, Any] | None:
         """(value, stat) of a node; None where there is none."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
 from typing import Any
 
-from flights_demo.common import await_that
-from flights_demo.job import DemoJob
-from flights_demo.screen import DemoError, Screen
-from flights_demo.verdict import Reader, key_written_s
+from flights_demo.screen import DemoError
+from flights_demo.story import Story
+from flights_demo.verdict import key_written_s
 from homeport.job_coordinator.program_names import DRIVER
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster
@@ -22,54 +20,41 @@ from homeport.testing.program_search import find_programs
 
 KEY = "job.container.count"
 COUNTS = (5, 2)
-SECONDS = 400
-"""For so long, roughly, input should come, on a slow machine too; then the rest comes at once."""
-
 _POLL_S = 0.02
 
 
-class Rescale:
+class Rescale(Story):
     """Changes of the number of containers, one after the other."""
 
-    def __init__(self, cluster: LocalCluster, job: DemoJob, reader: Reader, screen: Screen) -> None:
-        self._reader = reader
-        self._cluster = cluster
-        self._job = job
-        self._screen = screen
-        self.verdicts: list[tuple[str, bool]] = []
+    SECONDS = 400
+    CAME = "input came during both changes"
 
-    def to(self, count: int) -> None:
-        """The job has so many containers, and all of them work.
+    def play(self) -> None:
+        """The job has had each count of containers, and all of them work."""
+        for count in COUNTS:
+            with self.screen.phase(f"{self.job.count} -> {count} containers"):
+                self._to(count)
 
-        Raises:
-            DemoError: it does not come to that.
-        """
-        before, begun = self._job.get(""), self._job.epochs()
-        with self._job.writing_key(KEY, str(count)):
-            self._await(lambda: len(self._job.get("")["containers"]) == count, "the new JobModel")
+    def _to(self, count: int) -> None:
+        before, begun = self.job.get(""), self.job.epochs()
+        with self.job.writing_key(KEY, str(count)):
+            self.wait_for(
+                "the new JobModel", lambda: len(self.job.get("")["containers"]) == count, _POLL_S
+            )
             visible_s = time.time()
         self._kill_driver()
-        written_s = key_written_s(self._reader, KEY)
-        self._job.count = count
-        self._job.wait_until_running(self._screen.progress)
+        written_s = key_written_s(self.reader, KEY)
+        self.job.count = count
+        self.job.wait_until_running(self.screen.progress)
         took_s = time.time() - written_s
-        after, now = self._job.get(""), self._job.epochs()
-        self._screen.say(
+        self.screen.say(
             f"{count} containers: at GET / {visible_s - written_s:.2f} s after the record of the "
             f"key was written, all at work after {took_s:.1f} s"
         )
-        self._compare(len(before["containers"]), before, after, begun, now)
+        self._compare(before["containers"], self.job.get("")["containers"], begun)
 
-    def _compare(
-        self,
-        was: int,
-        before: dict[str, Any],
-        after: dict[str, Any],
-        begun: dict[str, int],
-        now: dict[str, int],
-    ) -> None:
-        """Each container with other tasks than before was restarted, and no other."""
-        old, new = before["containers"], after["containers"]
+    def _compare(self, old: dict[str, Any], new: dict[str, Any], begun: dict[str, int]) -> None:
+        now = self.job.epochs()
         rows: list[tuple[str, ...]] = [("processor", "tasks before", "tasks now", "was restarted")]
         exact = True
         for processor in sorted({*old, *new}):
@@ -81,25 +66,20 @@ class Rescale:
             else:
                 stated = "new" if processor in new else "gone"
             rows.append((processor, _tasks(had), _tasks(has), stated))
-        self._screen.table(f"{was} -> {len(new)} containers", rows)
-        self.verdicts.append(
-            (
-                f"{was} -> {len(new)} containers: only those whose tasks changed were restarted",
-                exact and set(now) == set(new),
-            )
-        )
+        change = f"{len(old)} -> {len(new)} containers"
+        self.screen.table(change, rows)
+        text = f"{change}: only those whose tasks changed were restarted"
+        self.judge(text, held=exact and set(now) == set(new))
 
     def _kill_driver(self) -> None:
-        drivers = find_programs(self._cluster, DRIVER)
+        assert isinstance(self.cluster, LocalCluster)  # noqa: S101 - the options see to it
+        drivers = find_programs(self.cluster, DRIVER)
         for process in drivers:
             processes.send(process, signal.SIGKILL)
         if not drivers:
             raise DemoError("no driver was found that could be killed")
         pids = ", ".join(str(p.pid) for p in drivers)
-        self._screen.say(f"SIGKILL of the driver, pid {pids}, in the middle of the change")
-
-    def _await(self, condition: Callable[[], bool], what: str) -> None:
-        await_that(condition, what, self._screen, _POLL_S)
+        self.screen.say(f"SIGKILL of the driver, pid {pids}, in the middle of the change")
 
 
 def _tasks(names: set[str]) -> str:

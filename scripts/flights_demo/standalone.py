@@ -13,13 +13,17 @@ import subprocess
 import sys
 import time
 
+from zookeeper_process import ZooKeeperServer
+
 from flights_demo.clusters import FallibleCluster
 from flights_demo.common import (
+    await_that,
     check_result,
     create_topics,
     end_producer,
     judge_history,
     run_producer,
+    until_consumed,
 )
 from flights_demo.job import EXAMPLE
 from flights_demo.names import Verdict
@@ -29,7 +33,6 @@ from flights_demo.standalone_chaos import StandaloneChaos, schedule
 from flights_demo.verdict import PARTITIONS, Reader, next_offsets
 from homeport.job_coordinator.standalone.nodes import root_of
 from homeport.local_cluster.processes import NODE_VARIABLE
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS
@@ -91,7 +94,13 @@ class StandaloneDemo:
             for name in NAMES:
                 processors.start(name)
             processors.until_settled(NAMES)
-            self._await_flights()
+            # Some outputs have old names: a first transaction may be of planes and airports alone.
+            await_that(
+                lambda: any(next_offsets(self._reader).values()),
+                "a flight in a committed checkpoint",
+                screen,
+                limit_s=_CONSUME_LIMIT_S,
+            )
         producer.send_signal(signal.SIGUSR2)
         if self._chaos is None:
             self._suffer_in_turn(processors)
@@ -103,16 +112,7 @@ class StandaloneDemo:
                 StandaloneChaos(self._chaos, *parts, more=JOINING).run()
         self._end(processors)
 
-    def _await_flights(self) -> None:
-        """Some outputs have old names: a first transaction may be of planes and airports alone."""
-        deadline = time.monotonic() + _CONSUME_LIMIT_S
-        while not any(next_offsets(self._reader).values()):
-            if time.monotonic() > deadline:
-                raise DemoError("no flight is in a committed checkpoint in time")
-            time.sleep(0.25)  # committed checkpoints are polled
-
     def _suffer_in_turn(self, processors: Processors) -> None:
-        """One fault after the other, each with its table."""
         screen = self._screen
         with screen.phase("one dies, its tasks process elsewhere"):
             self._kill(processors, NAMES[1])
@@ -240,7 +240,8 @@ class StandaloneDemo:
         self.verdicts.append(("input came all the while", producer.poll() is None))
         producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
         with screen.phase("input consumed"):
-            self._consume(producer)
+            found = until_consumed(self._reader, screen, producer, _CONSUME_LIMIT_S)
+            self.verdicts.append(found)
         with screen.phase("all leave in order"):
             for name in processors.names:
                 processors.leave(name)
@@ -248,22 +249,3 @@ class StandaloneDemo:
             self.verdicts += check_result(self._reader, screen, self._form)
         with screen.phase("history judged"):
             self.verdicts.append(judge_history(processors.folders, "processors"))
-
-    def _consume(self, producer: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + _CONSUME_LIMIT_S
-        while True:
-            produced = producer.poll()
-            if produced not in (None, 0):
-                raise DemoError(f"the producer ended with exit code {produced}")
-            ends = [self._reader.end_offset("flights", p) for p in range(PARTITIONS)]
-            done = next_offsets(self._reader)
-            progress = f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints"
-            if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):
-                break
-            if time.monotonic() > deadline:
-                raise DemoError(f"not consumed in time: {progress}")
-            self._screen.progress(progress)
-            time.sleep(0.25)  # committed checkpoints are polled
-        self._screen.say(progress)
-        count = sum(done.values())
-        self.verdicts.append((f"all {FLIGHTS:,} flights are consumed", count == FLIGHTS))

@@ -11,9 +11,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zookeeper_process import ZooKeeperServer
+
 from flights_demo.processors import Processors
 from flights_demo.screen import Screen
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 SESSION_S = 3.0
 LEAST_FAULTS = 8

@@ -8,16 +8,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rocksdict import AccessType, Options, Rdict
 
-from flights_demo.job import DemoJob
-from flights_demo.screen import DemoError, Screen
-from flights_demo.verdict import CHANGELOGS, Reader
+from flights_demo.screen import DemoError
+from flights_demo.story import Story
+from flights_demo.verdict import CHANGELOGS
 from homeport.container.progress import offset_file
 
 OVERRIDES = ("job.hotstandby.enabled=true",)
@@ -45,27 +45,14 @@ class Replica:
     hosts: tuple[str, str]
 
 
-class Standbys:
+class Standbys(Story):
     """Looks once the job is calm: all input is consumed, and no container writes any more."""
 
-    def __init__(
-        self, job: DemoJob, reader: Reader, state_dir: Callable[[str], Path], screen: Screen
-    ) -> None:
-        self._job = job
-        self._reader = reader
-        self._state_dir = state_dir
-        self._screen = screen
-
-    def verdicts(self) -> list[tuple[str, bool]]:
-        """What is promised of standbys, and whether it held; a table says how each store stands.
-
-        Raises:
-            DemoError: they do not catch up in time.
-        """
-        containers = {c["processor_id"]: c for c in self._job.containers()}
-        replicas = list(self._replicas(containers))
+    def play(self) -> None:
+        """Judge what is promised of standbys; a table says how each store stands."""
+        replicas = list(self._replicas(self.containers()))
         self._wait_for_calm([replica for replica in replicas if replica.partition >= 0])
-        lags = {c["processor_id"]: c for c in self._job.containers() if c["role"] == "standby"}
+        lags = {p: c for p, c in self.containers().items() if c["role"] == "standby"}
         rows: list[tuple[str, ...]] = [("store", "of", "active on", "standby on", "keys", "")]
         is_equal, total = True, 0
         for replica in replicas:
@@ -74,21 +61,20 @@ class Standbys:
             is_equal &= active == standby
             found = "equal" if active == standby else f"DIFFERENT: {len(standby)} keys"
             rows.append((replica.store, replica.owner, *replica.hosts, f"{len(active):,}", found))
-        self._screen.table("Stores of actives and their standbys", rows)
+        self.screen.table("Stores of actives and their standbys", rows)
         for processor, standby in sorted(lags.items()):
-            self._screen.say(
+            self.screen.say(
                 f"standby {processor} of {standby['replica_of']} on {standby['host']}: behind by "
                 f"{standby['lag']} records, {standby['lag_seconds']:.1f} s"
             )
         apart = all(replica.hosts[0] != replica.hosts[1] for replica in replicas)
-        return [
-            (f"every standby holds what its active does: {total:,} keys", is_equal and bool(rows)),
-            ("no standby is behind", all(standby["lag"] == 0 for standby in lags.values())),
-            ("no standby is on the host of its active", apart),
-        ]
+        every = f"every standby holds what its active does: {total:,} keys"
+        self.judge(every, held=is_equal and bool(rows))
+        self.judge("no standby is behind", held=all(c["lag"] == 0 for c in lags.values()))
+        self.judge("no standby is on the host of its active", held=apart)
 
     def _replicas(self, containers: dict[str, dict[str, Any]]) -> Iterator[Replica]:
-        model = self._job.get("")["containers"]
+        model = self.job.get("")["containers"]
         for _, container in sorted(containers.items()):
             if container["replica_of"] is None:
                 continue
@@ -105,13 +91,13 @@ class Standbys:
         self, store: str, owner: str, hosts: tuple[str, str], partition: int = -1
     ) -> Replica:
         below = Path("flights-1", store, owner.replace(" ", "_"))
-        active, standby = (self._state_dir(host) / below for host in hosts)
+        active, standby = (self.cluster.state_dir(host) / below for host in hosts)
         return Replica(store, owner, partition, active, standby, hosts)
 
     def _wait_for_calm(self, replicas: list[Replica]) -> None:
         """What Kafka has is in all directories, as OFFSET says, and the status shows no lag."""
         heads = {
-            (replica.store, replica.partition): self._reader.last_offset(
+            (replica.store, replica.partition): self.reader.last_offset(
                 CHANGELOGS[replica.store], replica.partition
             )
             for replica in replicas
@@ -124,12 +110,12 @@ class Standbys:
                 for place in (replica.active, replica.standby)
                 if _offset(place) < heads[replica.store, replica.partition]
             ]
-            lags = [c["lag"] for c in self._job.containers() if c["role"] == "standby"]
+            lags = [c["lag"] for c in self.job.containers() if c["role"] == "standby"]
             if not behind and not any(lags) and None not in lags:
                 return
             if time.monotonic() > deadline:
                 raise DemoError(f"standbys are not calm: behind {behind}, lags {lags}")
-            self._screen.progress(f"waiting for {len(behind)} directories, lags {lags}")
+            self.screen.progress(f"waiting for {len(behind)} directories, lags {lags}")
             time.sleep(0.3)  # files and the status page are polled; they have no event
 
 

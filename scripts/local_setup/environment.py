@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import spark_archive
 from local_setup.prerequisites import require_java_tools, want
 from local_setup.progress import Progress, SetupError, run_logged
 
@@ -34,6 +33,7 @@ _NEEDED_BYTES = 4 * 1024**3
 _VENV_STAMP = SHARE / "environment.stamp"
 _INSTALL_STAMP = SHARE / "homeport.stamp"
 _CLASSES_STAMP = SHARE / "java-classes.stamp"
+_ARCHIVE_STAMP = SHARE / "class-data.stamp"
 
 
 def cache_dir() -> Path:
@@ -141,7 +141,6 @@ def _require_room() -> None:
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    """A folder for temporary files of this set-up, on the disk whose room was checked."""
     scratch = BUILD / "tmp"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
@@ -165,7 +164,6 @@ def _pip_env(scratch: Path) -> dict[str, str]:
 
 
 def _package_files() -> list[Path]:
-    """Everything that setup.cfg puts into the installed package, in sorted order."""
     files = [ROOT / "setup.cfg", ROOT / "pyproject.toml", ROOT / "LICENSE"]
     for package in PACKAGES:
         for folder, below, names in os.walk(ROOT / package):
@@ -225,13 +223,20 @@ def _ensure_spark(progress: Progress, java_home: Path) -> None:
     """Our classes for Spark's JVM, and the class-data archive; Spark works without, and slower."""
     os.environ["JAVA_HOME"] = str(java_home)
     _ensure_java_classes(progress)
-    if spark_archive.is_current(VENV):
-        return
-    try:
-        with progress.step("Spark class-data archive"):
-            spark_archive.ensure_spark_archive(lambda _: None, VENV)
-    except spark_archive.ArchiveError as error:
-        progress.say(f"warning: Spark sessions will start slowly: {error}")
+    # The JVM ignores an archive of another build, other flags, or other jars and dates.
+    digest = hashlib.sha256(_read(java_home / "release").encode())
+    for source in ("jvm.py", "class_data.py"):
+        digest.update((ROOT / "container" / "spark" / source).read_bytes())
+    for jar in sorted(VENV.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")):
+        facts = jar.stat()
+        digest.update(f"{jar} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    _make_for_spark(
+        progress,
+        "Spark class-data archive",
+        "class_data",
+        (_ARCHIVE_STAMP, digest.hexdigest() + "\n"),
+        "Spark sessions will start slowly",
+    )
 
 
 def _ensure_java_classes(progress: Progress) -> None:
@@ -239,16 +244,29 @@ def _ensure_java_classes(progress: Progress) -> None:
     for source in sorted(ROOT.glob("container/spark/java*")):
         for file in [source] if source.is_file() else sorted(source.iterdir()):
             digest.update(file.read_bytes())
-    wanted = digest.hexdigest() + "\n"
-    if _read(_CLASSES_STAMP) == wanted:
+    _make_for_spark(
+        progress,
+        "Java classes for Spark",
+        "java_classes",
+        (_CLASSES_STAMP, digest.hexdigest() + "\n"),
+        "Spark will plan each batch",
+    )
+
+
+def _make_for_spark(
+    progress: Progress, step: str, program: str, stamp: tuple[Path, str], without: str
+) -> None:
+    """Let a program of ``container/spark`` make its files, unless the stamp says they fit."""
+    path, wanted = stamp
+    if _read(path) == wanted:
         return
-    command = [str(VENV / "bin" / "python"), "-m", "homeport.container.spark.java_classes"]
+    command = [str(VENV / "bin" / "python"), "-m", f"homeport.container.spark.{program}"]
     try:
-        run_logged(progress, "Java classes for Spark", [*command, str(SHARE)], LOG)
+        run_logged(progress, step, [*command, str(SHARE)], LOG)
     except SetupError as error:
-        progress.say(f"warning: Spark will plan each batch: {error}")
+        progress.say(f"warning: {without}: {error}")
         return
-    _write(_CLASSES_STAMP, wanted)
+    _write(path, wanted)
 
 
 def _read(path: Path) -> str:

@@ -179,7 +179,6 @@ def _has(tool: str) -> bool:
 
 
 def _has_engine() -> bool:
-    """Whether an engine answers, and compose is there."""
     tools = (["docker", "version"], ["docker", "compose", "version"])
     try:
         return all(

@@ -6,21 +6,22 @@ Everything goes to stderr; stdout belongs to the command that is set up.
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
-
-from local_setup import children
+from typing import IO, TextIO
 
 _QUIET_SECONDS = 15.0
 """Without a terminal, a step that takes long says so this often."""
 _REFRESH_SECONDS = 0.5
 _TAIL_LINES = 25
 _DETAIL_LENGTH = 60
+_END_SECONDS = 10.0
 
 
 class SetupError(Exception):
@@ -105,7 +106,7 @@ def run_logged(
         start = sink.tell()
         with progress.step(title, lambda: _last_line(log)):
             try:
-                code = children.run(command, sink, env=env, cwd=cwd)
+                code = _run(command, sink, env=env, cwd=cwd)
             except OSError as error:
                 raise SetupError(f"{title}: {command[0]} cannot be started: {error}") from error
             if code != 0:
@@ -124,3 +125,40 @@ def _last_line(log: Path) -> str:
         source.seek(max(0, log.stat().st_size - 400))
         lines = source.read().decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _run(
+    command: Sequence[str],
+    output: IO[bytes],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> int:
+    """Return the exit code of ``command``, with its whole family in a group of its own.
+
+    It gets no Ctrl-C of the terminal; this process ends the whole group instead, so that nothing (a
+    build below pip, a JVM below Spark) goes on after an interruption.
+    """
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=env,
+        cwd=cwd,
+        process_group=0,
+    )
+    try:
+        return child.wait()
+    except BaseException:
+        _end(child)
+        raise
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_END_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)

@@ -117,7 +117,6 @@ def _dead_modules(tree: Tree) -> Iterator[Finding]:
 
 
 def _lost_pages(tree: Tree) -> Iterator[Finding]:
-    """Pages that no path of links from the front page reaches."""
     found, new = {FRONT}, [FRONT]
     while new:
         page = new.pop()
@@ -140,5 +139,4 @@ def _long_pages(tree: Tree) -> Iterator[Finding]:
 
 
 def _line_at(text: str, size: int) -> int:
-    """The line in which the limit is passed."""
     return text.encode()[:size].count(b"\n") + 1

@@ -47,7 +47,6 @@ def secure(output: str) -> ContainersUnderTest:
 
 
 def _secrets(cluster: ContainersUnderTest) -> list[str]:
-    """Every password, and a line of every private key."""
     found = []
     for path in sorted((cluster.log_dir / "secrets").rglob("*")):
         if path.suffix == ".password":
@@ -61,7 +60,6 @@ def _secrets(cluster: ContainersUnderTest) -> list[str]:
 
 
 def _client(cluster: ContainersUnderTest, user: str) -> dict[str, str]:
-    """The properties of a client that runs here."""
     secrets = cluster.log_dir / "secrets" / "client"
     lines = (secrets / f"{user}.client.properties").read_text().splitlines()
     given = dict(line.split("=", 1) for line in lines)
@@ -92,7 +90,6 @@ def test_kafka_refuses_what_no_rule_allows(secure: ContainersUnderTest) -> None:
 
 
 def _refusal(properties: dict[str, str], topic: str) -> int:
-    """The code with which reading the topic ends."""
     errors: list[KafkaError] = []
     consumer = Consumer({**properties, "error_cb": errors.append})
     try:

@@ -243,7 +243,7 @@ def fence_no_processor(patch: Patch) -> None:
     permit = container_allocator.permit
 
     def without_list(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401 - handed on as it comes
-        permit(draft, draft.change(container, unfenced=()), *rest)
+        permit(draft, draft.change(replace(container, unfenced=())), *rest)
 
     patch.setattr(container_allocator, "permit", without_list)
 

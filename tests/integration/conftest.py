@@ -18,6 +18,7 @@ from clusters_under_test import LocalUnderTest
 from launchers import Am, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
+from stream_containers import Make, jobs
 from yarn_jobs import Job
 
 from homeport.config.config import Config
@@ -181,6 +182,16 @@ def faults(
     """Faults of the network cluster; before the test's jobs are killed all is healed."""
     del make_network_job
     with Faults(network_cluster) as made:
+        yield made
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest, kafka: str, tmp_path: Path) -> Iterator[Make]:
+    """Makes a job of one container from further keys, dots written as underscores.
+
+    The module's ``JOBS`` are arguments of ``jobs``: the code of the task, keys of every job.
+    """
+    with jobs(kafka, tmp_path, **getattr(request.module, "JOBS", {})) as made:
         yield made
 
 

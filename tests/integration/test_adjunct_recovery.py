@@ -66,7 +66,6 @@ def _plane(job: Job, number: int) -> None:
 
 
 def _found(job: Job, container: Running, number: int) -> str:
-    """What a task finds of that plane now."""
     before = len(job.read(job.topic("out")))
     job.produce([(number % 2, b"N%d" % number, b"")])
     job.until(lambda: len(job.read(job.topic("out"))) > before, container)
@@ -91,7 +90,6 @@ def _grow_old(job: Job) -> None:
 
 
 def _keys_of(job: Job, container: Running) -> list[str]:
-    """Return which keys tasks find now, among those that they look for."""
     found = {n: _found(job, container, n) for n in range(_PLANES)}
     return [f"N{n}" for n, model in found.items() if model != "nothing"]
 

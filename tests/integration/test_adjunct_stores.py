@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from histories import require_sound
 from stream_containers import Job, Running, make_job
 
 from homeport.config.errors import StoreError
@@ -113,12 +113,8 @@ def _until_seen(job: Job, container: Running, text: str) -> None:
 
 
 def _has_a_sound_history(job: Job) -> None:
-    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
-    folders = [str(path) for path in sorted(job.folder.glob("stores*"))]
-    for folder in folders:
-        argv = [sys.executable, str(judge), folder]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    for folder in sorted(job.folder.glob("stores*")):
+        require_sound([folder])
 
 
 def _log(container: Running) -> str:
@@ -323,7 +319,6 @@ def test_a_pipeline_has_the_other_inputs_and_its_task_the_store(
 
 
 def _standby(job: Job, epoch: int) -> Running:
-    """A standby of the container on another host."""
     fence = range(1, epoch)
     standby = ProcessorId("0-0")
     return job.start(epoch, fence, processor=standby, host="NM2", stores="stores-2")

@@ -152,7 +152,6 @@ def _version(job: Job, name: str, keys: Sequence[int] = _ALL) -> None:
 
 
 def _code(job: Job, partition: int, number: int) -> None:
-    """The partition's half of a version, from its beginning to its end."""
     half = [(partition, b"%d" % n, b"%d" % number) for n in range(partition, _SIZE, 2)]
     marks = [(partition, b"version", b"%s %d" % (word, number)) for word in (b"begin", b"end")]
     job.produce([marks[0], *half, marks[1]], "codes")
@@ -164,7 +163,6 @@ def _codes(job: Job, number: int) -> None:
 
 
 def _fly(job: Job, times: int = 1) -> None:
-    """Flights of every airline, in both partitions of the job's own input."""
     job.produce([(n % 2, b"%d" % n, b"") for _ in range(times) for n in _ALL])
 
 

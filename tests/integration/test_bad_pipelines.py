@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stream_containers import COUNTER, DEADLINE_S, Job, living, make_job
-
-Make = Callable[..., Job]
+from stream_containers import COUNTER, DEADLINE_S, Job, Make, living, make_job
 
 PIPELINES = (
     COUNTER

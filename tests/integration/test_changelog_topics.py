@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin import ResourceType as Kind
-from stream_containers import DEADLINE_S, Job, jobs
+from counted_words import words
+from stream_containers import DEADLINE_S, Job, Make
 
 from homeport.cli.yarn import preflight
 from homeport.config.config import Config
@@ -24,15 +23,6 @@ from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
 )
-
-Make = Callable[..., Job]
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path) as made:
-        yield made
 
 
 class Stores:
@@ -252,12 +242,7 @@ def test_a_topic_that_an_operator_alters_is_refused_or_reported(kafka: str) -> N
     assert stores.refused().key == "stores.counts.changelog.max.message.bytes"
 
 
-def _words(count: int) -> list[tuple[int, bytes | None, bytes | None]]:
-    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(count)]
-
-
 def _known(job: Job) -> ChangelogTopicRecord:
-    """The driver has written the changelog's id into the stream."""
     topic = job.topic("changelog")
     admin = TopicAdmin(SystemConfig.of(job.config, "kafka"))
     record = ChangelogTopicRecord(admin.topic_ids([topic])[topic], "counts")
@@ -272,10 +257,10 @@ def test_a_changelog_recreated_while_the_container_runs_ends_the_container(make:
     job = make(task_commit_ms="600000")
     known = _known(job)
     first = job.start(1)
-    job.produce(_words(140))
+    job.produce(words(140))
     job.until(lambda: job.processed() == 140 and bool(job.history("commit")), first)
     job.make_anew("changelog", [])
-    job.produce(_words(14))
+    job.produce(words(14))
     assert first.process.wait(DEADLINE_S) == 1
     key = f"stores.counts.changelog = 'kafka.{job.topic('changelog')}': the topic was deleted and "
     line = first.last_line()
@@ -294,10 +279,10 @@ def test_a_changelog_deleted_while_the_container_runs_ends_it(make: Make) -> Non
     job = make(task_commit_ms="600000")
     _known(job)
     first = job.start(1)
-    job.produce(_words(140))
+    job.produce(words(140))
     job.until(lambda: job.processed() == 140 and bool(job.history("commit")), first)
     TopicAdmin(SystemConfig.of(job.config, "kafka")).delete(job.topic("changelog"))
-    job.produce(_words(14))
+    job.produce(words(14))
     assert first.process.wait(DEADLINE_S) == 1
     assert first.last_line() == (
         f"error: while the container ran, stores.counts.changelog = 'kafka."

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from stream_containers import DEADLINE_S, Job, jobs
+from stream_containers import DEADLINE_S, Make
 
-from homeport.appmaster.job_model.takeover import create_topics
 from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -22,8 +19,8 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
 from homeport.job_coordinator.metadata.state_reset import state_removed
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.planning.next_model import create_topics
 
-Make = Callable[..., Job]
 STORES = {
     "stores.counts.factory": "rocksdb",
     "stores.counts.changelog.replication.factor": "1",
@@ -141,13 +138,6 @@ def test_a_job_without_checkpoints_has_no_such_topic(kafka: str) -> None:
     preflight.check_checkpoints(positions.config, positions.stream)
     positions.begin()
     assert positions.admin.existing_ids([positions.topic]) == {}
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path) as made:
-        yield made
 
 
 def test_a_checkpoint_topic_recreated_under_a_container_ends_the_container(make: Make) -> None:

@@ -107,7 +107,6 @@ def _goes_on_exactly_after_an_outage(job: Job) -> None:
 
 
 def _has_started(job: Job, epoch: int) -> bool:
-    """Whether that incarnation has reported itself started."""
     return any(report.incarnation.epoch == epoch for report in job.served.backend.reports)
 
 

@@ -6,20 +6,18 @@ On a real broker, with a process that kills itself there; the next incarnation g
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from counted_words import counts, has_processed, is_exact, local_state, successor, words
 from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import DEADLINE_S, Job, jobs
+from stream_containers import DEADLINE_S, Job, Make, jobs
 
 from homeport.container.progress.flush_plan import StoreProgress, flush_plan
 from homeport.container.progress.transaction_plan import StoreId, transaction_plan
 from homeport.job_coordinator.model.ids import TaskName
-
-Make = Callable[..., Job]
 
 STORES = [StoreId("counts", TaskName(f"Partition {p}")) for p in (0, 1)]
 WORDS_AT_ONCE = 20

@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -19,7 +17,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
-from stream_containers import DEADLINE_S, Job, jobs
+from stream_containers import DEADLINE_S, Job, Make
 
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
@@ -39,18 +37,12 @@ class Counter(BatchTask):
             collector.send("out", row["key"])
 """
 
-Make = Callable[..., Job]
 
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from the code of its task and further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path, ECHO) as made:
-        yield made
+JOBS = {"code": ECHO}
+"""Of ``make``: a job from the code of its task and further keys."""
 
 
 def _configure(job: Job, **more: str) -> None:
-    """The job has further keys of its input from its next start on."""
     of = f"systems.kafka.streams.{job.topic('in')}."
     keys = {of + key.replace("_", "."): value for key, value in more.items()}
     job.config = Config({**job.config, **keys})

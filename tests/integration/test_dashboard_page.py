@@ -368,7 +368,6 @@ def test_an_update_draws_what_has_changed_alone(
 
 
 def _updated(page: Page, job: jobs.JobOnPage, status: dict[str, Any]) -> None:
-    """The page has drawn that status."""
     before = int(page.run("document.body.dataset.drawn"))
     job.current = status
     page.until(f"Number(document.body.dataset.drawn) > {before}")

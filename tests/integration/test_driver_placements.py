@@ -55,7 +55,6 @@ async def until(am: Am, status: PlacementStatus, uuid: str = "u1") -> PlacementR
 
 
 async def _finished(am: Am, incarnation: Incarnation, request_id: int) -> None:
-    """The container starts, and comes to its end, and so does the job."""
     await am.check_in(incarnation, request_id)
     await am.backend.started(Started(incarnation))
     await until(am, PlacementStatus.SUCCEEDED)

@@ -23,11 +23,11 @@ from confluent_kafka.admin import (
     PartitionMetadata,
 )
 
+from homeport.appmaster.lease import fencing
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import transactional_producer
-from homeport.job_coordinator.kafka import fencing
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
 from homeport.job_coordinator.model.incarnation import state_partition
 from homeport.local_cluster.cluster import LocalCluster

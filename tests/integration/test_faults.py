@@ -27,7 +27,7 @@ from clusters_under_test import LocalUnderTest
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 from homeport.local_cluster.errors import ClusterError
-from homeport.local_cluster.kafka_broker import answers
+from homeport.local_cluster.kafka_broker import working
 from homeport.local_cluster.layout import Layout, Record, read_record, write_record
 from homeport.local_cluster.net import delay
 from homeport.local_cluster.net import network as networks
@@ -403,9 +403,9 @@ def test_two_networks_at_once_and_nothing_of_either_is_left(namespaces: None) ->
         assert len(blocks) == 2
         hosts = [cluster.bootstrap_servers.split(":")[0] for cluster in clusters]
         first.faults.cut("kafka")
-        assert [answers(host) for host in hosts] == [False, True]
+        assert [bool(working(host)) for host in hosts] == [False, True]
         first.faults.heal()
-        assert [answers(host) for host in hosts] == [True, True]
+        assert [bool(working(host)) for host in hosts] == [True, True]
         prefixes = [cluster._record().network or "" for cluster in clusters]
         assert all(networks.remains(prefix) for prefix in prefixes)
         # As if the run that started it had been SIGKILLed: its owner is no more.
@@ -413,7 +413,7 @@ def test_two_networks_at_once_and_nothing_of_either_is_left(namespaces: None) ->
         write_record(second._layout.state, record)
         remove_abandoned(names[1])
         assert networks.remains(prefixes[1]) == []
-        assert [answers(host) for host in hosts] == [True, False]
+        assert [bool(working(host)) for host in hosts] == [True, False]
     assert [networks.remains(prefix) for prefix in prefixes] == [[], []]
 
 

@@ -36,7 +36,6 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def _environment(home: Path, wheel: Path) -> dict[str, str]:
-    """Where Python, Java and Maven are, and how this machine reaches what they fetch."""
     python = Path(sys.base_prefix) / "bin"
     kept = {k: v for k, v in os.environ.items() if k in _MACHINE or k.startswith("PIP_")}
     return {

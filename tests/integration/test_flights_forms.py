@@ -78,7 +78,6 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
 
 
 def _own(text: str) -> str:
-    """With the topics of the job in the place of the example's."""
     for topic in ("flights", PLANES, AIRPORTS, AIRLINES):
         own = f"<job>-{'in' if topic == 'flights' else topic}"
         text = re.sub(rf"(kafka\.(?:streams\.)?){topic}\b", rf"\g<1>{own}", text)

@@ -46,7 +46,6 @@ def folder(tmp_path: Path) -> Path:
 def _taken(
     keeper: FloodedKeeper, sent: bytes, source: Callable[[int], str] = _one
 ) -> Iterator[list[socket.socket]]:
-    """More connections than the keeper has files, each with that sent."""
     with contextlib.ExitStack() as stack:
         yield [
             stack.enter_context(keeper.connected(source(number), sent)) for number in range(_TAKEN)

@@ -73,7 +73,6 @@ def _log_directory(broker: LocalCluster) -> Path:
 
 
 def _stand_still(broker: LocalCluster, seconds: float) -> None:
-    """The broker's process stands still for so long, which is the fault itself."""
     stopped = list(processes.of_cluster(broker.cluster_id))
     processes.pause(stopped)
     try:
@@ -183,7 +182,6 @@ def _plan(job: Job) -> Path:
 
 
 def _healer(job: Job, *, heeds_plan: bool = True) -> subprocess.Popen[bytes]:
-    """A process that ends what hangs as a container's start does."""
     (job.folder / "config.json").write_text(json.dumps(dict(job.config)), encoding="utf-8")
     plan = _plan(job) if heeds_plan else job.folder / "none"
     support = str(Path(healing_container.__file__).parent)

@@ -36,7 +36,6 @@ SOON = {
 def _forgetful(
     running_cluster: Callable[[str, int], AbstractContextManager[LocalCluster]],
 ) -> Iterator[str]:
-    """Bootstrap servers of a broker that soon forgets an id without transactions."""
     known = kafka_broker.server_properties
 
     def server_properties(broker: str, addresses: Mapping[str, str], data: Path) -> str:

@@ -6,10 +6,9 @@ import os
 import signal
 from collections.abc import Callable
 
+import psutil
 import pytest
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
-
-from homeport.local_cluster.processes import children
 
 RECORDS = 30_000
 GREEDY = """
@@ -66,7 +65,7 @@ def test_a_container_that_is_killed_comes_home_to_the_spark_that_waits(
     job.run()
     first = _prewarmed(job)
     (spare,) = (p for p, line in pids_of(job.application_id).items() if "--ready warm" in line)
-    (jvm,) = children(spare)
+    (jvm,) = (child.pid for child in psutil.Process(spare).children())
     job.produce(RECORDS, RECORDS)
     os.kill(first, signal.SIGKILL)
     job.expects(2 * RECORDS)

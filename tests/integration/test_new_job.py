@@ -61,7 +61,6 @@ def test_a_new_job_runs_on_this_machine_and_makes_its_output(kafka: str, tmp_pat
 
 
 def _read(servers: str, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:
-    """The first records of a topic that does not exist yet."""
     options = {"bootstrap.servers": servers, "group.id": topic, "auto.offset.reset": "earliest"}
     consumer = Consumer({**options, "topic.metadata.refresh.interval.ms": 500})
     consumer.subscribe([topic])

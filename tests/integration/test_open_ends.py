@@ -13,7 +13,7 @@ from stream_containers import until_led
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka import open_ends
+from homeport.container.kafka import input_consumer
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -23,7 +23,7 @@ def test_what_waits_behind_an_open_transaction_says_so(
     kafka: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Position, last stable offset and high watermark; what follows is read after its end."""
-    monkeypatch.setattr(open_ends, "_QUIET_S", 0.5)
+    monkeypatch.setattr(input_consumer, "_QUIET_S", 0.5)
     topic = f"in-{uuid.uuid4().hex[:10]}"
     admin = AdminClient({"bootstrap.servers": kafka})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)

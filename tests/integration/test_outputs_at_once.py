@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from stream_containers import DEADLINE_S, Job, jobs
+from counted_words import has_a_sound_history, words
+from stream_containers import DEADLINE_S, Job, Make
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.local_cluster.cluster import LocalCluster
-
-Make = Callable[..., Job]
 
 TASK = """
 from homeport.container.api import BatchTask
@@ -48,25 +43,17 @@ class Counter(StreamTask):
 NEVER = "600000"
 
 
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from the code of its task and further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path, TASK, {"task.exactly.once": "false"}) as made:
-        yield made
-
-
-def _checkpoints(job: Job) -> list[tuple[bytes | None, bytes | None]]:
-    return job.read(TaskConfig.of(job.config).checkpoint_topic)
-
-
-def _words(count: int) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
-    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(count)]
+JOBS = {"code": TASK, "common": {"task.exactly.once": "false"}}
+"""Of ``make``: a job from the code of its task and further keys."""
 
 
 def _counts(count: int) -> Counter[bytes]:
     """The counts of the first ``count`` words."""
-    return Counter(key or b"" for _, key, _ in _words(count))
+    return Counter(key or b"" for _, key, _ in words(count))
+
+
+def _checkpoints(job: Job) -> list[tuple[bytes | None, bytes | None]]:
+    return job.read(TaskConfig.of(job.config).checkpoint_topic)
 
 
 def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
@@ -82,7 +69,7 @@ def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
     job.produce([(0, b"first", b"")])
     job.until(lambda: job.processed() == 1, first)
     checkpoints, changelog = _checkpoints(job), job.read(job.topic("changelog"))
-    job.produce(_words(100))
+    job.produce(words(100))
     job.until(lambda: len(job.read(job.topic("out"))) == 101, first)
     assert _checkpoints(job) == checkpoints
     assert job.read(job.topic("changelog")) == changelog
@@ -92,7 +79,7 @@ def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
 
     second = job.start(2, fence=[1])
     job.until(lambda: job.processed() == 101, second)
-    job.produce(_words(40))
+    job.produce(words(40))
     job.until(lambda: job.processed() == 141, second)
     assert second.stop() == 143
     right = Counter({b"first": 1}) + _counts(100) + _counts(40)
@@ -101,10 +88,7 @@ def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
     once = {(w, str(n).encode()) for w, total in right.items() for n in range(1, total + 1)}
     assert set(sent) == once
     assert sum(sent.values()) == 1 + 100 + 140
-    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
-    argv = [sys.executable, str(judge), str(job.folder / "stores")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    has_a_sound_history(job)
 
 
 @pytest.mark.parametrize(

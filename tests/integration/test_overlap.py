@@ -8,16 +8,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
+import psutil
 import pytest
 from counted_words import has_processed, is_exact, local_state, words
-from stream_containers import COUNTER, Job, Running, jobs
-
-from homeport.local_cluster.processes import children
-
-Make = Callable[..., Job]
+from stream_containers import COUNTER, Job, Make, Running
 
 PIPELINE = (
     COUNTER
@@ -32,11 +27,8 @@ SMALL_BATCHES = {"task.batch.target.ms": "1"}
 """With the least target batches stay small, so that there are many of them."""
 
 
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job that counts words, from its code and further keys."""
-    with jobs(kafka, tmp_path, common={**TRANSACTION_PER_BATCH, **SMALL_BATCHES}) as made:
-        yield made
+JOBS = {"common": {**TRANSACTION_PER_BATCH, **SMALL_BATCHES}}
+"""Of ``make``: a job that counts words."""
 
 
 def _killed_again_and_again(job: Job, total: int, kills: int) -> None:
@@ -79,8 +71,8 @@ def test_killed_with_batches_in_the_pipeline_it_goes_on_exactly(make: Make) -> N
 
 
 def _jvm_of(container: Running) -> int:
-    (jvm,) = children(container.process.pid)
-    return jvm
+    (jvm,) = psutil.Process(container.process.pid).children()
+    return jvm.pid
 
 
 @pytest.mark.long

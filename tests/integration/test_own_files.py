@@ -19,7 +19,6 @@ OTHERS = 0o077
 
 
 def _state(job: Job) -> list[Path]:
-    """The job's folders on all hosts."""
     cluster = job.cluster
     assert isinstance(cluster, LocalCluster)
     folders = [cluster.state_dir(node) / f"{job.name}-1" for node in cluster.nodes]

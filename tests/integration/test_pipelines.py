@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import data
+import psutil
 import pyarrow as pa
 import pytest
 from flights_demo.common import reference
@@ -20,7 +21,6 @@ from reference_streams import Row, airline_records, airport_records, plane_recor
 
 from homeport.config.errors import ConfigError
 from homeport.container.spark.pipeline_failures import PipelineFailedError
-from homeport.local_cluster.processes import children
 from homeport.testing import Record, TestRunner, shared_spark
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.properties"
@@ -477,10 +477,9 @@ def test_functions_in_python_run_in_workers_of_the_containers_own() -> None:
         (record,) = job.output("kafka.out")
         assert json.loads(record.value) == dict.fromkeys(("by_pandas", "by_arrow", "plain"), "É!")
         jvm = shared_spark._running[0].spark.pid
-        daemons = children(jvm)
-        workers = [worker for daemon in daemons for worker in children(daemon)]
-        assert workers
-        handles = [os.pidfd_open(pid) for pid in (*daemons, *workers)]
+        below = psutil.Process(jvm).children(recursive=True)
+        assert len(below) > 1  # the daemon and its workers
+        handles = [os.pidfd_open(process.pid) for process in below]
         shared_spark.stop()
         try:
             assert all(select.select([handle], [], [], END_S)[0] for handle in handles)

@@ -92,7 +92,6 @@ def test_the_commands_of_the_page_make_a_job_whose_test_passes(
 
 
 def _run_producer(cluster: LocalCluster, *arguments: str) -> None:
-    """The example's own producer has done its work."""
     servers = f"--bootstrap-servers={cluster.bootstrap_servers}"
     command = [sys.executable, "producer.py", servers, *arguments]
     done = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, check=False)

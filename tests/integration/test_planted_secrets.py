@@ -224,7 +224,6 @@ def _staging(job: Job) -> Path:
 
 
 def _page(url: str) -> bytes:
-    """What is served there, an error's page too."""
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - ours
             return bytes(answer.read())

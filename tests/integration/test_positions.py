@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from stream_containers import Job, jobs
+from stream_containers import Job, Make
 
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
-
-Make = Callable[..., Job]
 
 ECHO = """
 from homeport.container.api import BatchTask
@@ -26,11 +22,8 @@ class Counter(BatchTask):
 """
 
 
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job under ``upcoming`` whose task echoes keys, from further keys of it."""
-    with jobs(kafka, tmp_path, ECHO, {"systems.kafka.samza.offset.default": "upcoming"}) as made:
-        yield made
+JOBS = {"code": ECHO, "common": {"systems.kafka.samza.offset.default": "upcoming"}}
+"""Of ``make``: a job under ``upcoming`` whose task echoes keys."""
 
 
 def _put(job: Job, partition: int, *keys: bytes) -> None:

@@ -17,7 +17,7 @@ from suites import long
 
 from homeport.config.errors import HomeportError, StoreError
 from homeport.container.host.stop_flag import StopRequestedError
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
 from homeport.container.storage.directory_lock import DirectoryHeldError
 from homeport.container.storage.host_survey import lock_holder

@@ -12,14 +12,14 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from stream_containers import Job, jobs, until_led
+from stream_containers import Job, Make, jobs, until_led
 
 from homeport.config.errors import HomeportError
 from homeport.testing import TestRunner
@@ -48,9 +48,6 @@ class Counter(StreamTask):
         collector.send("out", f"{message.offset} {said}".encode(), key=b"outcome", partition=0)
 """
 Send = tuple[str, Any, Any, dict[str, Any]]
-
-
-Make = Callable[..., Job]
 
 
 @pytest.fixture

@@ -65,7 +65,6 @@ def _task(name: str, number: int, *ssps: SystemStreamPartition, standby: bool = 
 
 
 def _model(config: Mapping[str, str]) -> JobModel:
-    """Two processors and a standby, with names that Samza's own code would take apart."""
     by_ssp = "SystemStreamPartition [kafka, my-topic.v1, 0]"
     tasks = {
         "0": [_task("Partition 0", 0, _INPUT, _BROADCAST), _task(by_ssp, 2, _INPUT)],

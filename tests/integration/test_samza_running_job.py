@@ -16,7 +16,6 @@ _COUNT = "job.container.count"
 
 
 def _said(job: Job, samza: SamzaPeer) -> dict[str, Any]:
-    """What Samza's managers read in the job's stream, from its beginning."""
     servers = {"systems.kafka.producer.bootstrap.servers": job.servers}
     samza.open({**job.values, **servers, **READ_COMMITTED})
     found: dict[str, Any] = samza.ask("managers")
@@ -24,7 +23,6 @@ def _said(job: Job, samza: SamzaPeer) -> dict[str, Any]:
 
 
 def _agree(job: Job, samza: SamzaPeer) -> None:
-    """Stream and URL of the AM say the same to Samza's managers and to its container."""
     model = json.loads(samza.ask("job-model-at", job.url))
     tasks = {
         name: (processor_id, task)
@@ -59,7 +57,6 @@ def _served_hosts(job: Job, samza: SamzaPeer) -> dict[str, str]:
 
 
 def _runs(job: Job, count: int) -> bool:
-    """Whether the JobModel has so many containers, all run, and no other does."""
     return len(job.get("")["containers"]) == len(job.pids()) == count
 
 

@@ -30,7 +30,7 @@ from homeport.container.api import (
     TaskCoordinator,
 )
 from homeport.container.processing.records import UndecodableError
-from homeport.container.processing.row_sender import RowSender
+from homeport.container.processing.task_factory import RowSender
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.serde.serdes import SerdeFailedError
 from homeport.job_coordinator.model.ids import TaskName

@@ -6,15 +6,14 @@ import contextlib
 import json
 import re
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Producer
+from counted_words import words
 from restored_stores import workers_of
 from small_disk import fill, small_disk
 from store_copies import entries, offset
-from stream_containers import COUNTER, DEADLINE_S, Job, Running, jobs, make_job
+from stream_containers import COUNTER, DEADLINE_S, Job, Make, Running, make_job
 
 from homeport.container.host.exit_codes import EXIT_DISK_FULL
 from homeport.container.progress import offset_file
@@ -27,26 +26,14 @@ from homeport.local_cluster.cluster import LocalCluster
 STANDBY = ProcessorId("0-0")
 ACTIVE_HOME, STANDBY_HOME = "stores", "stores-b"
 
-Make = Callable[..., Job]
 
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job with a standby, from further keys, dots written as underscores."""
-    with jobs(
-        kafka, tmp_path, common={"job.hotstandby.enabled": "true", "task.commit.ms": "300"}
-    ) as made:
-        yield made
+JOBS = {"common": {"job.hotstandby.enabled": "true", "task.commit.ms": "300"}}
+"""Of ``make``: a job with a standby."""
 
 
 def _start_standby(job: Job, epoch: int, stores: str = STANDBY_HOME) -> Running:
     fence = range(1, epoch)
     return job.start(epoch, fence, processor=STANDBY, host="NM2", stores=stores)
-
-
-def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
-    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
 
 
 def _directories(job: Job, stores: str) -> list[Path]:
@@ -63,7 +50,6 @@ def _heads(job: Job) -> list[int]:
 
 
 def _until_followed(job: Job, standby: Running, stores: str = STANDBY_HOME) -> None:
-    """The standby's OFFSETs name the last committed record, or what is behind it."""
     heads = _heads(job)
     directories = _directories(job, stores)
     job.until(
@@ -88,8 +74,6 @@ def _restored(report: Started) -> dict[str, tuple[str, int, str | None]]:
 
 
 def _last_report(job: Job, container: Running, epoch: int, processor: str) -> Started:
-    """Its report of a start."""
-
     def found() -> list[Started]:
         return [
             report
@@ -106,7 +90,6 @@ def _log(container: Running) -> str:
 
 
 def _write(job: Job, first: int, end: int) -> None:
-    """A record of each number, as its key, in the first partition of the changelog."""
     writer = Producer({"bootstrap.servers": job.servers})
     for number in range(first, end):
         writer.produce(job.topic("changelog"), b"1", b"%d" % number, partition=0)
@@ -121,7 +104,7 @@ def test_a_standby_follows_and_either_opens_what_the_other_left(make: Make) -> N
     """
     job = make()
     active, standby = job.start(1), _start_standby(job, 1)
-    job.produce(_words(2000))
+    job.produce(words(2000))
     job.until(lambda: job.processed() == 2000, active)
     _until_followed(job, standby)
     job.until(
@@ -150,7 +133,7 @@ def test_a_standby_follows_and_either_opens_what_the_other_left(make: Make) -> N
         "Standby-Partition 1-0": "nm2",
     }
 
-    job.produce(_words(500, 2000))
+    job.produce(words(500, 2000))
     moved = job.start(2, [1], host="NM2", stores=STANDBY_HOME)
     report = _last_report(job, moved, 2, "0")
     assert {how[:2] for how in _restored(report).values()} == {("none", 0)}
@@ -177,13 +160,13 @@ def test_a_standby_that_is_killed_goes_on_exactly(make: Make) -> None:
     job = make(task_commit_ms="600000")
     active, standby = job.start(1), _start_standby(job, 1)
     _last_report(job, standby, 1, STANDBY)
-    job.produce(_words(300))
+    job.produce(words(300))
     # The first records are committed at once: a standby that dies before must read all again.
     job.until(lambda: all(offset(d) >= 0 for d in _directories(job, STANDBY_HOME)), standby)
-    job.produce(_words(300, 300))
+    job.produce(words(300, 300))
     job.until(lambda: job.processed() == 600, active)
     assert standby.stop(signal.SIGKILL) == -signal.SIGKILL
-    job.produce(_words(300, 600))
+    job.produce(words(300, 600))
     job.until(lambda: job.processed() == 900, active)
     again = _start_standby(job, 2)
     report = _last_report(job, again, 2, STANDBY)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import signal
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
-from stream_containers import DEADLINE_S, Job, jobs
+from stream_containers import DEADLINE_S, Make
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
@@ -23,8 +22,6 @@ from homeport.container.progress.checkpoint import CheckpointKey, encode_key, en
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
-
-Make = Callable[..., Job]
 
 TASK = """
 from pathlib import Path
@@ -65,11 +62,8 @@ COMMITS_ON_REQUEST = {
 }
 
 
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job of strings that commits on request alone; further keys with underscores."""
-    with jobs(kafka, tmp_path, TASK, COMMITS_ON_REQUEST) as made:
-        yield made
+JOBS = {"code": TASK, "common": COMMITS_ON_REQUEST}
+"""Of ``make``: a job of strings that commits on request alone; further keys with underscores."""
 
 
 def _words(*words: str) -> list[tuple[int, bytes, bytes]]:

@@ -52,7 +52,6 @@ def operator(kafka: str, tmp_path: Path) -> Iterator[Operator]:
 
 
 def _ran(operator: Operator, words: Sequence[tuple[int, bytes, bytes]] = WORDS) -> None:
-    """A container has counted the words, and stopped in order."""
     container = operator.job.start(1)
     operator.job.produce(words)
     operator.job.until(lambda: operator.job.processed() == len(words), container)
@@ -66,7 +65,6 @@ def _files(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _is_at_head(row: dict[str, Any]) -> bool:
-    """The marker of the last transaction alone follows what the store has."""
     return row["behind"] is not None and row["behind"] <= 1
 
 
@@ -103,7 +101,6 @@ def test_a_running_containers_state_is_listed_and_read(operator: Operator) -> No
 
 
 def _age(directory: Path) -> Path:
-    """All that is in it is a month old."""
     month_ago = time.time() - 30 * 86_400
     for path in (directory, *directory.rglob("*")):
         os.utime(path, (month_ago, month_ago))
@@ -350,7 +347,6 @@ def test_adjunct_stores_are_listed_read_and_compared_with_their_streams(adjuncts
 
 
 def _are_compared(adjuncts: Operator) -> None:
-    """The stores hold what their streams say."""
     verified = [
         row
         for store in ("airlines", "planes")
@@ -378,7 +374,6 @@ def _differ(adjuncts: Operator) -> None:
 
 
 def _break(path: Path) -> None:
-    """A value is another, a deletion is missing, and so is a key."""
     store = RocksDbStore(path, RocksDbMemory(8 << 20, 1))
     store.write({b"N0": b"737 of 0", b"N2": b"737 of 2", b"N4": None}, None)
     store.flush()

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from stream_containers import Job, Running, jobs
+from stream_containers import Job, Make, Running
 
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 
-Make = Callable[..., Job]
 WORDS = 6000
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes counting jobs with further keys."""
-    with jobs(kafka, tmp_path) as made:
-        yield made
 
 
 def _produce(job: Job) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from counted_words import words
 from stream_containers import COUNTER, Job, jobs
 
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
@@ -30,11 +31,6 @@ def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
             serializers_registry_count_class="avro",
             serializers_registry_count_schema_file="count.avsc",
         )
-
-
-def words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
-    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
 
 
 def avro(*fields: str, **more: str) -> str:

@@ -7,13 +7,13 @@ import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import KafkaException, Producer
-from counted_words import has_a_sound_history
-from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, jobs, living
+from counted_words import has_a_sound_history, has_counted, words
+from stream_containers import COUNTER, DEADLINE_S, P0, Job, Make, Running, living
 from suites import long
 
 from homeport.container.host.exit_codes import EXIT_OVERTAKEN
@@ -24,33 +24,6 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from homeport.local_cluster.processes import children
-
-Make = Callable[..., Job]
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from the code of its task and further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path) as made:
-        yield made
-
-
-def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
-    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
-
-
-def _counts(count: int) -> dict[str, int]:
-    """The counts of the first ``count`` words."""
-    return dict(Counter((key or b"").decode() for _, key, _ in _words(count)))
-
-
-def _is_exact(job: Job, count: int) -> None:
-    """Output and state hold exactly the first ``count`` words."""
-    expected = _counts(count)
-    assert job.table("out") == {word: str(n).encode() for word, n in expected.items()}
-    assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in expected.items()}
 
 
 def _restored(report: Started) -> dict[str, tuple[str, int]]:
@@ -62,25 +35,24 @@ def test_a_clean_restart_reads_nothing_and_goes_on(make: Make) -> None:
     """After SIGTERM the next incarnation restores no record and continues exactly."""
     job = make()
     first = job.start(1)
-    job.produce(_words(1000))
+    job.produce(words(1000))
     job.until(lambda: job.processed() == 1000, first)
     assert first.stop() == 143
-    _is_exact(job, 1000)
+    has_counted(job, 1000)
     directory = job.folder / "stores" / f"{job.config['job.name']}-1" / "counts" / "Partition_0"
     assert (directory / "OFFSET").is_file()
     assert (directory / "OFFSET-v2").is_file()
 
-    job.produce(_words(500, 1000))
+    job.produce(words(500, 1000))
     second = job.start(2, fence=[1])
     report = job.report(second, 2)
     assert _restored(report) == {"Partition 0": ("none", 0), "Partition 1": ("none", 0)}
     job.until(lambda: job.processed() == 1500, second)
     assert second.stop() == 143
-    _is_exact(job, 1500)
+    has_counted(job, 1500)
 
 
 def _waits(job: Job, name: str) -> Running:
-    """A spare that has its imports done."""
     program = "homeport.container.incarnation.container_runner"
     spare = job.spare(name, [program, "--ready", "spark"])
     job.until(lambda: spare.memory.is_ready, spare)
@@ -96,10 +68,10 @@ def test_a_spare_is_the_next_incarnation_and_nothing_before(make: Make) -> None:
     opened = [link.readlink() for link in Path(f"/proc/{spare.process.pid}/fd").iterdir()]
     assert not any(str(name).startswith("socket:") for name in opened)
     first = job.start(1)
-    job.produce(_words(300))
+    job.produce(words(300))
     job.until(lambda: job.processed() == 300, first)
     assert first.stop() == 143
-    job.produce(_words(200, 300))
+    job.produce(words(200, 300))
     spare.permit(job.permit(2, [1]))
     assert _restored(job.report(spare, 2)) == {
         "Partition 0": ("none", 0),
@@ -108,7 +80,7 @@ def test_a_spare_is_the_next_incarnation_and_nothing_before(make: Make) -> None:
     job.until(lambda: job.processed() == 500, spare)
     assert spare.memory.spare is SpareKind.PLAIN
     assert spare.stop() == 143
-    _is_exact(job, 500)
+    has_counted(job, 500)
     has_a_sound_history(job)
 
 
@@ -126,12 +98,12 @@ def test_a_killed_container_reads_only_the_tail(make: Make) -> None:
     """After SIGKILL in the middle the result is exact, and only what followed OFFSET is read."""
     job = make(task_commit_ms="600000")
     first = job.start(1)
-    job.produce(_words(100))
+    job.produce(words(100))
     job.until(lambda: bool(job.history("commit")) and job.processed() == 100, first)
     before = len(job.history("transaction-committed"))
     total = 100
     while len(job.history("transaction-committed")) < before + 3:
-        job.produce(_words(5000, total))
+        job.produce(words(5000, total))
         total += 5000
     assert first.stop(signal.SIGKILL) == -signal.SIGKILL
     offsets = {
@@ -147,7 +119,7 @@ def test_a_killed_container_reads_only_the_tail(make: Make) -> None:
         assert how.records == job.records_between("changelog", partition, start, end) > 0
     job.until(lambda: job.processed() == total, second)
     assert second.stop() == 143
-    _is_exact(job, total)
+    has_counted(job, total)
     has_a_sound_history(job)
 
 
@@ -155,39 +127,39 @@ def test_a_lost_directory_is_restored_in_full(make: Make) -> None:
     """With the state gone, all of the changelog is read, and the counts go on from there."""
     job = make()
     first = job.start(1)
-    job.produce(_words(1000))
+    job.produce(words(1000))
     job.until(lambda: job.processed() == 1000, first)
     first.stop()
     written = len(job.read(job.topic("changelog")))
     shutil.rmtree(job.folder / "stores")
 
-    job.produce(_words(100, 1000))
+    job.produce(words(100, 1000))
     second = job.start(2, fence=[1])
     restored = _restored(job.report(second, 2))
     assert {kind for kind, _ in restored.values()} == {"full"}
     assert sum(records for _, records in restored.values()) == written
     job.until(lambda: job.processed() == 1100, second)
     second.stop()
-    _is_exact(job, 1100)
+    has_counted(job, 1100)
 
 
 def test_an_in_memory_store_is_read_in_full_at_each_start(make: Make) -> None:
     """R6: it goes on exactly, and of it no file is left."""
     job = make(stores_counts_factory="in-memory")
     first = job.start(1)
-    job.produce(_words(1000))
+    job.produce(words(1000))
     job.until(lambda: job.processed() == 1000, first)
     assert first.stop() == 143
     directory = job.folder / "stores" / f"{job.config['job.name']}-1" / "counts" / "Partition_0"
     assert [file.name for file in directory.iterdir() if not file.name.startswith(".")] == []
 
-    job.produce(_words(500, 1000))
+    job.produce(words(500, 1000))
     second = job.start(2, fence=[1])
     kinds = {task: kind for task, (kind, _) in _restored(job.report(second, 2)).items()}
     assert kinds == {"Partition 0": "full", "Partition 1": "full"}
     job.until(lambda: job.processed() == 1500, second)
     assert second.stop() == 143
-    _is_exact(job, 1500)
+    has_counted(job, 1500)
 
 
 @pytest.mark.long
@@ -195,7 +167,7 @@ def test_a_damaged_offset_file_means_a_rebuild(make: Make) -> None:
     """A store whose OFFSET has a wrong checksum is read in full, and the history says why."""
     job = make()
     first = job.start(1)
-    job.produce(_words(100))
+    job.produce(words(100))
     job.until(lambda: job.processed() == 100, first)
     first.stop()
     offset = next((job.folder / "stores").glob("*/counts/Partition_0/OFFSET"))
@@ -217,11 +189,11 @@ def test_a_recreated_changelog_means_a_rebuild(make: Make) -> None:
     """
     job = make()
     first = job.start(1)
-    job.produce(_words(14))
+    job.produce(words(14))
     job.until(lambda: job.processed() == 14, first)
     first.stop()
-    words = [(i % 2, b"p%d-w%d" % (i % 2, i % 7)) for i in range(140)]
-    job.make_anew("changelog", [(p, word, (100).to_bytes(8, "big")) for p, word in words])
+    held = [(i % 2, b"p%d-w%d" % (i % 2, i % 7)) for i in range(140)]
+    job.make_anew("changelog", [(p, word, (100).to_bytes(8, "big")) for p, word in held])
 
     second = job.start(2, fence=[1])
     report = job.report(second, 2)
@@ -231,10 +203,10 @@ def test_a_recreated_changelog_means_a_rebuild(make: Make) -> None:
     stated = {line["reason"] for line in job.history("restore-started")[-2:]}
     assert stated == {how.reason for how in report.restored["counts"].values()}
     assert all(str(reason) in second.log.read_text(encoding="utf-8") for reason in stated)
-    job.produce(_words(14, 14))
+    job.produce(words(14, 14))
     job.until(lambda: job.processed() == 28, second)
     assert second.stop() == 143
-    right = {word.decode(): 101 for _, word in words}
+    right = {word.decode(): 101 for _, word in held}
     assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in right.items()}
     assert job.table("out") == dict.fromkeys(right, b"101")
 
@@ -257,7 +229,7 @@ def test_a_predecessor_with_an_open_transaction_is_fenced(make: Make) -> None:
     for topic in ("out", "changelog"):
         old.produce(job.topic(topic), (99).to_bytes(8, "big"), b"stale", partition=0)
     old.flush(DEADLINE_S)
-    job.produce(_words(10))
+    job.produce(words(10))
 
     second = job.start(2, fence=[1])
     report = job.report(second, 1)
@@ -267,7 +239,7 @@ def test_a_predecessor_with_an_open_transaction_is_fenced(make: Make) -> None:
     assert refused.value.args[0].fatal()
     job.until(lambda: job.processed() == 10, second)
     second.stop()
-    _is_exact(job, 10)
+    has_counted(job, 10)
     stream = job.coordinator_stream()
     fenced = FenceReport(2, (Incarnation(P0, 1),))
     assert EpochManager(stream).read_fenced() == {P0: fenced}
@@ -283,7 +255,7 @@ def test_a_fenced_container_ends_with_the_reason(make: Make) -> None:
     job.until(lambda: len(job.history("fenced")) == 2, newer)
     newer.process.wait(DEADLINE_S)
     assert "another process has it open" in newer.last_line()
-    job.produce(_words(10))
+    job.produce(words(10))
     assert first.process.wait(DEADLINE_S) == 1
     assert first.last_line().startswith("error: fenced by a newer incarnation")
     assert job.read(job.topic("out")) == []
@@ -413,8 +385,8 @@ def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
     spare.memory.is_permit_near = True
     work = job.folder / f"work-{name}"
     job.until(lambda: bool(list(work.glob("spark-spare-*/gateway"))), spare)
-    (jvm,) = children(spare.process.pid)
-    return spare, jvm
+    (jvm,) = psutil.Process(spare.process.pid).children()
+    return spare, jvm.pid
 
 
 @pytest.mark.parametrize("kind", ["warm", long("spark")])

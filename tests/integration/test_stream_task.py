@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from stream_containers import DEADLINE_S, Job, jobs
-
-Make = Callable[..., Job]
+from stream_containers import DEADLINE_S, Make
 
 TASK = """
 from homeport.container.api import StreamTask
@@ -58,11 +53,8 @@ class Counter(StreamTask):
 SERDES = {"systems.kafka.samza.key.serde": "string", "systems.kafka.samza.msg.serde": "json"}
 
 
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from the code of its task and further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path, TASK, SERDES) as made:
-        yield made
+JOBS = {"code": TASK, "common": SERDES}
+"""Of ``make``: a job from the code of its task and further keys."""
 
 
 def _word(partition: int, word: str) -> tuple[int, bytes, bytes]:

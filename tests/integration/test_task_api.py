@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from stream_containers import DEADLINE_S, Job, jobs
+from stream_containers import DEADLINE_S, Make
 
 SERDES = {"systems.kafka.samza.key.serde": "string", "systems.kafka.samza.msg.serde": "json"}
 TIMERS = """
@@ -55,14 +53,8 @@ class Counter(StreamTask):
 """
 
 
-Make = Callable[..., Job]
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from the code of its task and further keys."""
-    with jobs(kafka, tmp_path, common=SERDES) as made:
-        yield made
+JOBS = {"common": SERDES}
+"""Of ``make``: a job from the code of its task and further keys."""
 
 
 def _json(value: bool) -> bytes:  # noqa: FBT001 - a value of JSON

@@ -3,64 +3,26 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import pytest
 from confluent_kafka import Producer
-from stream_containers import COUNTER, DEADLINE_S, Job, jobs
+from counted_words import has_a_sound_history, has_counted, words
+from stream_containers import COUNTER, DEADLINE_S, Make
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
-Make = Callable[..., Job]
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job from the code of its task and further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path) as made:
-        yield made
-
-
-def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
-    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
-
-
-def _counts(count: int) -> dict[str, int]:
-    """The counts of the first ``count`` words."""
-    return dict(Counter((key or b"").decode() for _, key, _ in _words(count)))
-
-
-def _is_exact(job: Job, count: int) -> None:
-    """Output and state hold exactly the first ``count`` words."""
-    expected = _counts(count)
-    assert job.table("out") == {word: str(n).encode() for word, n in expected.items()}
-    assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in expected.items()}
-
-
-def _has_a_sound_history(job: Job) -> None:
-    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
-    argv = [sys.executable, str(judge), str(job.folder / "stores")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
 
 def test_the_first_batch_of_a_start_is_not_held_back(make: Make) -> None:
     """Its transaction ends with it, however long others may take."""
     job = make(task_transaction_ms="600000", task_transaction_idle_ms="-1")
-    job.produce(_words(100))
+    job.produce(words(100))
     container = job.start(1)
     job.until(lambda: job.processed() > 0, container)
     first = job.processed()
     container.stop(signal.SIGKILL)
-    job.produce(_words(50, 100))
+    job.produce(words(50, 100))
     again = job.start(2, [1])
     job.until(lambda: job.processed() > first, again)
     assert again.stop() == 143
@@ -73,12 +35,12 @@ def test_what_an_idle_input_brought_is_visible_long_before_the_transactions_time
     job = make(task_transaction_ms="600000", task_transaction_idle_ms="10")
     container = job.start(1)
     for count in (1, 2, 3):
-        job.produce(_words(1, count - 1))
+        job.produce(words(1, count - 1))
         job.until(lambda count=count: job.processed() == count, container)  # type: ignore[misc]  # lambda
-        _is_exact(job, count)
+        has_counted(job, count)
     assert container.stop() == 143
     assert len(job.history("transaction-committed")) == 3
-    _has_a_sound_history(job)
+    has_a_sound_history(job)
 
 
 def test_without_early_ends_a_transaction_stays_open_until_its_time(make: Make) -> None:
@@ -89,13 +51,13 @@ def test_without_early_ends_a_transaction_stays_open_until_its_time(make: Make) 
         task_transaction_idle_ms="-1",
     )
     container = job.start(1)
-    job.produce(_words(1))
+    job.produce(words(1))
     job.until(lambda: job.processed() == 1, container)
     job.produce([(0, b"kept open", b"")])
     job.until(lambda: "counted kept open" in container.log.read_text(encoding="utf-8"), container)
     assert container.stop() == 143
     assert job.processed() == 1
-    _is_exact(job, 1)
+    has_counted(job, 1)
 
 
 def _read(source: InputConsumer, count: int) -> None:

@@ -39,7 +39,6 @@ def _send_on(producer: TransactionalProducer, topic: str) -> None:
 
 @pytest.fixture(name="producer")
 def _producer(kafka: str, topic: str) -> Iterator[TransactionalProducer]:
-    """One that takes larger records than the topic does, in a transaction."""
     config = Config(
         {
             "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",

@@ -90,7 +90,6 @@ def _fields(table: pa.Table) -> list[str]:
 
 
 def _run(pipeline: str, values: list[bytes | None]) -> tuple[list[pa.Table], int, dict[str, int]]:
-    """The tables that the task got, the number of dead letters, and the checkpoint."""
     SEEN.clear()
     more = {"task.pipeline.class": f"{__name__}:{pipeline}"}
     with TestRunner(CONFIG | more, task=Keep) as runner:

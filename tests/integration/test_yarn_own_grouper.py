@@ -1,8 +1,9 @@
-"""A grouper that is in the job's package, on a real YARN cluster."""
+"""A grouper that is in the job's package, on a real YARN cluster; a kill of its job."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from yarn_jobs import PARTITIONS, Job
 
@@ -17,8 +18,13 @@ class Halves(TaskNameGrouper):
 """
 
 
-def test_the_am_groups_with_the_jobs_own_class(make_job: Callable[[str], Job]) -> None:
-    """The AM imports it from the package; ids with a space and a hyphen are ids like others."""
+def test_the_am_groups_with_the_jobs_own_class_and_a_kill_without_a_token_is_yarns(
+    make_job: Callable[[str], Job], tmp_path: Path
+) -> None:
+    """The AM imports it from the package; ids with a space and a hyphen are ids like others.
+
+    Without the job's token the tool cannot stop it: YARN kills it, and the tool says so.
+    """
     job = make_job("own-grouper")
     (job.package / "grouping.py").write_text(GROUPING)
     job.values |= {"task.name.grouper.factory": "grouping.Halves", "job.container.count": "2"}
@@ -29,4 +35,8 @@ def test_the_am_groups_with_the_jobs_own_class(make_job: Callable[[str], Job]) -
     names = sorted(name for c in containers.values() for name in c["tasks"])
     assert names == sorted(f"Partition {n}" for n in range(PARTITIONS))
     assert len(containers["first half"]["tasks"]) == PARTITIONS // 2
-    job.kill()
+    stranger = {**job.environment, "HOMEPORT_TOKEN_FILE": str(tmp_path / "none")}
+    done = job.call("kill", env=stranger)
+    assert done.stdout.strip() == f"killed {job.application_id} by YARN"
+    assert "no token" in done.stderr
+    assert job.application().state == "KILLED"

@@ -24,7 +24,6 @@ _TOOL = [sys.executable, "-m", "homeport.cli.main"]
 
 
 def _start(job: Job, *words: str) -> subprocess.Popen[str]:
-    """The operator's tool about this job."""
     return subprocess.Popen(
         [*_TOOL, *words, f"--config-path={job.path}"],
         env=job.environment,
@@ -43,7 +42,6 @@ def _call(job: Job, *words: str) -> str:
 
 
 def _refusal(job: Job, *words: str) -> str:
-    """Its one line of an error."""
     tool = _start(job, *words)
     out, err = tool.communicate(timeout=120)
     assert (tool.returncode, out) == (1, "")
@@ -51,7 +49,6 @@ def _refusal(job: Job, *words: str) -> str:
 
 
 def _at(job: Job, processor: str) -> tuple[str, int]:
-    """Host and epoch of a container that runs."""
     container: dict[str, Any] = job.containers()[processor]
     assert container["phase"] == "running"
     return container["host"], container["epoch"]
@@ -177,7 +174,6 @@ def _die_in_a_move(job: Job, to: str) -> None:
 
 
 def _ask_as_samza(job: Job, samza: SamzaPeer, to: str) -> None:
-    """A request by Samza's own class, whose answer its own class reads."""
     epoch = _at(job, "0")[1]
     servers = {"systems.kafka.producer.bootstrap.servers": job.servers}
     samza.open({**job.values, **servers, **READ_COMMITTED})

@@ -80,8 +80,8 @@ def test_a_version_has_the_assignment_alone() -> None:
     members = tuple(
         Member(p, n, 1, tuple(sorted(model.containers[p].tasks))) for n, p in enumerate(PLACES)
     )
-    stored = nodes.encode_plan(Plan(1, members), model, writer=0)
-    _, read = nodes.decode_plan(1, stored.value, stored.segments)
+    stored = nodes.encode_plan(Plan(1, members, model=model), writer=0)
+    read = nodes.decode_plan(1, stored.value, stored.segments).model
     assert read.config == Config({})
     assert read.containers == model.containers
     assert "long-ago" not in repr(read)

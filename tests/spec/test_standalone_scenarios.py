@@ -14,10 +14,11 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream, TaskModel
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
-from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work, WorkPhase
+from homeport.job_coordinator.standalone.state import HeldWork, Life, ProcessorState, WorkPhase
 from tests.exhaustive.standalone.small_world import ALL, SmallWorld
 from tests.exhaustive.standalone.things import World
 
@@ -73,7 +74,7 @@ class Flow:
 
 def leader(barrier: wire.BarrierSeen) -> ProcessorState:
     """The first of two processors, which has joined, with the barrier's timer."""
-    timer = wire.Timer(wire.TimerKind.BARRIER, 2)
+    timer = wire.ProcessorTimer(wire.ProcessorTimerKind.BARRIER, 2)
     return ProcessorState(
         P,
         Host("a"),
@@ -105,7 +106,7 @@ def test_a_barrier_is_done_or_timed_out_once() -> None:
     waiting = leader(wire.BarrierSeen(2, new, one))
     done = step(waiting, wire.BarrierSeen(2, new, both))
     assert done.records == (wire.CloseBarrier(2, wire.BarrierPhase.DONE),)
-    timer = wire.TimerFired(wire.Timer(wire.TimerKind.BARRIER, 2))
+    timer = wire.ProcessorTimerFired(wire.ProcessorTimer(wire.ProcessorTimerKind.BARRIER, 2))
     late = step(waiting, timer)
     assert late.records == (wire.CloseBarrier(2, wire.BarrierPhase.TIMED_OUT),)
     for decision in (done, late):
@@ -208,15 +209,15 @@ def test_a_stateful_job_keeps_each_key_with_its_task() -> None:
 def test_a_processors_end_has_its_cause_and_a_lost_session_is_none() -> None:
     """Z14: a failure ends it with that error; a lost session stops work, and it begins again."""
     done = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (Q, 2)))
-    running = replace(leader(done), work=Work(WorkPhase.RUNNING, 2, (T,)), timers=frozenset())
-    failed = step(running, wire.WorkFailed("poison found"))
+    running = replace(leader(done), work=HeldWork(WorkPhase.RUNNING, 2, (T,)), timers=frozenset())
+    failed = step(running, wire.WorkEnded(2, StopCause.FAILED, "poison found"))
     end = wire.EndProcessor(wire.EndCause.FAILED, "poison found")
     assert failed.instructions[-1] == end
     expired = step(running, wire.SessionExpired())
     assert [i for i in expired.instructions if isinstance(i, wire.StopWork)] == [wire.StopWork()]
     again = step(expired.state, wire.SessionExpired())
     assert not [i for i in again.instructions if isinstance(i, wire.StopWork)]
-    begun = step(step(again.state, wire.WorkStopped()).state, wire.SessionBegun())
+    begun = step(step(again.state, wire.WorkEnded(2, StopCause.ORDERED)).state, wire.SessionBegun())
     assert begun.records == (wire.Register(P, Host("a")),)
     stopping = step(running, wire.StopRequested())
     assert stopping.state.life is Life.LEAVING

@@ -190,7 +190,6 @@ def _specification(cluster: LocalCluster, security: object, folder: Path) -> Any
 
 
 def _processes_of(container_id: str) -> Iterator[int]:
-    """The processes of a YARN container that are the service's own script."""
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue

@@ -187,7 +187,6 @@ def page_in_chromium(folder: Path) -> Iterator[Page]:
 
 
 def _port(browser: subprocess.Popen[bytes], profile: Path, log: Path) -> int:
-    """The port that the browser has chosen, which it writes into its profile."""
     file = profile / "DevToolsActivePort"
     ends_s = time.monotonic() + _LIMIT_S
     while not (file.exists() and "\n" in file.read_text()):

@@ -17,7 +17,7 @@ from docker_cluster.settings import STATE
 from small_disk import small_disk
 
 from homeport.local_cluster import hadoop_conf
-from homeport.local_cluster.processes import info
+from homeport.local_cluster.processes import find
 
 _HEALTH_LIMIT_S = 120.0
 _MANAGER = "nodemanager.NodeManager"
@@ -122,7 +122,7 @@ class ContainersUnderTest(DockerCluster):
         """The NodeManager of the node; None where it does not run."""
         for pid in self._pids(node):
             found = read_process(pid, node)
-            if found is not None and _MANAGER in found.command and info(pid) is not None:
+            if found is not None and _MANAGER in found.command and find(pid) is not None:
                 return pid
         return None
 
@@ -134,7 +134,6 @@ class ContainersUnderTest(DockerCluster):
         raise AssertionError(f"{node} has no process {pid}")
 
     def _pids(self, node: str) -> list[int]:
-        """The pids here of all that runs in the node's container."""
         first = self._first(node)
         if first == 0:
             return []
@@ -195,7 +194,11 @@ class ContainersUnderTest(DockerCluster):
     def is_paused(self, node: str) -> bool:
         """Whether its daemon stands still: all of the container, or a NodeManager alone."""
         manager = self.manager_pid(node)
-        stands = manager is not None and (found := info(manager)) is not None and found.state == "T"
+        stands = (
+            manager is not None
+            and (found := find(manager)) is not None
+            and found.status() == "stopped"
+        )
         return bool(self._inspect(node)["Paused"]) or stands
 
     def kill_node_manager(self, node: str) -> int:
@@ -246,7 +249,6 @@ class ContainersUnderTest(DockerCluster):
 
 
 def _pid_inside(here: int) -> int | None:
-    """The pid of a process in its innermost namespace."""
     try:
         lines = Path(f"/proc/{here}/status").read_text(encoding="ascii").splitlines()
     except OSError:

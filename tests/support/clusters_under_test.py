@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import psutil
 from small_disk import small_disk
 
 from homeport.local_cluster import processes
@@ -231,10 +232,9 @@ class LocalUnderTest(LocalCluster):
 
 def read_process(pid: int, node: str) -> Process | None:
     """What /proc says of it; None: it has ended."""
-    folder = Path(f"/proc/{pid}")
     try:
-        environment = processes.parse_environment((folder / "environ").read_bytes())
-        line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
+        process = psutil.Process(pid)
+        container = process.environ().get("CONTAINER_ID", "")
+        return Process(pid, node, container, " ".join(process.cmdline()))
+    except (psutil.Error, OSError):
         return None
-    return Process(pid, node, environment.get("CONTAINER_ID", ""), line)

@@ -61,8 +61,6 @@ def isolate_an_active(job: Job, faults: Faults, announce: Callable[[str], None])
 
 
 def _writes_on(job: Job, writer: Incarnation, until_ms: float) -> None:
-    """It has committed a transaction after that moment, or has ended before."""
-
     def has_written() -> bool:
         committed = stated(job, "transaction-committed", writer)
         is_late = bool(committed) and committed[-1]["ts_ms"] > until_ms

@@ -25,7 +25,6 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.http_backend import DriverBackend
 from homeport.appmaster.job_model import publication
-from homeport.appmaster.job_model.input_watch import InputsSeen
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
@@ -49,6 +48,7 @@ from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import SystemStream
+from homeport.job_coordinator.planning.input_watch import InputsSeen
 from homeport.job_coordinator.status.container_report import ContainerReport
 
 CONFIG = Config(

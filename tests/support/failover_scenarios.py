@@ -282,7 +282,6 @@ class Scenario:
 
 
 def _has_its_group(processor: str, host: str, now: Mapping[str, str]) -> bool:
-    """Whether another of its group is on that host."""
     group = processor.partition("-")[0]
     return any(
         at == host and other != processor and other.partition("-")[0] == group
@@ -308,7 +307,6 @@ def more_than(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, in
 
 
 def _told_of(job: Job) -> dict[str, int]:
-    """The failovers and the failed launches, from history and status."""
     stated = Counter(choices_in(job.history("failover-decided", "failover-ended")))
     status = job.get("v1/status")
     roles = {c["processor_id"]: c["role"] for c in status["containers"]}
@@ -362,7 +360,6 @@ def told_amiss(stated: Iterable[tuple[str, int]], produced: int) -> dict[str, li
 
 
 def _stated(servers: str, topic: str) -> Iterator[tuple[str, int]]:
-    """Key and number of each committed record, in the order of each partition."""
     for record in committed(servers, topic, PARTITIONS):
         yield (record.key() or b"").decode(), int(record.value() or b"")
 

@@ -1,4 +1,4 @@
-"""The program ``homeport`` in forks of a process that has its modules already.
+"""The programs ``homeport`` and ``run-job`` in forks of a process that has their modules already.
 
 A command costs 0.35 s of processor time, nine tenths of it for imports. A fork has arguments, an
 environment, standard streams and an exit code of its own, as the program of a shell has.
@@ -25,17 +25,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-MODULE = "homeport.cli.main"
+MODULE, RUN_JOB = "homeport.cli.main", "homeport.cli.yarn.run_job"
 _PRELOADED = re.compile(r"homeport\.cli\.(job\.)?\w+")
-"""Whose commands are imported before. Those of other rooms load what has threads."""
+"""Whose commands are imported before, beside ``RUN_JOB``. Others load what has threads."""
 _MOST = 1 << 16
 """Bytes of a request."""
 
 
 def run_forked(
-    words: Sequence[str], environment: Mapping[str, str], *, typed: str = "", limit_s: float
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    typed: str = "",
+    limit_s: float,
+    module: str = MODULE,
 ) -> subprocess.CompletedProcess[str]:
-    """Return exit code, output and errors of ``homeport`` with these words.
+    """Return exit code, output and errors of ``homeport``, or of ``RUN_JOB``, with these words.
 
     Raises:
         subprocess.TimeoutExpired: it ran for longer than ``limit_s``, and is killed.
@@ -50,7 +55,7 @@ def run_forked(
         given.seek(0)
         connection.settimeout(limit_s)
         connection.connect(_server())
-        request = json.dumps([list(words), dict(environment)]).encode()
+        request = json.dumps([module, list(words), dict(environment)]).encode()
         socket.send_fds(connection, [request], [f.fileno() for f in (given, output, errors)])
         try:
             code = int(connection.recv(_MOST))
@@ -65,7 +70,6 @@ def run_forked(
 
 @functools.cache
 def _server() -> str:
-    """The address of this process's server, which ends with it."""
     folder = tempfile.TemporaryDirectory(prefix="homeport-tool-")
     address = f"{folder.name}/socket"
     process = subprocess.Popen(
@@ -90,6 +94,7 @@ def _serve(address: str) -> None:
     for command in importlib.import_module(MODULE).COMMANDS.values():
         if _PRELOADED.fullmatch(command.module):
             importlib.import_module(command.module)
+    importlib.import_module(RUN_JOB)
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a fork would lack the other threads"
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -122,8 +127,9 @@ def _answer(connection: socket.socket) -> NoReturn:
     os._exit(0)
 
 
-def _become(streams: Sequence[int], words: list[str], environment: dict[str, str]) -> NoReturn:
-    """Be the program, with these standard streams, words and environment alone."""
+def _become(
+    streams: Sequence[int], module: str, words: list[str], environment: dict[str, str]
+) -> NoReturn:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - descriptors
@@ -133,7 +139,7 @@ def _become(streams: Sequence[int], words: list[str], environment: dict[str, str
     sys.path[:0] = [p for p in environment.get("PYTHONPATH", "").split(":") if p not in sys.path]
     code = 0
     try:
-        importlib.import_module(MODULE).main()
+        importlib.import_module(module).main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001 - as an interpreter ends

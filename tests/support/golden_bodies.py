@@ -116,7 +116,7 @@ _KEEPER = {
     "revoked": [{**ZERO.to_json(), "renewed_ms": 5}, {**ONE.to_json(), "renewed_ms": None}],
     "due_ms": 80,
 }
-_STORED = nodes.encode_plan(PLAN, MODEL, 12)
+_STORED = nodes.encode_plan(replace(PLAN, model=MODEL), 12)
 # size and checksum are of zlib's bytes, which differ from version to version
 _HEAD = json.loads(_STORED.value.partition(b"\n")[0]) | {"size": 0, "crc": 0}
 
@@ -129,7 +129,8 @@ def _plan_lines(stored: nodes.StoredPlan) -> bytes:
 def _plan_of(lines: bytes) -> object:
     payload = zlib.compress(lines.removesuffix(b"\n"))
     head = _HEAD | {"size": len(payload), "crc": zlib.crc32(payload)}
-    return nodes.decode_plan(7, compact_json(head) + b"\n" + payload, ())
+    plan = nodes.decode_plan(7, compact_json(head) + b"\n" + payload, ())
+    return plan, plan.model
 
 
 HTTP: Mapping[str, Body] = {

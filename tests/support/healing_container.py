@@ -22,7 +22,7 @@ from homeport.config.settings.sections import JobConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
-from homeport.container.kafka.clients import HangingTransactionError
+from homeport.container.kafka.client_properties import HangingTransactionError
 from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING

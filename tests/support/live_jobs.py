@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
-from homeport.appmaster.job_model.input_watch import InputsSeen
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
@@ -30,6 +29,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
 )
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.planning.input_watch import InputsSeen
 
 IN = SystemStream("kafka", "in")
 COUNT = "job.container.count"
@@ -89,7 +89,6 @@ class Job:
         )
 
     def _stated(self, model: JobModel) -> None:
-        """The stream has the owner of each task."""
         tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
         self.stream.write(
             [

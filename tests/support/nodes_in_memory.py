@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from homeport.job_coordinator.model.ids import Host, TaskName
-from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.plan import Plan
 from homeport.job_coordinator.zookeeper.handover_nodes import Kept
 
@@ -15,19 +14,18 @@ class NodesInMemory:
     """``kept``: what they hold."""
 
     def __init__(self) -> None:
-        self.kept = Kept(0, -1, None, None, {}, {}, ())
+        self.kept = Kept(0, -1, None, {}, {}, ())
 
     def read(self) -> Kept:
         """As they are."""
         return self.kept
 
-    def publish(self, kept: Kept, plan: Plan, model: JobModel) -> bool:
+    def publish(self, kept: Kept, plan: Plan) -> bool:
         """Where no other version was published meanwhile."""
         if kept.written != self.kept.written:
             return False
-        self.kept = replace(
-            self.kept, version=plan.version, written=kept.written + 1, plan=plan, model=model
-        )
+        written = kept.written + 1
+        self.kept = replace(self.kept, version=plan.version, written=written, plan=plan)
         return True
 
     def write_hosts(self, hosts: Mapping[TaskName, Host]) -> None:

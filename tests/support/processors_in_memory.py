@@ -9,29 +9,24 @@ from dataclasses import dataclass, field
 
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.container.standalone.coordination import Coordination, Times
+from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
-from homeport.job_coordinator.standalone.plan import Plan, present
+from homeport.job_coordinator.standalone.plan import Plan, active_tasks, present, standbys_of
 from homeport.job_coordinator.standalone.protocol import (
     Computed,
     EndProcessor,
     FollowStandbys,
     StartWork,
+    WorkEnded,
+    WorkStarted,
 )
 from homeport.job_coordinator.standalone.state import ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
-from homeport.job_coordinator.zookeeper.parts import (
-    Planned,
-    WorkBegun,
-    WorkEnded,
-    WorkFenced,
-    WorkReport,
-)
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings, ZooKeeperTree
 
@@ -99,7 +94,7 @@ class MemoryWork:
     def end(self, cause: StopCause) -> None:
         """It ends so."""
         if self.running is not None:
-            self._reports.append(WorkEnded(self.running, cause, "the work's last line"))
+            self._reports.append(WorkEnded(self.running.epoch, cause, "the work's last line"))
         self.running = None
 
     def kill(self) -> None:
@@ -111,7 +106,7 @@ class MemoryWork:
     def confirm(self, incarnation: Incarnation) -> None:
         """It takes input."""
         if incarnation == self.running:
-            self._reports.append(WorkBegun(incarnation))
+            self._reports.append(WorkStarted(incarnation.epoch))
 
     def look(self) -> Sequence[WorkReport]:
         """What is new."""
@@ -126,7 +121,7 @@ class MemoryPlanner:
         self,
         tasks: Callable[[], int],
         readings: Callable[[], Readings],
-        put: Callable[[Planned], None],
+        put: Callable[[Computed], None],
     ) -> None:
         self._tasks = tasks
         self._readings = readings
@@ -137,12 +132,7 @@ class MemoryPlanner:
         """An order is near."""
         self.prepared += 1
 
-    def compute(
-        self,
-        base: int,
-        plan: Plan | None,
-        model: JobModel | None,  # noqa: ARG002 - of the protocol
-    ) -> None:
+    def compute(self, base: int, plan: Plan | None) -> None:
         """The answer is put."""
         found = self._readings()
         if found.version != base:
@@ -167,8 +157,7 @@ class MemoryPlanner:
         )
         counts = {SystemStream("kafka", "in"): self._tasks()}
         made = calculate_job_model(config, counts, before, [r.processor_id for r in processors])
-        assignment = {p: tuple(sorted(c.tasks)) for p, c in made.containers.items()}
-        self._put(Planned(Computed(base, found.registrations, assignment, found.fenced), made))
+        self._put(Computed(base, found.registrations, made, found.fenced))
 
     def close(self) -> None:
         """Nothing goes on."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,11 +13,11 @@ import pytest
 
 from homeport.config.settings.tuning import Tuning
 from homeport.container.api import Timer
-from homeport.container.host.beside import Call
+from homeport.container.host.executors import complete
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing import open_transaction, run_loop
-from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pipeline
+from homeport.container.processing.loop_dependencies import LoopDependencies, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
@@ -246,22 +248,22 @@ class SideWork:
         self.most = 0
         """So many calls were waiting or being made at once."""
 
-    def submit(self, function: Callable[[], Any]) -> Call[Any]:
+    def submit(self, function: Callable[[], Any]) -> Future[Any]:
         """The call will be done when its time has gone by, after those before it."""
         cost_s = self._cost_s()
         self._free_s = max(self._free_s, self._clock.now) + cost_s
-        call = Call(function)
+        call = Future[Any]()
         self._ends = [*(end for end in self._ends if end > self._clock.now), self._free_s]
         self.most = max(self.most, len(self._ends))
         if cost_s:
-            self._clock.at(self._free_s, call.make)
+            self._clock.at(self._free_s, partial(complete, call, function))
         else:
-            call.make()
+            complete(call, function)
         return call
 
-    def wait(self, call: Call[Any], timeout_s: float) -> None:
+    def wait(self, call: Future[Any], timeout_s: float) -> None:
         """Time goes by until the next call is done, or the time is over."""
-        assert not call.is_done
+        assert not call.done()
         until = self._clock.now + max(timeout_s, 1e-6)
         self._clock.now = min([until, *(end for end in self._ends if end > self._clock.now)])
         if self._clock.now >= self._end_s:
@@ -385,10 +387,10 @@ class LoopCase:
         self.source.constant_lag = self.lag
         costs = {"pipeline": self.pipeline_s, "sending": self.sending_s}
         self.sides = {n: SideWork(self.clock, self.stop, end_s, c) for n, c in costs.items()}
-        self.monkeypatch.setattr(run_loop, "SideThread", self.sides.__getitem__)
+        self.monkeypatch.setattr(run_loop, "OneThread", self.sides.__getitem__)
         self.producer.on_commit = self._commits
         self.monkeypatch.setattr(self.stop, "wait", self.clock.pass_s)
-        parts = LoopParts(
+        parts = LoopDependencies(
             self.source,
             self.pipeline,
             {B: _Task(self, B), A: _Task(self, A)},

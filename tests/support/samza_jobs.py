@@ -6,16 +6,13 @@ The program is samza/SamzaJob.java; its jars are those of samza/pom.xml.
 from __future__ import annotations
 
 import signal
-import subprocess
 import threading
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Producer
-from samza_peer import java_program
+from samza_peer import SamzaJvm
 from samza_streams import READ_COMMITTED
 from topic_records import committed
 from yarn_jobs import PARTITIONS, Job
@@ -35,7 +32,7 @@ class Ending(StrEnum):
     ORDERLY = "orderly"
 
 
-class SamzaJob:
+class SamzaJob(SamzaJvm):
     """The job ``job`` before it goes on here: the same name, input, store, serdes and changelog.
 
     Its RocksDB directories are below ``folder``. It commits only when it is requested to.
@@ -45,19 +42,10 @@ class SamzaJob:
         folder.mkdir()
         self._job = job
         self.state = folder / "state"
-        self.log = folder / "samza.log"
         self._path = folder / "samza.properties"
         keys = self._keys() | dict(more or {})
         self._path.write_text("".join(f"{k}={v}\n" for k, v in keys.items()))
-        command = java_program(SOURCE, folder, print)
-        with self.log.open("wb") as log:
-            self._jvm = subprocess.Popen(
-                [*command, str(self._path)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                encoding="utf-8",
-            )
+        super().__init__(SOURCE, folder, print, [str(self._path)])
 
     def _keys(self) -> dict[str, str]:
         own = self._job.values
@@ -100,18 +88,6 @@ class SamzaJob:
             "systems.kafka.producer.bootstrap.servers": servers,
             "systems.kafka.default.stream.replication.factor": "1",
         }
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._jvm.kill()
-        self._jvm.communicate()
 
     def until(self, line: str) -> None:
         """Returns when the job has written this line.

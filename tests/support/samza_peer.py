@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -52,19 +52,21 @@ def java_program(source: Path, folder: Path, progress: Progress) -> list[str]:
     return [java, "-Xmx256m", "-Dfile.encoding=UTF-8", "-cp", class_path, source.stem]
 
 
-class SamzaPeer:
-    """One JVM with Samza's classes. ``log``: where their log goes.
+class SamzaJvm:
+    """One JVM with Samza's classes, in a block. ``log``: where their log goes."""
 
-    An answer that does not come within ``timeout_s`` ends the JVM.
-    """
-
-    def __init__(self, folder: Path, progress: Progress, timeout_s: float = 60.0) -> None:
-        command = java_program(SOURCE, folder, progress)
+    def __init__(
+        self, source: Path, folder: Path, progress: Progress, arguments: Sequence[str] = ()
+    ) -> None:
+        command = java_program(source, folder, progress)
         self.log = folder / "samza.log"
-        self._timeout_s = timeout_s
         with self.log.open("wb") as log:
             self._jvm = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, encoding="utf-8"
+                [*command, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                encoding="utf-8",
             )
 
     def __enter__(self) -> Self:
@@ -78,6 +80,17 @@ class SamzaPeer:
     ) -> None:
         self._jvm.kill()
         self._jvm.communicate()
+
+
+class SamzaPeer(SamzaJvm):
+    """Answers requests.
+
+    An answer that does not come within ``timeout_s`` ends the JVM.
+    """
+
+    def __init__(self, folder: Path, progress: Progress, timeout_s: float = 60.0) -> None:
+        super().__init__(SOURCE, folder, progress)
+        self._timeout_s = timeout_s
 
     def open(self, config: Mapping[str, str]) -> None:
         """Samza's store and its consumer are on the coordinator stream of ``config``."""

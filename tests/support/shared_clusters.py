@@ -1,8 +1,9 @@
 """Clusters that all workers of a test run share.
 
-The first test that needs one starts it; the process that began the run stops all of them. The run
-has a folder, named by ``VARIABLE``: ``owner`` is the process that began it, and each other file is
-a role, with the name of its cluster.
+The first test that needs one starts it; the last worker whose tests need none any more stops all
+of them, or the process that began the run. The run has a folder, named by ``VARIABLE``: ``owner``
+is the process that began it, and each file without a suffix is a role, with the name of its
+cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from homeport.local_cluster.cluster import remove_abandoned
 PREFIX = "test-"
 VARIABLE = "HOMEPORT_TEST_RUN"
 _OWNER = "owner"
-_LOCK, _WORKER = ".lock", ".worker"
+_LOCK, _WORKER, _DONE, _STOPPED = ".lock", ".worker", ".done", ".stopped"
 KEPT_LOGS = pytest.StashKey[list[str]]()
 """Folders with the logs of clusters of a failed run."""
 
@@ -73,14 +74,35 @@ def shared(role: str, nodes: int, *, namespaces: bool = False) -> LocalUnderTest
     return LocalUnderTest.attach(name)
 
 
+def release() -> None:
+    """Stop the clusters if this was the last worker whose tests may need them; logs are kept."""
+    folder, own = Path(os.environ[VARIABLE]), os.getpid()
+    done = folder / f"{own}{_DONE}"
+    if done.exists():
+        return
+    with (folder / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done.touch()
+        if all((folder / f"{worker.pid}{_DONE}").exists() for worker in workers()):
+            for role in _roles(folder):
+                LocalUnderTest.attach(role.read_text(encoding="utf-8")).down(keep_logs=True)
+                role.rename(role.with_suffix(_STOPPED))
+
+
+def _roles(folder: Path) -> list[Path]:
+    return [
+        file for file in sorted(folder.iterdir()) if file.name != _OWNER and "." not in file.name
+    ]
+
+
 def end(*, keep_logs: bool) -> list[str]:
     """Nothing of the run's clusters is left but their logs, in the folders returned."""
     folder = Path(os.environ.pop(VARIABLE))
     kept = []
-    for file in sorted(folder.iterdir()):
-        if file.name != _OWNER and file.suffix not in {_LOCK, _WORKER}:
-            cluster = LocalUnderTest.attach(file.read_text(encoding="utf-8"))
-            cluster.down(keep_logs=keep_logs)
-            kept.append(str(cluster.log_dir))
+    for file in [*_roles(folder), *folder.glob(f"*{_STOPPED}")]:
+        # Of one that was stopped only the logs are left.
+        cluster = LocalUnderTest(file.read_text(encoding="utf-8"), nodes=0)
+        cluster.down(keep_logs=keep_logs)
+        kept.append(str(cluster.log_dir))
     shutil.rmtree(folder)
     return kept if keep_logs else []

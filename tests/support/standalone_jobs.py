@@ -18,12 +18,12 @@ from pathlib import Path
 from check_history.reading import values_in
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from forked_tool import MODULE, run_forked
 from stream_containers import COUNTER, until_led
 from topic_records import committed
 
 DEADLINE_S = 120.0
 PARTITIONS = 4
-_HOMEPORT = "homeport.cli.main"
 
 
 @dataclass
@@ -50,7 +50,7 @@ class StandaloneJob:
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", _HOMEPORT, command, f"--config-path={self.config}"),
+                    *(sys.executable, "-m", MODULE, command, f"--config-path={self.config}"),
                     *(work, *arguments),
                 ],
                 cwd=self.folder,
@@ -71,14 +71,8 @@ class StandaloneJob:
     ) -> subprocess.CompletedProcess[str]:
         """``homeport`` with the job's file; ``environment``: laid over this process's own."""
         own = {**os.environ, "LOGGED_STORE_BASE_DIR": str(self.folder / "stores-here")}
-        return subprocess.run(
-            [sys.executable, "-m", _HOMEPORT, *arguments, f"--config-path={self.config}"],
-            env={**own, **(environment or {})},
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
+        words = [*arguments, f"--config-path={self.config}"]
+        return run_forked(words, {**own, **(environment or {})}, limit_s=DEADLINE_S)
 
     def produce(self, rounds: int) -> None:
         """So many records for each of three keys of each partition."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -13,7 +12,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 from check_history.reading import values_in
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from coordinator_server import Loop
 from no_launchers import NoLaunchers
 from topic_records import records_from
 
@@ -113,24 +112,15 @@ class Served:
 
     def __init__(self, model: JobModel) -> None:
         self.backend = Backend(model)
-        self._ended = asyncio.Event()
-        self._loop = asyncio.new_event_loop()
-        self._address: Future[tuple[str, int]] = Future()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._run()])
-        self._thread.start()
-        host, port = self._address.result(DEADLINE_S)
+        self._loop = Loop()
+        own = self.backend
+        self._server = JobCoordinatorServer(own, TOKEN, "127.0.0.1", 0, launchers=own)
+        host, port = self._loop.run(self._server.start())
         self.url = f"http://{host}:{port}/"
-
-    async def _run(self) -> None:
-        server = JobCoordinatorServer(self.backend, TOKEN, "127.0.0.1", 0, launchers=self.backend)
-        self._address.set_result(await server.start())
-        await self._ended.wait()
-        await server.stop()
 
     def close(self) -> None:
         """The server is gone."""
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
+        self._loop.run(self._server.stop())
         self._loop.close()
 
 
@@ -431,6 +421,10 @@ def make_job(
     counts = {SystemStream("kafka", f"{name}-{topic}"): n for topic, n in {"in": 2, **also}.items()}
     model = calculate_job_model(config, counts, NOTHING)
     return Job(servers, folder, config, model, Served(model))
+
+
+Make = Callable[..., Job]
+"""As ``jobs`` gives it."""
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ _GROUPS = {
 }
 """Module of tests/integration -> its group, which has clusters of its own."""
 _FIRST = (_DISTURBED_1, _DISTURBED_2)
+_ON_CLUSTERS = ("cluster", "integration", "long")
 _FOLDERS = ("cluster", "integration", "long", "exhaustive", "property")
 
 
@@ -41,6 +42,23 @@ def turn_of(nodeid: str) -> int:
         return _FIRST.index(group)
     folder = group.removeprefix("tests/").partition("/")[0]
     return len(_FIRST) + (_FOLDERS.index(folder) if folder in _FOLDERS else len(_FOLDERS))
+
+
+def uses_clusters(nodeid: str | None) -> bool:
+    """Return whether the test may use a cluster; ``None``: there is no test."""
+    return nodeid is not None and nodeid.removeprefix("tests/").startswith(_ON_CLUSTERS)
+
+
+def ends_clusters(nodeid: str, following: str | None) -> bool:
+    """Return whether the clusters of a worker are of no use between these two of its tests.
+
+    They end with a group that has clusters of its own, and with the last test that may use one:
+    groups are handed out in their order, so none comes after searches and unit tests.
+    """
+    group = group_of(nodeid)
+    if group in _FIRST:
+        return following is None or group_of(following) != group
+    return uses_clusters(nodeid) and not uses_clusters(following)
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from check_history.reading import values_in
 from clusters_under_test import ClusterUnderTest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from forked_tool import MODULE, RUN_JOB, run_forked
+from histories import require_sound
 from topic_records import committed
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
@@ -33,7 +35,6 @@ from homeport.job_coordinator.http.pinned_tls import client_context
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.program_names import SPARE_NAME
 
-JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
 LIMIT_S = 120.0
 PARTITIONS = 6
 KEYS = 50
@@ -151,19 +152,22 @@ class Job:
     ) -> subprocess.CompletedProcess[str]:
         """``run-job`` with the job's file."""
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
-        arguments = [f"--config={o}" for o in overrides]
+        arguments = [f"--config-path={self.path}", f"--operation={operation}"]
+        arguments += [*["--reset-state"] * reset_state, *(f"--config={o}" for o in overrides)]
+        return self._ended(RUN_JOB, arguments, self.environment if env is None else env, 300)
+
+    def _ended(
+        self, module: str, words: Sequence[str], environment: Mapping[str, str], limit_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        command = self.cluster.command(module)
+        if command == [sys.executable, "-m", module]:
+            return run_forked(words, environment, limit_s=limit_s, module=module)
         return subprocess.run(
-            [
-                *self.cluster.command("homeport.cli.yarn.run_job"),
-                f"--config-path={self.path}",
-                f"--operation={operation}",
-                *(["--reset-state"] if reset_state else []),
-                *arguments,
-            ],
-            env=self.environment if env is None else env,
+            [*command, *words],
+            env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=limit_s,
             check=False,
         )
 
@@ -178,20 +182,15 @@ class Job:
         self, *arguments: str, limit_s: float = 60, token: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """``homeport`` with the job's file, and with that token."""
-        return subprocess.run(
-            self._homeport(arguments),
-            env={**self.environment, **self._token_file(token)},
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
+        environment = {**self.environment, **self._token_file(token)}
+        words = [*arguments, f"--config-path={self.path}"]
+        return self._ended(MODULE, words, environment, limit_s)
 
     @contextlib.contextmanager
     def operating(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """The same, while it runs; ended afterwards."""
         tool = subprocess.Popen(
-            self._homeport(arguments),
+            [*self.cluster.command(MODULE), *arguments, f"--config-path={self.path}"],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -203,16 +202,11 @@ class Job:
             tool.kill()
             tool.wait()
 
-    def _homeport(self, arguments: Sequence[str]) -> list[str]:
-        module = "homeport.cli.main"
-        return [*self.cluster.command(module), *arguments, f"--config-path={self.path}"]
-
     def submitting(self) -> subprocess.Popen[str]:
         """``run-job`` as it begins to submit the job."""
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
-        module = "homeport.cli.yarn.run_job"
         return subprocess.Popen(
-            [*self.cluster.command(module), f"--config-path={self.path}"],
+            [*self.cluster.command(RUN_JOB), f"--config-path={self.path}"],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -338,16 +332,13 @@ class Job:
             assert not wrong, f"{len(wrong)} of {len(self.produced)} keys (right, found): {wrong}"
         assert counts.keys() == self.produced.keys()
 
+    def histories(self) -> list[Path]:
+        """The job's folder of each node."""
+        return [self.cluster.state_dir(n) / f"{self.name}-1" for n in self.cluster.nodes]
+
     def judge_history(self) -> None:
-        """What the job's processes wrote down on all nodes is sound: scripts/check-history."""
-        folders = [self.cluster.state_dir(n) / f"{self.name}-1" for n in self.cluster.nodes]
-        done = subprocess.run(
-            [sys.executable, str(JUDGE), *(str(f) for f in folders if f.exists())],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        """What the job's processes wrote down on all nodes is sound."""
+        require_sound(self.histories())
 
     def decisions(self, event: str) -> list[list[str]]:
         """The instructions that followed from each event of that name, by the driver's history."""

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from zookeeper_process import DEADLINE_S, ZooKeeperServer, free_port
+
 from homeport.job_coordinator.parent_death import die_with_parent
-from homeport.local_cluster.zookeeper import DEADLINE_S, ZooKeeperServer, free_port
 
 _OPTIONS = (
     "-Dreadonlymode.enabled=true",
@@ -175,14 +176,12 @@ class Ensemble:
             link.close()
 
     def _link(self, numbers: Sequence[int]) -> None:
-        """These servers meet at new ports of all three when they start next."""
         # The others are heard of at once, as a connection breaks; these limits only bound a start.
         self._ports = {n: (free_port(), free_port()) for n in range(3)}
         for number in numbers:
             self._set(number)
 
     def _set(self, number: int) -> None:
-        """The server meets the others there, each through a link of its own."""
         lines = ["initLimit=100", f"syncLimit={self._sync_limit}"]
         for other, (port, election) in self._ports.items():
             there = port

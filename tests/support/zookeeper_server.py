@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from zookeeper_process import ZooKeeperServer
+
 from homeport.job_coordinator.parent_death import die_with_parent
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 __all__ = ["ZooKeeperServer", "zookeeper_server"]
 

@@ -184,7 +184,7 @@ def _order_to_give_way(
     )
     if not standby.is_temporary:
         draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
-        standby = draft.change(standby, home=None)
+        standby = draft.change(replace(standby, home=None))
     answers.stop(draft, standby)
     is_late = placement.spark is SparkWait.OVER and not has_what_it_needs(draft.settings, standby)
     giving = replace(placement, step=PlacementStep.GIVING_WAY)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from homeport.appmaster.allocation.job_state.occupancy import OccupancyEdit
 from homeport.appmaster.allocation.job_state.ranking import Ranking
@@ -239,24 +238,15 @@ class Draft:
         self.count_stale()
         return False
 
-    def change(
-        self,
-        container: ContainerState,
-        **changes: Any,  # noqa: ANN401 - any field's type
-    ) -> ContainerState:
-        """The container with these fields changed; its phase is not among them."""
-        changed = replace(container, **changes)
-        self.containers[container.processor_id] = changed
+    def change(self, changed: ContainerState) -> ContainerState:
+        """Take the container as it is now; its phase is as before."""
+        self.containers[changed.processor_id] = changed
         return changed
 
     def move(
-        self,
-        container: ContainerState,
-        trigger: Trigger,
-        phase: ContainerPhase,
-        **changes: Any,  # noqa: ANN401 - any field's type
+        self, container: ContainerState, trigger: Trigger, phase: ContainerPhase
     ) -> ContainerState:
-        """The container in ``phase``, with these fields changed too.
+        """Take the container as it is now, and lead it from its phase into ``phase``.
 
         Raises:
             InvariantViolation: the table does not know this move.
@@ -266,7 +256,7 @@ class Draft:
                 f"{trigger.value} must not take a container from {container.phase.value} "
                 f"to {phase.value}; after {self.cause}: {container}"
             )
-        return self.change(container, phase=phase, **changes)
+        return self.change(replace(container, phase=phase))
 
     def release(self, launcher: ResourceState) -> None:
         """The launcher, which has no holder, gets the order to exit."""
@@ -307,7 +297,7 @@ class Draft:
             return container
         self.cancel_timer(standby_stop_timer(container.processor_id))
         self.records.append(EndFailover(container.processor_id, self.cause))
-        return self.change(container, failover=None)
+        return self.change(replace(container, failover=None))
 
     def new_request_id(self) -> RequestId:
         """A number that no request has had."""

@@ -27,7 +27,7 @@ from homeport.container.adjunct.recovery import (
 )
 from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore, StorePlan
-from homeport.container.host.beside import Beside, Inline
+from homeport.container.host.executors import Executor, SameThread
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.follow import STREAM, VERSIONS, Followed, HeadPoll, poll_interval_s
 from homeport.container.progress.input_position import InputPosition, InputRange
@@ -84,7 +84,7 @@ class AdjunctStorage:
     logged_root: Path
     scratch_root: Path
     clocks: Callable[[], ClockReading]
-    beside: Beside = field(default_factory=Inline)
+    beside: Executor = field(default_factory=SameThread)
     followed: dict[SystemStreamPartition, Followed] = field(default_factory=dict)
     _opened: list[FilledStore] = field(default_factory=list)
 

@@ -27,8 +27,8 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.versions import Run
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import DamagedStoreError
-from homeport.container.host.beside import Beside
 from homeport.container.host.disk_space import DiskError
+from homeport.container.host.executors import Executor
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal, RefusalReason
@@ -67,7 +67,7 @@ class FilledStore(ABC):
         directory: StoreDirectory,
         engines: StorageEngines,
         kept_bytes: int,
-        beside: Beside,
+        beside: Executor,
     ) -> None:
         """Nothing is open; the directory is locked.
 

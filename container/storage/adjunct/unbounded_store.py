@@ -16,7 +16,7 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import PARTS_KEY, parse_parts, parts_text
 from homeport.container.adjunct.versions import Progress, Run, VersionProgress
 from homeport.container.engine.storage_engine import StorageEngine
-from homeport.container.host.beside import Beside
+from homeport.container.host.executors import Executor
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.storage.adjunct.filled_store import (
@@ -41,7 +41,7 @@ class UnboundedStore(FilledStore):
         directory: StoreDirectory,
         engines: StorageEngines,
         kept_bytes: int,
-        beside: Beside,
+        beside: Executor,
     ) -> None:
         """As ``FilledStore``."""
         super().__init__(planned, config, directory, engines, kept_bytes, beside)

@@ -10,6 +10,7 @@ import logging
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
@@ -41,8 +42,8 @@ from homeport.container.adjunct.versions import (
 )
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
-from homeport.container.host.beside import Beside, Call
 from homeport.container.host.disk_space import room_on_disk_of
+from homeport.container.host.executors import Executor
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import RefusalReason
@@ -79,7 +80,7 @@ class VersionedStore(FilledStore):
         directory: StoreDirectory,
         engines: StorageEngines,
         kept_bytes: int,
-        beside: Beside,
+        beside: Executor,
     ) -> None:
         """As ``FilledStore``."""
         super().__init__(planned, config, directory, engines, kept_bytes, beside)
@@ -87,9 +88,9 @@ class VersionedStore(FilledStore):
         self._open: dict[int, StorageEngine] = {}
         self._unflushed: set[int] = set()
         self._shown: int | None = None
-        self._under_way: tuple[AdjunctStep, Call[None]] | None = None
+        self._under_way: tuple[AdjunctStep, Future[None]] | None = None
         self._decided: tuple[VersionVerdict, list[AdjunctStep]] | None = None
-        self._dropping: list[tuple[AdjunctStep, Call[None]]] = []
+        self._dropping: list[tuple[AdjunctStep, Future[None]]] = []
         self._handed: list[Handed] = []
         self._late: tuple[int, ...] = ()
         self._strays = 0
@@ -267,7 +268,7 @@ class VersionedStore(FilledStore):
         """
         while self._advance(reached, begins, waits=waits):
             pass
-        while self._dropping and self._dropping[0][1].is_done:
+        while self._dropping and self._dropping[0][1].done():
             step, call = self._dropping.pop(0)
             call.result()
             reached(step)
@@ -278,7 +279,7 @@ class VersionedStore(FilledStore):
             step, call = self._under_way
             if waits:
                 self._wait(call)
-            if not call.is_done:
+            if not call.done():
                 return False
             self._under_way = None
             call.result()
@@ -419,8 +420,8 @@ class VersionedStore(FilledStore):
         finally:
             self._open.clear()
 
-    def _wait(self, call: Call[None]) -> None:
-        while not call.is_done:
+    def _wait(self, call: Future[None]) -> None:
+        while not call.done():
             self._beside.wait(call, _LOOK_S)
 
 

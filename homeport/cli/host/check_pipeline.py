@@ -12,33 +12,27 @@ import sys
 import tempfile
 from pathlib import Path
 
-from homeport.cli.job.check_job_model import CHECKED
+from homeport.cli.job.check_job_model import exit_code
 from homeport.config.config import Config
-from homeport.config.errors import HomeportError
 from homeport.container.spark.jvm import java_of_host
 from homeport.container.spark.prepared import Loaded, PipelineSettings, start_pipeline
 from homeport.container.spark.session import SparkError
 
 
 def main() -> int:
-    """0 and ``CHECKED`` when nothing is wrong with it; else 1 and one line on stderr.
+    """Return 0 and print ``CHECKED`` where nothing is wrong with it; else 1, a line on stderr.
 
     Where no Spark starts here a line that begins with ``note`` comes before ``CHECKED``.
     """
     config = Config(json.load(sys.stdin))
     with tempfile.TemporaryDirectory(prefix="homeport-check-") as folder:
         settings = PipelineSettings.of(config, Path(folder) / "spark")
-        try:
-            if settings is not None:
-                _check(settings)
-        except HomeportError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
-    print(f"\n{CHECKED}")
-    return 0
+        return exit_code(lambda: _check(settings))
 
 
-def _check(settings: PipelineSettings) -> None:
+def _check(settings: PipelineSettings | None) -> None:
+    if settings is None:
+        return
     Loaded.of(settings)
     if java_of_host() is None:
         print("\nnote: the pipeline is not checked here, which has no Java: the containers do it")

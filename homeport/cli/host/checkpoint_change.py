@@ -53,7 +53,7 @@ class Place:
 
     @staticmethod
     def of(*, offset: int | None, earliest: bool, latest: bool, at_ms: int | None) -> Place:
-        """What the options say; ConfigError where there is not exactly one."""
+        """Return what the options name; ConfigError where there is not exactly one."""
         if (offset is not None) + earliest + latest + (at_ms is not None) != 1:
             raise ConfigError(
                 "--offset",
@@ -65,11 +65,7 @@ class Place:
 
 
 def require_not_running(job: RecordedJob) -> None:
-    """The job does not run, as far as its AM and its stream show.
-
-    Raises:
-        ConfigError: it does, or is being submitted.
-    """
+    """Require that the job neither runs nor is being submitted, by its AM and its stream."""
     require_no_migration(job.view.recorded_config())
     name = job.job.name
     if job.view.running is not None:
@@ -91,11 +87,7 @@ def require_not_running(job: RecordedJob) -> None:
 
 
 def require_no_state(job: RecordedJob, task: TaskModel, readers: Mapping[str, LogReader]) -> None:
-    """None of the task's changelogs has ever had a record.
-
-    Raises:
-        ConfigError: one has: there is a state, which would stay as it is.
-    """
+    """Require that none of the task's changelogs has ever had a record: a state would stay."""
     partition = task.changelog_partition
     for store in job.stores.values():
         changelog = store.changelog
@@ -115,7 +107,7 @@ def require_no_state(job: RecordedJob, task: TaskModel, readers: Mapping[str, Lo
 
 
 def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
-    """The next offset to read; ConfigError where there is no such offset in the partition."""
+    """Return the next offset to read; ConfigError where the partition has no such offset."""
     where = (ssp.stream, ssp.partition)
     ends = reader.ends([where])[where]
     if place.is_earliest:
@@ -136,9 +128,9 @@ def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
 
 
 def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) -> Checkpoint:
-    """PURE: ``before``, but that ``ssp`` goes on at ``next_offset``, which its changes say.
+    """PURE: return ``before`` with ``ssp`` going on at ``next_offset``, which is recorded.
 
-    A change that no container has seen stays in them, and says where the partition went on before
+    A change that no container has seen stays recorded, with where the partition went on before
     the first of them.
     """
     unseen = {change.ssp: change for change in before.changes}
@@ -161,10 +153,9 @@ class _Runs:
 
 
 def write(job: RecordedJob, task: TaskModel, wanted: Checkpoint) -> None:
-    """The task's next incarnation goes on after the offsets of ``wanted``, and says its changes.
+    """Let the task's next incarnation go on after ``wanted``, whose changes are recorded.
 
-    Raises:
-        UnavailableError: Kafka, or ZooKeeper, did not answer; or the job was started meanwhile.
+    UnavailableError: Kafka, or ZooKeeper, did not answer; or the job was started meanwhile.
     """
     before = _runs(job)
     system = job.systems()[job.task.checkpoint_system]
@@ -198,12 +189,7 @@ def _runs(job: RecordedJob) -> _Runs:
 
 
 def _tree(job: RecordedJob) -> Kept | None:
-    """Return ZooKeeper's nodes of a job that does not run; None: it runs elsewhere.
-
-    Raises:
-        ConfigError: a processor is registered, or the tree is not the newest.
-        UnavailableError: ZooKeeper does not answer, so that it is not known.
-    """
+    """Return ZooKeeper's nodes of a job that does not run; None: it runs elsewhere."""
     with job.tree() as nodes:
         if nodes is None:
             return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from homeport.cli.host import checkpoint_change
-from homeport.cli.host.job_on_host import OneTask, RecordedJob, recorded_job
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.host.job_on_host import OneTask, OpenRecordedJob, RecordedJob, recorded_job
+from homeport.cli.options import AsJson, Named, described, new_app, note_origin, print_item
 from homeport.config.config import LONG_MAX
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
@@ -20,7 +20,6 @@ from homeport.container.progress.restore import ChangelogRange
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
-from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app("Shows how far a job has read its input, or sets it while the job does not run.")
 
@@ -36,7 +35,7 @@ class Position:
 
     @property
     def lag(self) -> int | None:
-        """Offsets up to the head, of which transaction markers take some."""
+        """Count offsets up to the head, of which transaction markers take some."""
         if self.processed is None:
             return None
         return max(0, self.ends.head - max(self.processed + 1, self.ends.oldest))
@@ -66,32 +65,24 @@ class Position:
 
 
 @app.command("show", short_help="print the checkpoint of every task")
-def show(
-    *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    task: OneTask = None,
-    as_json: AsJson = False,
-) -> None:
+def show(*, job: OpenRecordedJob, task: OneTask = None, as_json: AsJson = False) -> None:
     """Prints, per task and input partition, the last processed offset, the head, and the lag.
 
     --json: one object per line.
     """
-    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
+    with job.readers() as readers:
         tasks = job.chosen_tasks(task)
-        note(f"from {job.task.checkpoint_topic}")
+        note_origin(job.task.checkpoint_topic)
         for position in positions(job, tasks, readers):
-            print(compact_json(position.to_json()).decode() if as_json else position)
+            print_item(position, as_json=as_json)
 
 
 def positions(
     job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
 ) -> list[Position]:
-    """How far each of ``tasks`` has read each of its partitions.
+    """Return how far each of ``tasks`` has read each of its partitions.
 
-    Raises:
-        ConfigError: the job has no checkpoints.
-        StoreError: a checkpoint was written under another grouper.
+    ConfigError: the job has no checkpoints. StoreError: one was written under another grouper.
     """
     known = checkpoints(job, tasks, readers)
     offsets = {task_name: found.offsets for task_name, found in known.items()}
@@ -111,7 +102,7 @@ def positions(
 def checkpoints(
     job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
 ) -> dict[TaskName, Checkpoint]:
-    """Those of ``tasks`` that have one; errors as above."""
+    """Return those of ``tasks`` that have one; errors as of ``positions``."""
     if not job.task.checkpoint_enabled:
         raise ConfigError(
             "task.checkpoint.factory",
@@ -129,32 +120,28 @@ def checkpoints(
 
 
 @app.command("set", short_help="set where a task goes on, while the job does not run")
+@described(
+    task="The task's name, or its directory's.",
+    ssp="Its input partition: SYSTEM.STREAM.PARTITION.",
+    offset=typer.Option(
+        "--offset", min=0, max=LONG_MAX, help="The next offset that it is to read."
+    ),
+    earliest="The oldest message that is there is the next.",
+    latest="What comes from now on is the next.",
+    timestamp=(
+        "The first message of that time or later is the next: milliseconds since the "
+        "epoch, or ISO 8601, such as 2013-07-04T12:00:00+00:00."
+    ),
+)
 def set_(
     *,
-    task: Annotated[str, typer.Option("--task", help="The task's name, or its directory's.")],
-    ssp: Annotated[
-        str, typer.Option("--ssp", help="Its input partition: SYSTEM.STREAM.PARTITION.")
-    ],
-    config_path: ConfigPath,
-    config: Overrides = None,
-    offset: Annotated[
-        int | None,
-        typer.Option("--offset", min=0, max=LONG_MAX, help="The next offset that it is to read."),
-    ] = None,
-    earliest: Annotated[
-        bool, typer.Option("--earliest", help="The oldest message that is there is the next.")
-    ] = False,
-    latest: Annotated[
-        bool, typer.Option("--latest", help="What comes from now on is the next.")
-    ] = False,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            "--timestamp",
-            help="The first message of that time or later is the next: milliseconds since the "
-            "epoch, or ISO 8601, such as 2013-07-04T12:00:00+00:00.",
-        ),
-    ] = None,
+    task: str,
+    ssp: str,
+    named: Named,
+    offset: int | None = None,
+    earliest: bool = False,
+    latest: bool = False,
+    timestamp: str | None = None,
 ) -> None:
     """Sets where a task goes on reading one of its partitions; its others stay as they are.
 
@@ -167,7 +154,7 @@ def set_(
     place = checkpoint_change.Place.of(
         offset=offset, earliest=earliest, latest=latest, at_ms=milliseconds(timestamp)
     )
-    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
+    with recorded_job(named.config()) as job, job.readers() as readers:
         (model,) = job.chosen_tasks(task)
         partition = chosen_partition(model, ssp)
         checkpoint_change.require_not_running(job)
@@ -184,11 +171,7 @@ def set_(
 
 
 def chosen_partition(task: TaskModel, text: str) -> SystemStreamPartition:
-    """The input partition of ``task`` that ``text`` names.
-
-    Raises:
-        ConfigError: it has no such partition.
-    """
+    """Return the input partition of ``task`` that ``text`` names; ConfigError where it has none."""
     named = {ssp.name: ssp for ssp in task.system_stream_partitions}
     if text not in named:
         rule = f"the task reads {', '.join(named) or 'nothing'}"
@@ -197,7 +180,7 @@ def chosen_partition(task: TaskModel, text: str) -> SystemStreamPartition:
 
 
 def milliseconds(text: str | None) -> int | None:
-    """The time that ``text`` names, in ms since the epoch; ConfigError where it names none."""
+    """Return the time that ``text`` names, in ms since 1970; ConfigError where it names none."""
     if text is None:
         return None
     at_ms = time_ms(text)

@@ -5,44 +5,34 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from homeport.cli.formatting import age, number, size
-from homeport.cli.host.job_on_host import (
-    Bases,
-    HostName,
-    JobFolder,
-    host_named,
-    job_folders_of,
-    recorded_job,
-)
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.host.job_on_host import Bases, HostName, JobFolder, place_named, recorded_job
+from homeport.cli.options import AsJson, Named, described, new_app, note, print_item
 from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.progress.host_directories import HostRole, Owner, duration_ms, freed_bytes
 from homeport.container.storage.cleaner import Judgement, Limit, Owners, judge, remove
 from homeport.container.storage.host_survey import FoundDirectory, found_directories
 from homeport.job_coordinator.model.ids import Host
-from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app()
 
 
 @app.command()
+@described(
+    apply="Remove; without it, only say what would be removed.",
+    older_than="Age of the newest file: 7d, 12h, 30m or 90s.",
+)
 def clean(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Remove; without it, only say what would be removed.")
-    ] = False,
-    older_than: Annotated[
-        str, typer.Option("--older-than", help="Age of the newest file: 7d, 12h, 30m or 90s.")
-    ] = "7d",
+    named: Named,
+    apply: bool = False,
+    older_than: str = "7d",
     base: Bases = None,
     host: HostName = None,
     as_json: AsJson = False,
@@ -60,19 +50,17 @@ def clean(
     if limit_ms is None:
         rule = "it must be a whole number with a unit: s, m, h or d"
         raise ConfigError("--older-than", older_than, rule, "such as 7d")
-    with recorded_job(loaded(config_path, config)) as job, job.tree() as nodes:
+    with recorded_job(named.config()) as job, job.tree() as nodes:
         require_no_migration(job.view.recorded_config())
-        name = host_named(job, host)
-        folders = job_folders_of(job.job, base)
-        note(f"from {job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
+        name, folders = place_named(job, host, base)
         if host is None:
             _require_known(job.owners(name, nodes), name)
         limit = Limit(limit_ms, time.time_ns() // 1_000_000)
         owners = partial(job.owners, name, nodes)
         sweep = Sweep(job.job.directory_name, owners, limit, is_applied=apply)
         for folder in folders:
-            for line in sweep.lines(folder, as_json=as_json):
-                print(line, flush=True)
+            for outcome in sweep.outcomes(folder):
+                print_item(outcome, as_json=as_json)
         for line in sweep.summary():
             note(line)
     if sweep.faults:
@@ -82,11 +70,7 @@ def clean(
 
 
 def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
-    """Something of the job is at home under that name, so that it is the one that YARN has.
-
-    Raises:
-        ConfigError: nothing is; under a wrong name, all would be taken for left behind.
-    """
+    """Require that something of the job is at home there: else all would seem left behind."""
     roles = {owner.role for owner in owners.values()}
     if owners and roles == {HostRole.ELSEWHERE}:
         raise ConfigError(
@@ -99,11 +83,40 @@ def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one directory, and why; ``age_ms``: of its newest file."""
+
+    judgement: Judgement
+    what: str
+    reason: str
+    age_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For a script."""
+        found = self.judgement.found
+        return {
+            "path": str(found.path),
+            "kind": self.judgement.kind.value,
+            "outcome": self.what,
+            "reason": self.reason,
+            "bytes": found.extent.size_bytes,
+            "age_ms": self.age_ms,
+        }
+
+    def __str__(self) -> str:
+        """For people."""
+        found = self.judgement.found
+        held = f", open by {found.holder}" if found.holder else ""
+        extent = f"{size(found.extent.size_bytes)}, newest file {age(self.age_ms)} old"
+        return f"{found.name}: {self.what}: {self.reason}; {extent}{held}"
+
+
 class Sweep:
     """What one run of the command finds and removes."""
 
     def __init__(self, name: str, owners: Owners, limit: Limit, *, is_applied: bool) -> None:
-        """Nothing is looked at yet; ``name`` is the job's, for people."""
+        """Look at nothing yet; ``name`` is the job's, for people."""
         self._name = name
         self._owners = owners
         self._limit = limit
@@ -114,8 +127,8 @@ class Sweep:
         self._freed = 0
         self.faults = 0
 
-    def lines(self, folder: JobFolder, *, as_json: bool) -> Iterator[str]:
-        """Every directory of the job below ``folder`` and what became of it, a line each."""
+    def outcomes(self, folder: JobFolder) -> Iterator[Outcome]:
+        """Yield each directory of the job below ``folder`` and what became of it."""
         owners = self._owners()
         for found in found_directories(folder.path):
             judgement, fault = judge(found, owners, self._limit), None
@@ -125,10 +138,13 @@ class Sweep:
                 except HomeportError as error:
                     fault = str(error)
                     self.faults += 1
-            is_removed = judgement.verdict.is_removable and fault is None
+            what, is_removed = "not removed" if fault else "kept", False
+            if judgement.verdict.is_removable and fault is None:
+                what, is_removed = "removed" if self._is_applied else "would be removed", True
             counter = self._removed if is_removed else self._kept
             counter[found.name.parent.name] += found.extent.size_bytes
-            yield self._line(judgement, fault, as_json=as_json)
+            age_ms = self._limit.now_ms - found.extent.newest_ms
+            yield Outcome(judgement, what, fault or judgement.verdict.reason, age_ms)
 
     def _removed_now(self, found: FoundDirectory, judgement: Judgement) -> Judgement:
         if not self._is_applied:
@@ -138,30 +154,8 @@ class Sweep:
         self._freed += freed
         return judgement
 
-    def _line(self, judgement: Judgement, fault: str | None, *, as_json: bool) -> str:
-        found, verdict = judgement.found, judgement.verdict
-        what = "kept"
-        if fault is not None:
-            what = "not removed"
-        elif verdict.is_removable:
-            what = "removed" if self._is_applied else "would be removed"
-        age_ms = self._limit.now_ms - found.extent.newest_ms
-        if as_json:
-            body: dict[str, Any] = {
-                "path": str(found.path),
-                "kind": judgement.kind.value,
-                "outcome": what,
-                "reason": fault or verdict.reason,
-                "bytes": found.extent.size_bytes,
-                "age_ms": age_ms,
-            }
-            return compact_json(body).decode()
-        held = f", open by {found.holder}" if found.holder else ""
-        extent = f"{size(found.extent.size_bytes)}, newest file {age(age_ms)} old"
-        return f"{found.name}: {what}: {fault or verdict.reason}; {extent}{held}"
-
     def summary(self) -> Iterator[str]:
-        """Bytes per store, and what the disk got or would get back."""
+        """Yield bytes per store, and what the disk got or would get back."""
         for store in sorted({*self._kept, *self._removed}):
             gone = "removed" if self._is_applied else "to be removed"
             kept, removed = size(self._kept[store]), size(self._removed[store])

@@ -14,7 +14,9 @@ from typing import Annotated
 
 import typer
 
+from homeport.cli.formatting import some
 from homeport.cli.job.job_view import TIMEOUT_S, JobView, is_standalone, open_job
+from homeport.cli.options import FromJob, note_origin
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -23,11 +25,13 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
+from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.container_job import ContainerJob
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, log_readers
 from homeport.container.progress.host_directories import Owner, owners, task_directory
 from homeport.container.standalone.location import location_of
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
@@ -61,7 +65,7 @@ OneTask = Annotated[
 
 @dataclass(frozen=True)
 class RecordedJob:
-    """The job as its coordinator stream has it, reached as the operator's file says.
+    """The job as its coordinator stream has it, reached as the operator's file names it.
 
     ``stores``: those with a changelog, by name.
     """
@@ -75,7 +79,7 @@ class RecordedJob:
 
     @property
     def active_tasks(self) -> tuple[TaskModel, ...]:
-        """Every active task, by name."""
+        """Return every active task, by name."""
         containers = self.model.containers.values()
         tasks = [t for c in containers for t in c.tasks.values()]
         actives = [t for t in tasks if t.task_mode is TaskMode.ACTIVE]
@@ -83,7 +87,7 @@ class RecordedJob:
 
     @property
     def adjuncts(self) -> dict[PurePosixPath, PlannedStore]:
-        """{directory below the job's folder: the adjunct store in it}, of all active containers."""
+        """Return {directory below the job's folder: its store}, of all active containers."""
         kept = [s for s in AdjunctsConfig.of(self.config).stores.values() if s.is_kept]
         return {
             planned.directory: planned
@@ -93,7 +97,7 @@ class RecordedJob:
         }
 
     def view_of(self, processor: ProcessorId) -> ContainerJob:
-        """What the container would see of the job."""
+        """Return what the container would see of the job."""
         return ContainerJob.of(self.model, processor)
 
     def readers(self) -> contextlib.AbstractContextManager[dict[str, LogReader]]:
@@ -102,7 +106,7 @@ class RecordedJob:
 
     @property
     def is_local(self) -> bool:
-        """Whether homeport run-local has run it, in a folder that no tool finds."""
+        """Return whether homeport run-local has run it, in a folder that no tool finds."""
         return keys.JOB_COORDINATOR_FACTORY.read(self.view.recorded_config()) == LOCAL
 
     def tree(
@@ -120,10 +124,10 @@ class RecordedJob:
         return handover_nodes(config, TIMEOUT_S, read_only=read_only)
 
     def owners(self, host: Host, nodes: HandoverNodes | None) -> dict[PurePosixPath, Owner]:
-        """{directory below the job's folder: whose it is}, by what is known now of localities.
+        """Return {directory below the job's folder: its owner}, by the present localities.
 
-        Standalone processors keep them in ``nodes``, or have one place. A job that was migrated has
-        them where it runs.
+        Standalone processors keep them in ``nodes``, or have one place. A job that was
+        migrated has them where it runs.
         """
         self.view.stream.catch_up()
         localities = LocalityManager(self.view.stream)
@@ -144,12 +148,9 @@ class RecordedJob:
         )
 
     def chosen_stores(self, only: str | None, *, has_adjuncts: bool = False) -> list[StoreConfig]:
-        """The store of that name, else all that have a changelog.
+        """Return the store of that name, else all that have a changelog.
 
         ``has_adjuncts``: whether an adjunct store may be named too, which is none of these.
-
-        Raises:
-            ConfigError: there is no such store.
         """
         if has_adjuncts and only in {item.store.name for item in self.adjuncts.values()}:
             return []
@@ -160,21 +161,22 @@ class RecordedJob:
         return [store for name, store in self.stores.items() if only in {None, name}]
 
     def chosen_tasks(self, only: str | None) -> list[TaskModel]:
-        """The task of that name or directory, else all active ones.
-
-        Raises:
-            ConfigError: there is no such task.
-        """
+        """Return the task of that name or directory, else all active ones."""
         if only is None:
             return list(self.active_tasks)
         found = [t for t in self.active_tasks if is_named(t, only)]
         if not found:
-            rule = f"the job has {said(self.active_tasks)}"
+            rule = f"the job has {names_of(self.active_tasks)}"
             raise ConfigError("--task", only, rule, "name one of these")
         return found
 
+    def cleanup_policy(self, topic: SystemStream) -> str:
+        """Read ``cleanup.policy`` of a topic of the job."""
+        system = SystemConfig.of(self.config, topic.system)
+        return TopicAdmin(system).topic_config(topic.stream)["cleanup.policy"]
+
     def systems(self) -> dict[str, SystemConfig]:
-        """Every system that holds a changelog, a checkpoint or an input of the job."""
+        """Return every system that holds a changelog, a checkpoint or an input of the job."""
         names = {store.changelog.system for store in self.stores.values() if store.changelog}
         names |= {s.system for t in self.active_tasks for s in t.system_stream_partitions}
         names.add(self.task.checkpoint_system)
@@ -182,28 +184,18 @@ class RecordedJob:
 
 
 def is_named(task: TaskModel, text: str) -> bool:
-    """Whether ``text`` is the task's name, or its directory's."""
+    """Return whether ``text`` is the task's name, or its directory's."""
     return text in {task.task_name, task_directory("s", task.task_name).name}
 
 
-_TOLD = 20
-
-
-def said(tasks: tuple[TaskModel, ...]) -> str:
-    """Some names, for people."""
-    names = [repr(str(task.task_name)) for task in tasks]
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return f"{', '.join(names[:_TOLD]) or 'no tasks'}{more}"
+def names_of(tasks: tuple[TaskModel, ...]) -> str:
+    """Return some names, for people."""
+    return some([repr(str(task.task_name)) for task in tasks]) or "no tasks"
 
 
 @contextlib.contextmanager
 def recorded_job(given: Config) -> Iterator[RecordedJob]:
-    """The job that ``given`` names.
-
-    Raises:
-        ConfigError: it has no coordinator stream, or no JobModel yet.
-        UnavailableError: Kafka did not answer in time.
-    """
+    """Open the job that ``given`` names; ConfigError where it has no stream, or no JobModel yet."""
     with open_job(given) as view:
         recorded = with_own_places(view.recorded_config(), given)
         # How Kafka is reached from here, the operator knows.
@@ -217,9 +209,12 @@ def recorded_job(given: Config) -> Iterator[RecordedJob]:
         yield RecordedJob(view, config, JobConfig.of(config), TaskConfig.of(config), logged, model)
 
 
+OpenRecordedJob = Annotated[RecordedJob, FromJob(lambda job: recorded_job(job.config()))]
+
+
 @contextlib.contextmanager
 def changelog_reader(job: RecordedJob) -> Iterator[KafkaChangelogReader]:
-    """Reads the job's changelogs."""
+    """Open a reader of the job's changelogs."""
     with job.readers() as readers:
         yield KafkaChangelogReader(readers)
 
@@ -235,12 +230,10 @@ class JobFolder:
 def job_folders_of(
     job: JobConfig, bases: list[Path] | None, option: str = "--base"
 ) -> list[JobFolder]:
-    """Where the job's state may lie on this host: one folder for each of ``bases``.
+    """Return where the job's state may lie on this host: one folder for each of ``bases``.
 
-    ``option``: what they were given by.
-
-    Raises:
-        ConfigError: nothing says where.
+    ``option``: what they were given by. ConfigError: neither options nor configuration name a
+    place.
     """
     variable = os.environ.get(BASE_VARIABLE)
     if bases:
@@ -260,7 +253,7 @@ def job_folders_of(
 
 
 def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
-    """The job's folder below ``base``, if there is one, is no link, and this user may read it."""
+    """Return the folder below ``base``: if it is there, this user may read it; it is no link."""
     folder = base / job.directory_name
     try:
         if not base.is_dir():
@@ -282,11 +275,16 @@ def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
 
 
 def host_named(job: RecordedJob, name: str | None) -> Host:
-    """Return the name of this host in localities; ``name``: the operator's option.
-
-    Raises:
-        ConfigError: the job's configuration names no location of a processor here.
-    """
+    """Return the name of this host in localities; ``name``: the operator's option."""
     if is_standalone(job.view.given, job.view.stream):
         return Host(name or location_of(job.view.given, os.environ, socket.gethostname()))
     return host_of(name or os.environ.get("NM_HOST") or socket.gethostname())
+
+
+def place_named(
+    job: RecordedJob, host: str | None, bases: list[Path] | None
+) -> tuple[Host, list[JobFolder]]:
+    """Return host and folders that the operator's options name, and print them."""
+    name, folders = host_named(job, host), job_folders_of(job.job, bases)
+    note_origin(f"{job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
+    return name, folders

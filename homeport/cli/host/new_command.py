@@ -8,11 +8,10 @@ import sys
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Annotated
 
 import typer
 
-from homeport.cli.options import new_app, note
+from homeport.cli.options import described, new_app, note
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.system_stream import SystemStream
 
@@ -35,30 +34,28 @@ stores.totals.msg.serde={serde}
 
 
 @app.command()
+@described(
+    name=typer.Argument(help="Of the job and of its folder, as in daily-totals."),
+    task="A task that gets one record at a time (default).",
+    pipeline="A Spark pipeline before a task that gets batches.",
+    sql="One SQL statement, without a task.",
+    source=typer.Option("--input", help="system.stream; default kafka.NAME-in."),
+    target=typer.Option("--output", help="system.stream; default kafka.NAME-out."),
+    brokers=typer.Option(
+        "--brokers",
+        envvar="HOMEPORT_BOOTSTRAP_SERVERS",
+        help="Of Kafka, HOST:PORT; the variable is what `homeport local env` sets.",
+    ),
+)
 def new(
-    name: Annotated[str, typer.Argument(help="Of the job and of its folder, as in daily-totals.")],
+    name: str,
     *,
-    task: Annotated[
-        bool, typer.Option("--task", help="A task that gets one record at a time (default).")
-    ] = False,
-    pipeline: Annotated[
-        bool, typer.Option("--pipeline", help="A Spark pipeline before a task that gets batches.")
-    ] = False,
-    sql: Annotated[bool, typer.Option("--sql", help="One SQL statement, without a task.")] = False,
-    source: Annotated[
-        str | None, typer.Option("--input", help="system.stream; default kafka.NAME-in.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option("--output", help="system.stream; default kafka.NAME-out.")
-    ] = None,
-    brokers: Annotated[
-        str,
-        typer.Option(
-            "--brokers",
-            envvar="HOMEPORT_BOOTSTRAP_SERVERS",
-            help="Of Kafka, HOST:PORT; the variable is what `homeport local env` sets.",
-        ),
-    ] = "localhost:9092",
+    task: bool = False,
+    pipeline: bool = False,
+    sql: bool = False,
+    source: str | None = None,
+    target: str | None = None,
+    brokers: str = "localhost:9092",
 ) -> None:
     """Makes the folder NAME, below the folder where the command runs.
 
@@ -91,11 +88,7 @@ def new(
 
 
 def _module(name: str) -> str:
-    """The name of the job's module.
-
-    Raises:
-        ConfigError: no job, topic and module can have that name.
-    """
+    """Return the name of the job's module, if job, topic and module can have it."""
     module = name.replace("-", "_")
     if not _NAME.fullmatch(name) or keyword.iskeyword(module):
         rule = "a name has lower-case letters and digits, in parts joined by - or _"
@@ -115,7 +108,7 @@ def _stream(option: str, text: str) -> SystemStream:
 def _files(
     kind: str, name: str, module: str, given: SystemStream, output: str, brokers: str
 ) -> dict[str, str]:
-    """{path in the folder of the job: text}."""
+    """Return {path in the folder of the job: text}."""
     suffix = "sql" if kind == "sql" else "py"
     values = {
         "name": name,
@@ -150,7 +143,7 @@ def _files(
 
 
 def _work(kind: str, module: str, given: SystemStream) -> str:
-    """The keys that say what is done with the records."""
+    """Return the keys that declare what is done with the records."""
     serdes = f"systems.{given.system}.streams.{given.stream}.samza"
     if kind == "sql":
         return f"task.pipeline.sql=file:{module}.sql"

@@ -1,19 +1,25 @@
-"""``homeport run-processor``: one standalone processor of a job, until it is stopped."""
+"""``homeport run-processor`` and ``run-local``: a job's processors without YARN."""
 
 from __future__ import annotations
 
+import logging
+import re
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import typer
 
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import FromJob, described, new_app, note
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.container.standalone.stream_processor import StreamProcessor
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.kafka.topics import topics_of
+from homeport.job_coordinator.zookeeper import coordination
 
 WorkDir = Annotated[
     Path | None,
@@ -24,33 +30,26 @@ WorkDir = Annotated[
     ),
 ]
 
+Job = Annotated[Config, FromJob(lambda job: nullcontext(job.config(topics_of)))]
+
 app = new_app("Runs one processor of a job; processors of one job share its tasks by ZooKeeper.")
+local_app = new_app(
+    "Runs a whole job on this machine, with the same stores, commits and exactness."
+)
+
+_CHANGELOG = re.compile(r"stores\.[^.]+\.changelog")
+_MARK = "-trial"
 
 
 @app.command()
-def command(
-    config_path: ConfigPath,
-    config: Overrides = None,
-    processor_id: Annotated[
-        str | None,
-        typer.Option(
-            "--processor-id",
-            help="Of its own in the job; default processor.id, else one that is made.",
-        ),
-    ] = None,
-    work_dir: WorkDir = None,
-) -> None:
+@described(processor_id="Of its own in the job; default processor.id, else one that is made.")
+def run_processor(job: Job, processor_id: str | None = None, work_dir: WorkDir = None) -> None:
     """Until SIGTERM or SIGINT; then it commits, closes its stores, and leaves."""
-    job = loaded(config_path, config, topics_of)
     run(StreamProcessor(job, processor_id, work_dir))
 
 
 def run(processor: StreamProcessor) -> None:
-    """Runs the processor to its end; a signal stops it in order.
-
-    Raises:
-        HomeportError: it has failed.
-    """
+    """Run the processor to its end; a signal stops it in order."""
     logs.begin(sys.stderr, processor.log_variables)
     for warning in processor.warnings:
         note(f"warning: {warning}")
@@ -65,3 +64,34 @@ def run(processor: StreamProcessor) -> None:
     note(f"it answers at {processor.url}")
     processor.join()
     note(f"processor {processor.processor_id} has ended")
+
+
+@local_app.command()
+@described(
+    trial=(
+        "Under another job.id and with other changelogs, so that the job itself has not "
+        "run, and run-job can run it. It reads the same inputs and writes the same outputs."
+    ),
+    adopt=(
+        "Go on though the folder of the job's last processor is lost: what is left of "
+        "that one is fenced, and its stores are read from their changelogs."
+    ),
+)
+def run_local(
+    given: Job, work_dir: WorkDir = None, *, trial: bool = False, adopt: bool = False
+) -> None:
+    """Until SIGTERM or SIGINT, or until every task has finished.
+
+    With --config=job.drain=true that is when it has processed what its inputs hold.
+    """
+    job = as_trial(given) if trial else given
+    # What a processor says of its agreement with others matters where there are some.
+    logging.getLogger(coordination.__name__).setLevel(logging.WARNING)
+    run(StreamProcessor(job, None, work_dir, is_local=True, adopts=adopt))
+
+
+def as_trial(config: Config) -> Config:
+    """Return the job by another id, with changelogs of that id's own; all else is the same."""
+    others = {key: f"{topic}{_MARK}" for key, topic in config.items() if _CHANGELOG.fullmatch(key)}
+    job_id = f"{keys.JOB_ID.read(config)}{_MARK}"
+    return config.merged({**others, keys.JOB_ID.name: job_id})

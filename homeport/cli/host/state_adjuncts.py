@@ -1,40 +1,46 @@
-"""What ``homeport state`` says of adjunct stores: where they stand, and whether they are right.
+"""Adjunct stores in ``homeport state``: where they stand, and whether they are right.
 
-They are right where they hold what their streams say, up to where they stand.
+They are right where they hold what their streams hold, up to where they stand.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from homeport.cli.formatting import number
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
-from homeport.cli.host.state_replay import Ranges, Replay
 from homeport.cli.host.state_verify import Answer
-from homeport.config.errors import ConfigError, StoreError
-from homeport.config.settings.sections import SystemConfig
+from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.extractor import Bytes
+from homeport.container.adjunct.manager import TableManager
+from homeport.container.adjunct.markers import markers_in
 from homeport.container.adjunct.recovery import StreamNow, recover
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.user_manager import ManagerFailedError
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.adjunct.versions import Progress, Run
+from homeport.container.container_job import ContainerJob
+from homeport.container.incarnation.adjunct_start import replaying_manager
+from homeport.container.kafka.client_properties import PartitionError
+from homeport.container.kafka.input_consumer import table_of
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.restore import ChangelogRange
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.adjunct.store_look import AdjunctLook, VisibleView, look
+from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.state_comparison import (
     Changelog,
     Comparison,
     compare_with_partitions,
 )
-from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -55,7 +61,7 @@ class ShownAdjunct:
     reason: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """What a directory's object has of it."""
+        """Return what a directory's object has of it."""
         store, facts = self.planned.store, self.look.facts
         return {
             "input": str(store.stream),
@@ -70,15 +76,15 @@ class ShownAdjunct:
 
     def __str__(self) -> str:
         """For people."""
-        said = [f"from {self.planned.store.stream} up to {_at(self.look.found.positions)}"]
+        parts = [f"from {self.planned.store.stream} up to {_at(self.look.found.positions)}"]
         if self.behind is not None:
-            said.append(f"{self.behind} behind")
+            parts.append(f"{self.behind} behind")
         facts = self.look.facts
         if facts is not None:
-            said.append(number(facts.records, "record"))
+            parts.append(number(facts.records, "record"))
             if facts.version is not None:
-                said.append(f"version {facts.version}")
-        return ", ".join(said)
+                parts.append(f"version {facts.version}")
+        return ", ".join(parts)
 
 
 def shown(
@@ -88,7 +94,7 @@ def shown(
     readers: Mapping[str, LogReader],
     now: ClockReading,
 ) -> ShownAdjunct:
-    """The store ``planned``, whose directory is ``path``."""
+    """Look at the store ``planned``, whose directory is ``path``."""
     store = planned.store
     # Before the request of the ends: a store that goes on is never seen ahead of them.
     looked = look(path, planned, StorageConfig.of(job.config).stores[store.name].factory)
@@ -127,10 +133,10 @@ def _at(positions: Mapping[SystemStreamPartition, int]) -> str:
 def with_streams(
     job: RecordedJob, folders: Sequence[JobFolder], store: str | None, task: str | None
 ) -> Iterator[Answer]:
-    """Each adjunct store that is there, compared with its stream up to its own position.
+    """Compare each adjunct store that is there with its stream, up to its own position.
 
-    ``store``, ``task``: as for ``chosen_stores`` and ``chosen_tasks``; a store of a container is of
-    each of its tasks.
+    ``store``, ``task``: as for ``chosen_stores`` and ``chosen_tasks``; a store of a container
+    is of each of its tasks.
     """
     names = None if task is None else {t.task_name for t in job.chosen_tasks(task)}
     with job.readers() as readers:
@@ -160,11 +166,11 @@ def _with_stream(
             for ssp, at in positions.items():
                 if at > ranges[ssp].end:
                     fault = f"position {at} is beyond the end {ranges[ssp].end} of {ssp}"
-                    return answer.but(fault=fault)
+                    return replace(answer, fault=fault)
             found = _compared(job, planned, view, ranges, readers[store.stream.system])
-            return answer.but(positions=_texts(positions), comparison=found)
+            return replace(answer, positions=_texts(positions), comparison=found)
     except (StoreError, PartitionError, ConfigError, ManagerFailedError) as error:
-        return answer.but(fault=str(error))
+        return replace(answer, fault=str(error))
 
 
 def _compared(
@@ -175,8 +181,7 @@ def _compared(
     reader: LogReader,
 ) -> Comparison:
     store = planned.store
-    system = SystemConfig.of(job.config, store.stream.system)
-    policy = TopicAdmin(system).topic_config(store.stream.stream)["cleanup.policy"]
+    policy = job.cleanup_policy(store.stream)
     entries = Replay(job.view_of(_owner(job, planned)), planned, reader)
     kept: Ranges = {ssp: ChangelogRange(found.oldest, found.end) for ssp, found in ranges.items()}
     if store.is_bounded:
@@ -202,5 +207,95 @@ def _compared(
 
 
 def _owner(job: RecordedJob, planned: PlannedStore) -> ProcessorId:
-    """The container that has the store."""
     return next(name for name, c in job.model.containers.items() if planned.writer in c.tasks)
+
+
+Ranges = Mapping[SystemStreamPartition, ChangelogRange]
+
+
+@dataclass
+class _Caught:
+    """Implements ``AdjunctSink``: the entries of the last table that the manager was given."""
+
+    entries: dict[bytes, bytes | None] = field(default_factory=dict)
+
+    def take(self, _run: Run, keys: Bytes, values: Bytes) -> None:
+        """Keep the entries."""
+        pairs = zip(keys, values, strict=True)
+        self.entries = {key: value for key, value in pairs if key is not None}
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """Implements ``BaseStorageManager``: every store of its kind has the one sink."""
+
+    names: Collection[str]
+    sink: _Caught
+
+    def adjunct(self, store: str) -> _Caught | None:
+        """The sink, where the store is of this storage."""
+        return self.sink if store in self.names else None
+
+    def reset_partitions(self) -> Collection[SystemStreamPartition]:
+        """None: nothing is begun."""
+        return []
+
+
+class Replay:
+    """Reads partitions of the stream of one store as the entries that its manager makes of them.
+
+    Records that cannot be stored make none: a container has dropped them, or has ended.
+    """
+
+    def __init__(self, job: ContainerJob, planned: PlannedStore, reader: LogReader) -> None:
+        """``job``: the view of the container that has the store. ``reader``: of its system."""
+        self._planned = planned
+        self._reader = reader
+        self._sink = _Caught()
+        kind = {n for n, s in job.adjuncts.items() if s.is_broadcast == planned.is_of_container}
+        self._manager: TableManager = replaying_manager(job, planned, _Storage(kind, self._sink))
+
+    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
+        """Yield the committed records of [start, head), per chunk the last value of a key.
+
+        StoreError: a class of the job's own failed. UnavailableError: the stream cannot be
+        read.
+        """
+        ssp = SystemStreamPartition(stream.system, stream.stream, partition)
+        for messages in self._reader.read(stream.stream, partition, start, head):
+            self._sink.entries = {}
+            try:
+                self._manager.process_table(table_of(self._planned.writer, ssp, messages))
+            except HomeportError as error:
+                raise StoreError(
+                    f"{ssp.name} from offset {messages[0].offset()} on: {error}"
+                ) from None
+            yield Chunk(self._sink.entries, len(messages), messages[-1].offset() or 0)
+
+    def of_version(
+        self, ranges: Ranges, parts: Mapping[SystemStreamPartition, Progress]
+    ) -> tuple[Ranges, bool]:
+        """Return where the records of an ended version lie; whether all of them are there.
+
+        ``ranges``: what Kafka has. ``parts``: of the version. It begins behind the marker
+        before its end, which the stream may have deleted.
+        """
+        found: dict[SystemStreamPartition, ChangelogRange] = {}
+        is_whole = True
+        for ssp, part in sorted(parts.items()):
+            oldest, end = ranges[ssp].oldest, part.next - 1
+            start = self._behind_last_marker(ssp, oldest, end)
+            is_whole &= start is not None or oldest == 0
+            found[ssp] = ChangelogRange(oldest if start is None else start, end)
+        return found, is_whole
+
+    def _behind_last_marker(self, ssp: SystemStreamPartition, start: int, end: int) -> int | None:
+        """Return the offset behind the last marker of [start, end); None: there is none."""
+        found = None
+        for messages in (
+            self._reader.read(ssp.stream, ssp.partition, start, end) if start < end else ()
+        ):
+            rows = table_of(self._planned.writer, ssp, messages)
+            for index in markers_in(rows, self._planned.store.markers):
+                found = (messages[index].offset() or 0) + 1
+        return found

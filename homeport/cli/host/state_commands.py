@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -17,12 +16,13 @@ from homeport.cli.host.job_on_host import (
     HostName,
     OneStore,
     OneTask,
-    host_named,
+    OpenRecordedJob,
     job_folders_of,
+    place_named,
     recorded_job,
 )
 from homeport.cli.host.state_verify import Answer
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, described, new_app, note, note_origin, print_item
 from homeport.config.config import INT_MAX
 from homeport.config.errors import ConfigError, StoreError
 from homeport.config.settings.sections import JobConfig
@@ -32,19 +32,13 @@ from homeport.container.progress.host_directories import task_directory
 from homeport.container.storage.adjunct.store_look import VisibleView, is_adjunct
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app("Looks at the state that a job has on this host; no running container is disturbed.")
 
 
 @app.command("ls", short_help="list the state directories of this host, and what is in them")
 def ls(
-    *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    base: Bases = None,
-    host: HostName = None,
-    as_json: AsJson = False,
+    *, job: OpenRecordedJob, base: Bases = None, host: HostName = None, as_json: AsJson = False
 ) -> None:
     """Prints every store directory that the job has on this host, and other jobs' in short.
 
@@ -54,43 +48,38 @@ def ls(
     positions in it, how many offsets behind, records and version. What a running container has not
     flushed is not seen. --json: one object per directory.
     """
-    with recorded_job(loaded(config_path, config)) as job:
-        name = host_named(job, host)
-        folders = job_folders_of(job.job, base)
-        note(f"from {job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
-        for line in state_list.lines(job, folders, name, as_json=as_json):
-            print(line)
+    name, folders = place_named(job, host, base)
+    for item in state_list.items(job, folders, name):
+        print_item(item, as_json=as_json)
 
 
 @app.command("dump", short_help="print what a store holds, key by key")
+@described(
+    store=typer.Argument(metavar="STORE", help="The store's name."),
+    task=typer.Argument(
+        metavar="TASK",
+        help="The task's name, such as 'Partition 0'; of a store that a container has whole, "
+        "'container-' and its processor.",
+    ),
+    directory=typer.Option(
+        "--dir", help="The store's own directory, such as a copy, in place of TASK."
+    ),
+    key="The pair of this key alone.",
+    prefix="Keys whose bytes begin with this text.",
+    is_hex=typer.Option("--hex", help="--key and --prefix are bytes in hexadecimal digits."),
+    limit=typer.Option("--limit", min=1, max=INT_MAX, help="So many at most."),
+)
 def dump(  # noqa: PLR0913 - each is an option of the command line
     *,
-    store: Annotated[str, typer.Argument(metavar="STORE", help="The store's name.")],
-    task: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TASK",
-            help="The task's name, such as 'Partition 0'; of a store that a container has whole, "
-            "'container-' and its processor.",
-        ),
-    ] = None,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    store: str,
+    task: str | None = None,
+    given: Given,
     base: Bases = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", help="The store's own directory, such as a copy, in place of TASK."),
-    ] = None,
-    key: Annotated[str | None, typer.Option("--key", help="The pair of this key alone.")] = None,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", help="Keys whose bytes begin with this text.")
-    ] = None,
-    is_hex: Annotated[
-        bool, typer.Option("--hex", help="--key and --prefix are bytes in hexadecimal digits.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, max=INT_MAX, help="So many at most.")
-    ] = None,
+    directory: Path | None = None,
+    key: str | None = None,
+    prefix: str | None = None,
+    is_hex: bool = False,
+    limit: int | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Prints keys and values of one store of one task, in the order of the keys' bytes.
@@ -100,7 +89,6 @@ def dump(  # noqa: PLR0913 - each is an option of the command line
     Bytes that are no text are printed as 0x and hexadecimal digits. --json: one object per pair,
     bytes as {"bytes": base64}.
     """
-    given = loaded(config_path, config)
     found = _store(StorageConfig.of(given).stores, store)
     path = directory or _only_path(JobConfig.of(given), base, store, task)
     serdes = state_dump.serdes_of(found)
@@ -114,10 +102,10 @@ def _view(path: Path, store: StoreConfig) -> StoreView:
     if is_adjunct(path):
         filled = VisibleView(path, store.factory)
         at = ", ".join(f"{ssp} {part.next}" for ssp, part in sorted(filled.parts.items()))
-        note(f"from {path}, flushed up to {at or 'no partition'}")
+        note_origin(f"{path}, flushed up to {at or 'no partition'}")
         return filled
     view = persistent_engine(store.factory).view(path)
-    note(f"from {path}, flushed up to changelog offset {view.position}")
+    note_origin(f"{path}, flushed up to changelog offset {view.position}")
     return view
 
 
@@ -145,21 +133,19 @@ def _only_path(job: JobConfig, bases: list[Path] | None, store: str, task: str |
 
 
 @app.command("verify", short_help="compare stores with their changelogs, or with other directories")
+@described(
+    against=(
+        "Compare with the directories of this base instead, such as another host's; may "
+        "be given many times."
+    )
+)
 def verify(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     base: Bases = None,
     store: OneStore = None,
     task: OneTask = None,
-    against: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--against",
-            help="Compare with the directories of this base instead, such as another host's; may "
-            "be given many times.",
-        ),
-    ] = None,
+    against: list[Path] | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Compares every store directory of this host with its changelog, key by key.
@@ -173,7 +159,6 @@ def verify(
     asked. Exit code 1 where one differs, or could not be compared; the first keys are named.
     Digests of the keys go to $TMPDIR: some 40 bytes a key, and the key.
     """
-    given = loaded(config_path, config)
     own = JobConfig.of(given)
     if against:
         wanted = state_verify.Wanted(store, task)
@@ -194,7 +179,7 @@ def _print_answers(answers: Iterable[Answer], *, as_json: bool) -> None:
     for answer in answers:
         count += 1
         unequal += not answer.is_equal
-        print(compact_json(answer.to_json()).decode() if as_json else answer, flush=True)
+        print_item(answer, as_json=as_json)
     if not count:
         raise StoreError("no such directory was found: nothing was compared; see homeport state ls")
     if unequal:
@@ -203,15 +188,9 @@ def _print_answers(answers: Iterable[Answer], *, as_json: bool) -> None:
 
 
 @app.command("restore", short_help="make store directories from the changelogs, in a folder apart")
+@described(to="Folder to make them in: new, or that of such a restore.")
 def restore(
-    *,
-    to: Annotated[
-        Path, typer.Option("--to", help="Folder to make them in: new, or that of such a restore.")
-    ],
-    config_path: ConfigPath,
-    config: Overrides = None,
-    store: OneStore = None,
-    task: OneTask = None,
+    *, to: Path, job: OpenRecordedJob, store: OneStore = None, task: OneTask = None
 ) -> None:
     """Restores the job's store directories from its changelogs, below a folder of their own.
 
@@ -220,9 +199,8 @@ def restore(
     finished is only brought up to date, one that was not goes on, or begins from the start and says
     why. The job may run meanwhile.
     """
-    with recorded_job(loaded(config_path, config)) as job:
-        stores, tasks = job.chosen_stores(store), job.chosen_tasks(task)
-        if state_restore.claim(to, job.job):
-            note(f"{to} has an earlier restore of this job: going on with it")
-        for line in state_restore.restore(job, to, stores, tasks, note):
-            print(line, flush=True)
+    stores, tasks = job.chosen_stores(store), job.chosen_tasks(task)
+    if state_restore.claim(to, job.job):
+        note(f"{to} has an earlier restore of this job: going on with it")
+    for line in state_restore.restore(job, to, stores, tasks, note):
+        print(line, flush=True)

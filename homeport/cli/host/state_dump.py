@@ -1,4 +1,4 @@
-"""What ``homeport state dump`` says: keys and values of one directory, by the store's serdes."""
+"""What ``homeport state dump`` prints: keys and values of one directory, by the store's serdes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,7 @@ class Query:
 
     @staticmethod
     def of(key_serde: Serde, key: str | None, prefix: str | None, *, is_hex: bool) -> Query:
-        """What an operator typed.
-
-        Raises:
-            ConfigError: it is no key of the store, or both were typed.
-        """
+        """Return what an operator typed; ConfigError where it is no key of the store."""
         if key is not None and prefix is not None:
             raise ConfigError("--prefix", prefix, "--key names one pair alone", "give one of them")
         if is_hex:
@@ -73,11 +69,7 @@ def _key_bytes(key_serde: Serde, text: str) -> bytes:
 
 
 def serdes_of(store: StoreConfig) -> tuple[Serde, Serde]:
-    """The serdes of keys and values; own ones are looked for on PYTHONPATH.
-
-    Raises:
-        ConfigError: one cannot be had.
-    """
+    """Load the serdes of keys and values; own ones are looked for on PYTHONPATH."""
     return (
         load_serde(keys.STORE_KEY_SERDE.named(store.name), store.key_serde),
         load_serde(keys.STORE_MSG_SERDE.named(store.name), store.msg_serde),
@@ -87,12 +79,9 @@ def serdes_of(store: StoreConfig) -> tuple[Serde, Serde]:
 def lines(
     view: StoreView, serdes: tuple[Serde, Serde], query: Query, limit: int | None, *, as_json: bool
 ) -> Iterator[str]:
-    """The pairs that are wanted, in the order of the keys' bytes, one line each.
+    """Yield the wanted pairs, in the order of the keys' bytes, one line each.
 
-    ``serdes``: of keys and of values.
-
-    Raises:
-        StoreError: a file of the store is damaged.
+    ``serdes``: of keys and of values. StoreError: a file of the store is damaged.
     """
     key_serde, msg_serde = serdes
     line = _json_line if as_json else _line
@@ -140,7 +129,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - a user's value
 
 
 def shown_bytes(data: bytes) -> str:
-    """Bytes for people: the text that they are, else 0x and hexadecimal digits."""
+    """Return bytes for people: the text that they are, else 0x and hexadecimal digits."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What ``homeport state ls`` says: each directory of the job on a host, other jobs' in short."""
+"""What ``homeport state ls`` prints: each directory of the job on a host, other jobs' in short."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 from homeport.cli.formatting import age, number, size
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
 from homeport.cli.host.state_adjuncts import ShownAdjunct, shown
+from homeport.cli.options import Item
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.clocks import read_clocks
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner, kind_of
@@ -35,7 +36,6 @@ from homeport.container.storage.host_survey import (
     state_found,
 )
 from homeport.job_coordinator.model.ids import Host
-from homeport.job_coordinator.model.json_values import compact_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,19 @@ class Row:
 
     @property
     def position(self) -> int | None:
-        """What the store holds its changelog up to."""
+        """Return what the store holds its changelog up to."""
         return None if self.local is None else self.local.position
 
     @property
     def behind(self) -> int | None:
-        """Offsets between the store's position and the changelog's head."""
+        """Count the offsets between the store's position and the changelog's head."""
         if self.head is None or self.position is None:
             return None
         return max(0, self.head - 1 - self.position)
 
     @property
     def at_head_ms(self) -> int | None:
-        """When the store last held all that its changelog held, by STORE-META."""
+        """Return when the store last held all that its changelog held, by STORE-META."""
         meta = None if self.local is None else self.local.meta
         return meta.at_head.wall_ms if meta and meta.at_head.wall_ms else None
 
@@ -143,15 +143,12 @@ class Row:
         return f"newest file {age(self.now_ms - self.found.extent.newest_ms)} old"
 
 
-def lines(
-    job: RecordedJob, folders: Sequence[JobFolder], host: Host, *, as_json: bool
-) -> Iterator[str]:
-    """Every directory of the job, then other jobs' in short; of each folder."""
+def items(job: RecordedJob, folders: Sequence[JobFolder], host: Host) -> Iterator[Item]:
+    """Yield every directory of the job, then other jobs' in short; of each folder."""
     with job.readers() as readers:
         for folder in folders:
-            for row in _rows(job, folder, host, readers):
-                yield compact_json(row.to_json()).decode() if as_json else str(row)
-            yield from _others(folder, as_json=as_json)
+            yield from _rows(job, folder, host, readers)
+            yield from _others(folder)
 
 
 def _rows(
@@ -179,7 +176,7 @@ def _rows(
 def _judged(
     job: RecordedJob, owner: Owner, path: Path, heads: _Heads, now: ClockReading
 ) -> tuple[LocalState | None, int | None, str | None]:
-    """What a container would find, its changelog's head, and why it would read all of that."""
+    """Return what a container would find, its changelog's head, and why it would read it all."""
     store, task = job.stores[owner.store], owner.task
     if store.changelog is None:
         return None, None, None
@@ -197,14 +194,14 @@ def _judged(
 
 
 class _Heads:
-    """What the broker says of the changelogs, by one request for each topic."""
+    """Reads topics and ends of changelogs, by one request for each topic."""
 
     def __init__(self, reader: ChangelogReader) -> None:
         self._reader = reader
         self._topics: dict[SystemStream, ChangelogTopic | str] = {}
 
     def of(self, store: StoreConfig, partition: int) -> tuple[ChangelogTopic, ChangelogRange] | str:
-        """The topic of the store and the range of the partition; else why there are none."""
+        """Return the store's topic and the partition's range; else why there are none."""
         changelog = store.changelog
         if changelog is None:
             return "the store has no changelog"
@@ -221,28 +218,36 @@ class _Heads:
         return topic, ends
 
 
-def _others(folder: JobFolder, *, as_json: bool) -> Iterator[str]:
-    if folder.base is None:
-        return
-    for other in job_folders(folder.base):
+@dataclass(frozen=True, slots=True)
+class OtherJob:
+    """Another job's folder: its directories and bytes, or the ``fault`` that hides them."""
+
+    path: Path
+    directories: int = 0
+    size_bytes: int = 0
+    fault: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For a script."""
+        counted = {"directories": self.directories, "bytes": self.size_bytes}
+        about = counted if self.fault is None else {"faults": [self.fault]}
+        return {"path": str(self.path), "kind": "other job", **about}
+
+    def __str__(self) -> str:
+        """For people."""
+        if self.fault is not None:
+            return f"{self.path}: another job; {self.fault}"
+        count = number(self.directories, "directory", "directories")
+        return f"{self.path.name}: another job; {count}, {size(self.size_bytes)}"
+
+
+def _others(folder: JobFolder) -> Iterator[OtherJob]:
+    for other in () if folder.base is None else job_folders(folder.base):
         if other == folder.path:
             continue
         try:
             extents = [found.extent for found in found_directories(other)]
         except StoreError as error:
-            yield _unreadable(str(other), str(error), as_json=as_json)
-            continue
-        total = sum(extent.size_bytes for extent in extents)
-        if as_json:
-            counted = {"directories": len(extents), "bytes": total}
-            body = {"path": str(other), "kind": "other job", **counted}
-            yield compact_json(body).decode()
+            yield OtherJob(other, fault=str(error))
         else:
-            count = number(len(extents), "directory", "directories")
-            yield f"{other.name}: another job; {count}, {size(total)}"
-
-
-def _unreadable(path: str, fault: str, *, as_json: bool) -> str:
-    if as_json:
-        return compact_json({"path": path, "kind": "other job", "faults": [fault]}).decode()
-    return f"{path}: another job; {fault}"
+            yield OtherJob(other, len(extents), sum(extent.size_bytes for extent in extents))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from homeport.cli.formatting import number, size
 from homeport.cli.host.job_on_host import RecordedJob, changelog_reader
+from homeport.cli.options import Progress
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.stores_section import StoreConfig
@@ -28,16 +29,15 @@ MARK = ".homeport-restore"
 """In the folder that a restore made: whose state is below it."""
 
 _MEMORY_BYTES = 128 * 1024 * 1024
-_TELL_S = 2.0
+_PROGRESS_S = 2.0
 
 Report = Callable[[str], None]
 
 
 def claim(folder: Path, job: JobConfig) -> bool:
-    """``folder`` is this job's to restore into; whether an earlier restore had begun there.
+    """Claim ``folder`` for restores of this job; return whether one had begun there.
 
-    Raises:
-        ConfigError: it holds something else, or cannot be made.
+    ConfigError: it holds something else, or cannot be made.
     """
     owner = {"job.name": job.name, "job.id": job.id}
     mark = folder / MARK
@@ -68,14 +68,11 @@ def restore(
     tasks: Sequence[TaskModel],
     report: Report,
 ) -> Iterator[str]:
-    """Each store of each task stands at its changelog's head, below ``folder``; a line each.
+    """Bring each store of each task to its changelog's head, below ``folder``; a line each.
 
     Task by task, so that what is finished needs only its tail when all is run again.
-
-    Raises:
-        DiskFullError: there is no room.
-        StoreError: another process has one of the directories open.
-        UnavailableError: a changelog could not be read to its head.
+    DiskFullError: there is no room. StoreError: another process has one of the directories
+    open. UnavailableError: a changelog could not be read to its head.
     """
     root = folder / job.job.directory_name
     make_own_folder(root, below=folder)
@@ -89,7 +86,7 @@ def restore(
         for task in tasks:
             scratch = folder / ".scratch"  # for stores without a changelog: none is restored
             storage = ContainerStorage(root, scratch, kept, [task], _MEMORY_BYTES, grouper)
-            listener = _Listener(report)
+            listener = _Listener(report, Progress(_PROGRESS_S, report=report))
             try:
                 storage.open()
                 storage.restore(reader, listener, workers)
@@ -103,8 +100,8 @@ class _Listener:
     """Prints how each store is restored, and keeps the outcome."""
 
     report: Report
+    progress: Progress
     results: list[str] = field(default_factory=list)
-    _reported_s: float = 0.0
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         """The store is about to be read."""
@@ -118,12 +115,8 @@ class _Listener:
 
     def restore_progress(self, progress: RestoreProgress) -> None:
         """A line every few seconds."""
-        now_s = time.monotonic()
-        if now_s - self._reported_s < _TELL_S:
-            return
-        self._reported_s = now_s
         left = progress.seconds_left
-        self.report(
+        self.progress.show(
             f"{progress.store}/{progress.task}: {progress.records} records, "
             f"{size(progress.bytes)}, {progress.records_per_s:.0f} records/s"
             + ("" if left is None else f", about {left:.0f} s left")

@@ -1,4 +1,4 @@
-"""What ``homeport state verify`` says: is a directory what its changelog, or another one, says?"""
+"""What ``homeport state verify`` prints: whether a directory is as its changelog, or another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from homeport.cli.host.job_on_host import JobFolder, RecordedJob, changelog_read
 from homeport.cli.host.state_dump import shown_bytes
 from homeport.config.errors import StoreError
 from homeport.config.printable import printable_lines
-from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.progress.host_directories import task_directory
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
@@ -26,7 +25,6 @@ from homeport.container.storage.state_comparison import (
     compare_with_changelog,
 )
 from homeport.container.storage.storage_engines import persistent_engine, view_of
-from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 
@@ -50,24 +48,14 @@ class Answer:
     fault: str | None = None
     positions: Mapping[str, int] | None = None
 
-    def but(
-        self,
-        *,
-        fault: str | None = None,
-        positions: Mapping[str, int] | None = None,
-        comparison: Comparison | None = None,
-    ) -> Answer:
-        """The same directory with what came of it."""
-        return replace(self, fault=fault, positions=positions, comparison=comparison)
-
     @property
     def is_equal(self) -> bool:
-        """Whether no key differs, of those that could be judged."""
+        """Return whether no key differs, of those that could be judged."""
         return self.comparison is not None and not self.comparison.different
 
     def to_json(self) -> dict[str, Any]:
         """For a script; keys are in hexadecimal digits."""
-        found = self.comparison
+        found = self.comparison or Comparison()
         return {
             "path": str(self.path),
             "store": self.store,
@@ -76,12 +64,10 @@ class Answer:
             "position": self.position,
             "positions": self.positions,
             "is_equal": self.is_equal,
-            "compared": found.compared if found else 0,
-            "undecided": found.undecided if found else 0,
-            "different": found.different if found else 0,
-            "first": [{"key": k.hex(), "how": how.value} for k, how in found.first]
-            if found
-            else [],
+            "compared": found.compared,
+            "undecided": found.undecided,
+            "different": found.different,
+            "first": [{"key": key.hex(), "how": how.value} for key, how in found.first],
             "fault": self.fault,
         }
 
@@ -114,7 +100,7 @@ def _key(key: bytes) -> str:
 def with_changelogs(
     job: RecordedJob, folders: list[JobFolder], stores: list[StoreConfig], tasks: list[TaskModel]
 ) -> Iterator[Answer]:
-    """Each directory that is there, compared with its changelog up to its own position."""
+    """Compare each directory that is there with its changelog, up to its own position."""
     with changelog_reader(job) as reader:
         for folder in folders:
             for store in stores:
@@ -127,33 +113,30 @@ def with_changelogs(
 def _with_changelog(
     job: RecordedJob, path: Path, store: StoreConfig, task: TaskModel, reader: ChangelogReader
 ) -> Answer:
-    changelog = store.changelog
-    name, task_name = store.name, str(task.task_name)
-    against = f"{changelog} partition {task.changelog_partition}"
+    changelog, partition = store.changelog, task.changelog_partition
+    against = f"{changelog} partition {partition}"
+    answer = Answer(path, store.name, str(task.task_name), against)
     if changelog is None:
-        return Answer(path, name, task_name, against, fault="the store has no changelog")
+        return replace(answer, fault="the store has no changelog")
     # The store before the changelog: what it has was in the changelog by then.
     try:
         opened = closing(persistent_engine(store.factory).view(path))
         with opened as view, tempfile.TemporaryDirectory(prefix="homeport-") as scratch:
             position = view.position
-            (ends,) = reader.ranges([(changelog, task.changelog_partition)])
+            (ends,) = reader.ranges([(changelog, partition)])
             if position is None:
-                fault: str | None = "the store names no changelog position"
-            elif position >= ends.head:
+                return replace(answer, fault="the store names no changelog position")
+            answer = replace(answer, position=position)
+            if position >= ends.head:
                 fault = f"position {position} is beyond the changelog's end {ends.head}"
-            else:
-                system = SystemConfig.of(job.config, changelog.system)
-                policy = TopicAdmin(system).topic_config(changelog.stream)["cleanup.policy"]
-                log = Changelog(changelog, task.changelog_partition, ends, "delete" in policy)
-                with closing(
-                    RocksDbStore(Path(scratch), RocksDbMemory(_SCRATCH_BYTES, 1))
-                ) as digests:
-                    found = compare_with_changelog(view.scan(), position, log, reader, digests)
-                return Answer(path, name, task_name, against, position, found)
-            return Answer(path, name, task_name, against, position, fault=fault)
+                return replace(answer, fault=fault)
+            log = Changelog(changelog, partition, ends, "delete" in job.cleanup_policy(changelog))
+            memory = RocksDbMemory(_SCRATCH_BYTES, 1)
+            with closing(RocksDbStore(Path(scratch), memory)) as digests:
+                found = compare_with_changelog(view.scan(), position, log, reader, digests)
+            return replace(answer, comparison=found)
     except StoreError as error:
-        return Answer(path, name, task_name, against, fault=str(error))
+        return replace(answer, position=None, fault=str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +147,7 @@ class Wanted:
     task: str | None
 
     def has(self, path: Path) -> bool:
-        """Whether the directory ``path`` is wanted."""
+        """Return whether the directory ``path`` is wanted."""
         if path.parent.name.startswith(".") or path.name.startswith("."):
             return False
         wanted = task_directory(self.store or "any", TaskName(self.task or "any"))
@@ -176,7 +159,7 @@ class Wanted:
 def with_directories(
     folders: list[JobFolder], others: list[JobFolder], wanted: Wanted
 ) -> Iterator[Answer]:
-    """Each directory of ``folders`` beside that of its store and task in one of ``others``."""
+    """Compare each directory of ``folders`` with that of its store and task in ``others``."""
     for folder in folders:
         for path in sorted(folder.path.glob("*/*")):
             if path.is_dir() and wanted.has(path):
@@ -185,15 +168,15 @@ def with_directories(
 
 
 def _pair(path: Path, candidates: list[Path]) -> Answer:
-    store, task = path.parent.name, path.name
     other = next((candidate for candidate in candidates if candidate.is_dir()), None)
+    where = str(other) if other else ", ".join(str(c) for c in candidates)
+    answer = Answer(path, path.parent.name, path.name, where)
     if other is None:
-        where = ", ".join(str(c) for c in candidates)
-        return Answer(path, store, task, where, fault=f"there is no {where}")
+        return replace(answer, fault=f"there is no {where}")
     try:
         with closing(view_of(path)) as mine, closing(view_of(other)) as theirs:
             found = compare_stores(mine.scan(), theirs.scan())
             against = f"{other}, position {theirs.position}"
-            return Answer(path, store, task, against, mine.position, found)
+            return replace(answer, against=against, position=mine.position, comparison=found)
     except StoreError as error:
-        return Answer(path, store, task, str(other), fault=str(error))
+        return replace(answer, fault=str(error))

@@ -10,12 +10,10 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, described, indented_json, new_app, note_origin
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.http.audit import UNKNOWN, Change
 
@@ -25,43 +23,30 @@ _EVENT = "audit"
 
 
 @app.command()
-def audit(
-    *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    history: Annotated[
-        Path | None,
-        typer.Option(help="Read this folder of a history instead, which outlives the job."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@described(history="Read this folder of a history instead, which outlives the job.")
+def audit(*, given: Given, history: Path | None = None, as_json: AsJson = False) -> None:
     """Prints the changes of the job, the oldest first: by HTTP, and by tools.
 
     The running job answers, with the changes since its driver began, at most the last 1,000.
     Secrets are masked. Where the record of a change does not name its writer, it says unknown.
     """
-    given = loaded(config_path, config)
     if history is None:
         running = require_running(given, "audit")
         answer = running.client.audit()
-        note(f"from {running}, since {_clock(int(answer['since_ms']))}")
+        note_origin(f"{running}, since {_clock(int(answer['since_ms']))}")
         changes = list(answer["changes"])
     else:
         changes = changes_in(history)
-        note(f"from {history}")
+        note_origin(history)
     if as_json:
-        print(json.dumps(changes, indent=1, ensure_ascii=False))
+        print(indented_json(changes))
         return
     for change in changes:
         print(line(change))
 
 
 def changes_in(folder: Path) -> list[dict[str, Any]]:
-    """Return those that the files of a history have, by time; whole lines alone.
-
-    Raises:
-        ConfigError: there is no such folder, or it cannot be read.
-    """
+    """Return those that the files of a history have, by time; whole lines alone."""
     found = list[dict[str, Any]]()
     try:
         for path in folder.iterdir():
@@ -91,11 +76,11 @@ def _changes_of(text: str) -> Iterator[dict[str, Any]]:
 
 
 def line(change: Mapping[str, Any]) -> str:
-    """One change, with its time."""
+    """Return one change, with its time."""
     texts = {n: change.get(n) for n in ("author", "address", "through", "what")}
     named = {n: UNKNOWN if t is None else str(t) for n, t in texts.items()}
-    said = Change(**named, before=change.get("before"), after=change.get("after")).bounded()
-    return f"{_clock(int(change['at_ms']))}  {said}"
+    full = Change(**named, before=change.get("before"), after=change.get("after")).bounded()
+    return f"{_clock(int(change['at_ms']))}  {full}"
 
 
 def _clock(ms: int) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import HomeportError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.job_model import SystemStream
@@ -23,22 +23,27 @@ CHECKED = "checked: the job's code can be used"
 
 
 def question(config: Config, partition_counts: Mapping[SystemStream, int]) -> bytes:
-    """What ``main`` reads, for this configuration and {stream: partitions}."""
+    """Return what ``main`` reads, for this configuration and {stream: partitions}."""
     counts = [[s.system, s.stream, count] for s, count in partition_counts.items()]
     return json.dumps({"config": dict(config), "partitions": counts}).encode()
 
 
-def main(given: TextIO = sys.stdin) -> int:
-    """0 and ``CHECKED`` when a JobModel can be made of it; else 1 and one line on stderr."""
-    body = json.load(given)
-    counts = {SystemStream(system, stream): n for system, stream, n in body["partitions"]}
+def exit_code(check: Callable[[], object]) -> int:
+    """Return 0 and print ``CHECKED`` where ``check`` raises nothing; else 1, a line on stderr."""
     try:
-        calculate_job_model(Config(body["config"]), counts, NOTHING)
-    except ConfigError as error:
+        check()
+    except HomeportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(f"\n{CHECKED}")
     return 0
+
+
+def main(given: TextIO = sys.stdin) -> int:
+    """Return 0 and print ``CHECKED`` if a JobModel can be made of it; else 1, a line on stderr."""
+    body = json.load(given)
+    counts = {SystemStream(system, stream): n for system, stream, n in body["partitions"]}
+    return exit_code(lambda: calculate_job_model(Config(body["config"]), counts, NOTHING))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,18 @@ from typing import Annotated
 import typer
 
 from homeport.cli.job.coordinator_stream_writer import AtOnce, DryRun, Force, How, change_config
-from homeport.cli.job.job_view import open_job
-from homeport.cli.options import AsJson, ConfigPath, Overrides, ShowSecrets, loaded, new_app, note
+from homeport.cli.job.job_view import JobView, OpenJob, open_job
+from homeport.cli.options import (
+    AsJson,
+    FromJob,
+    Named,
+    ShowSecrets,
+    described,
+    indented_json,
+    new_app,
+    note,
+    note_origin,
+)
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.reference import ReferenceFormat, reference
@@ -48,13 +58,11 @@ _TITLES = {
 
 
 @app.command("get", short_help="print the configuration in force")
+@described(key=typer.Argument(help="One key; without it, all that are set."))
 def get(
     *,
-    key: Annotated[
-        str | None, typer.Argument(help="One key; without it, all that are set.")
-    ] = None,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    key: str | None = None,
+    job: OpenJob,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
@@ -62,16 +70,11 @@ def get(
 
     Of one key the value is printed, and where it is not set its default.
     """
-    with open_job(loaded(config_path, config)) as job:
-        found = job.config(show_secrets=show_secrets)
-        note(f"from {job.origin}")
+    found = job.config(show_secrets=show_secrets)
+    note_origin(job.origin)
     if key is None:
         lines = [f"{name}={value}" for name, value in found.items()]
-        print(
-            json.dumps(dict(found), indent=1, ensure_ascii=False)
-            if as_json
-            else printable_lines(lines)
-        )
+        print(indented_json(dict(found)) if as_json else printable_lines(lines))
         return
     value = _value_of(found, key)
     print(json.dumps(value, ensure_ascii=False) if as_json else value)
@@ -103,18 +106,17 @@ def _value_of(config: Config, key: str) -> str:
 
 
 @app.command("set", short_help="change one key, or take a change back", epilog=_SET_EPILOG)
+@described(
+    key=typer.Argument(help="The key."),
+    value=typer.Argument(help="Its new value; -: it is read from standard input."),
+    delete="Take back what was set: the deployment's value stands.",
+)
 def set_(
     *,
-    key: Annotated[str, typer.Argument(help="The key.")],
-    value: Annotated[
-        str | None, typer.Argument(help="Its new value; -: it is read from standard input.")
-    ] = None,
-    delete: Annotated[
-        bool,
-        typer.Option("--delete", help="Take back what was set: the deployment's value stands."),
-    ] = False,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    key: str,
+    value: str | None = None,
+    delete: bool = False,
+    job: Named,
     force: Force = False,
     at_once: AtOnce = False,
     dry_run: DryRun = False,
@@ -132,7 +134,7 @@ def set_(
             "exactly one of a value and --delete is needed",
             "give one of them",
         )
-    given, how = loaded(config_path, config), How(force, dry_run, at_once)
+    given, how = job.config(), How(force, dry_run, at_once)
     if value == "-":
         change_config(given, key, _from_standard_input(key), how, is_typed=False)
     else:
@@ -140,7 +142,7 @@ def set_(
 
 
 def _from_standard_input(key: str) -> str:
-    """One line, which is not shown while it is typed."""
+    """Read one line, which is not shown while it is typed."""
     if sys.stdin.isatty():
         return getpass.getpass(f"{key}: ")
     return sys.stdin.readline().removesuffix("\n")
@@ -149,8 +151,7 @@ def _from_standard_input(key: str) -> str:
 @app.command("diff", short_help="compare a file with what is in force", epilog=_DIFF_EPILOG)
 def diff(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    job: Annotated[JobView, FromJob(lambda named: open_job(named.config(topics_of)))],
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
@@ -159,11 +160,9 @@ def diff(
     In force is what the running job uses, else what the coordinator stream says. What was set by
     coordinator-stream-writer, or config set, counts as part of the file, above which it stands.
     """
-    file = loaded(config_path, config, topics_of)
-    with open_job(file) as job:
-        before = job.config(show_secrets=True)  # compared, not shown
-        after = file.merged(ConfigManager(job.stream).written())
-        note(f"from {job.origin}")
+    before = job.config(show_secrets=True)  # compared, not shown
+    after = job.given.merged(ConfigManager(job.stream).written())
+    note_origin(job.origin)
     found = ConfigDiff.between(before, after)
     changes = {
         group: {
@@ -173,7 +172,7 @@ def diff(
         for group, names in vars(found).items()
     }
     if as_json:
-        print(json.dumps(changes, indent=1, ensure_ascii=False))
+        print(indented_json(changes))
         return
     for group, title in _TITLES.items():
         if changes[group]:
@@ -194,15 +193,12 @@ def _text(value: str | None) -> str:
 
 
 @app.command("reference", short_help="list every key there is")
+@described(
+    part=typer.Argument(help="Only keys whose names hold this text, such as retry."),
+    form=typer.Option("--format", help="How the table is printed."),
+)
 def reference_(
-    *,
-    part: Annotated[
-        str, typer.Argument(help="Only keys whose names hold this text, such as retry.")
-    ] = "",
-    form: Annotated[
-        ReferenceFormat, typer.Option("--format", help="How the table is printed.")
-    ] = ReferenceFormat.TEXT,
-    as_json: AsJson = False,
+    *, part: str = "", form: ReferenceFormat = ReferenceFormat.TEXT, as_json: AsJson = False
 ) -> None:
     """Lists every key: type, default, older names, meaning, and what a change means while it runs.
 

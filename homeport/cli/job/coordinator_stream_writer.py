@@ -6,7 +6,6 @@ Source: COORD, "Coordinator Stream Writer".
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,20 +13,14 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.job.job_view import (
-    CONFIGURED_BY_FILE,
-    PLACED_BY_USER,
-    JobView,
-    open_job,
-    require_on_yarn,
-)
+from homeport.cli.job.job_view import CONFIGURED_BY_FILE, JobView, open_job
 from homeport.cli.job.placement_request import check
+from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note
 from homeport.cli.usage import run_app, run_program
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations.key_types import ListKey
 from homeport.config.errors import ConfigError
-from homeport.config.loading.loader import load
-from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
+from homeport.config.secret_names import has_secret, shown_value
 from homeport.job_coordinator.config_change import (
     AT_ONCE,
     FORCE,
@@ -81,10 +74,9 @@ _PLAINLY = How()
 def message_of(
     message_type: WritableType, key: str, value: str | None, *, is_forced: bool = False
 ) -> CoordinatorStreamMessage:
-    """The message that the command line asks for; ``value`` None deletes the key.
+    """Return the message that the command line names; ``value`` None deletes the key.
 
-    Raises:
-        ConfigError: the key or the value is not what the type takes.
+    ConfigError where key or value is not what the type takes.
     """
     if not key.strip():
         raise ConfigError("--key", key, "it must not be blank", "name what the message is about")
@@ -109,7 +101,7 @@ def message_of(
 def messages_for(
     message: CoordinatorStreamMessage, assignment: TaskAssignmentManager
 ) -> tuple[CoordinatorStreamMessage, ...]:
-    """``message``; for a processor's host the same of its tasks, whose records decide."""
+    """Return ``message``; for a processor's host the same of its tasks, whose records decide."""
     if message.type != MessageType.SET_CONTAINER_HOST:
         return (message,)
     tasks = [t for t, processor in assignment.read().items() if processor == message.key]
@@ -123,25 +115,19 @@ def write(
     config: Config,
     message: CoordinatorStreamMessage,
     how: How = _PLAINLY,
-    say: Callable[[str], object] = print,
+    note_meaning: Callable[[str], object] = print,
 ) -> str:
-    """Write ``message`` to the coordinator stream of the job that ``config`` describes.
+    """Write ``message`` to the job's coordinator stream; return one line about it.
 
-    ``say`` gets what it will mean, before it is written.
-
-    Returns:
-        One line about what was written, a secret masked.
-
-    Raises:
-        ConfigError: the job has no coordinator stream yet, or must not be changed so.
-        UnavailableError: Kafka did not answer in time.
+    ``note_meaning`` gets what it will mean, before it is written. ConfigError: the job has no
+    coordinator stream yet, or must not be changed so. UnavailableError: Kafka did not answer.
     """
     with open_job(config) as job:
-        return _write(job, message, how, say)
+        return _write(job, message, how, note_meaning)
 
 
 def _write(
-    job: JobView, message: CoordinatorStreamMessage, how: How, say: Callable[[str], object]
+    job: JobView, message: CoordinatorStreamMessage, how: How, note_meaning: Callable[[str], object]
 ) -> str:
     meaning, warnings = "used from the job's next start", list[str]()
     if message.type == MessageType.SET_CONFIG:
@@ -158,7 +144,7 @@ def _write(
     what = f"{job.topic}: {message.type} {message.key}"
     if message.is_tombstone and message.key not in job.stream.latest(message.type):
         return f"{what} was not there; nothing changes"
-    say(meaning)
+    note_meaning(meaning)
     if how.is_dry_run:
         return "nothing was written"
     messages = [*messages_for(message, TaskAssignmentManager(job.stream))]
@@ -177,25 +163,22 @@ def write_list(
     job: JobView,
     key: ListKey,
     wanted: Callable[[tuple[str, ...]], ListChange],
-    say: Callable[[str], object],
+    note_meaning: Callable[[str], object],
 ) -> bool:
-    """Change the items of the key as ``wanted`` says; no other writer's change is lost.
+    """Change the items of the key as ``wanted`` has them; no other writer's change is lost.
 
-    ``say`` gets what it will mean, before it is written; errors as of ``write``.
-
-    Returns:
-        Whether anything was to be changed.
+    ``note_meaning``, and errors, as of ``write``. Returns whether anything was to be changed.
     """
 
     def write_record(record: CoordinatorStreamMessage) -> None:
         check_key(key.name, record.value("value"))
-        _write(job, record, _PLAINLY, say)
+        _write(job, record, _PLAINLY, note_meaning)
 
     return change_list(job.stream, key, wanted, write_record, secrets.token_hex(8), job.given)
 
 
 def _warn(line: str) -> None:
-    print(f"warning: {line}", file=sys.stderr)
+    note(f"warning: {line}")
 
 
 def _actives(job: JobView) -> frozenset[str]:
@@ -206,12 +189,8 @@ def _actives(job: JobView) -> frozenset[str]:
 
 
 def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
-    """Return why a running job would refuse such a move, one line each.
-
-    Raises:
-        ConfigError: the job's user places its processors.
-    """
-    require_on_yarn(job.given, job.stream, message.type, PLACED_BY_USER)
+    """Return why a running job would refuse such a move, one line each."""
+    job.require_on_yarn(message.type)
     known = {*TaskAssignmentManager(job.stream).read().values()}
     if job.running is not None:
         host = ANY_HOST if message.is_tombstone else host_of(wire.host(message) or "")
@@ -226,7 +205,7 @@ def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[
 
 
 def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
-    require_on_yarn(job.given, job.stream, "config set", CONFIGURED_BY_FILE)
+    job.require_on_yarn("config set", CONFIGURED_BY_FILE)
     if message.is_tombstone:
         by_hand = ConfigManager(job.stream).written()
         check_deletion(message.key, is_set_by_hand=message.key in by_hand)
@@ -244,13 +223,9 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
 def change_config(
     config: Config, key: str, value: str | None, how: How = _PLAINLY, *, is_typed: bool = True
 ) -> None:
-    """The key has that value in the coordinator stream, or None: is deleted; says what it means.
+    """Give the key that value in the coordinator stream, None: delete it; print what it means.
 
-    ``is_typed``: the value stands on the command line.
-
-    Raises:
-        ConfigError: it must not be changed so; nothing was written.
-        UnavailableError: Kafka did not answer in time.
+    ``is_typed``: the value stands on the command line. Errors as of ``write``.
     """
     message = message_of(WritableType.SET_CONFIG, key, value, is_forced=how.is_forced)
     for warning in check_key(key, value, is_forced=how.is_forced):
@@ -293,31 +268,27 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only print what it would mean; write nothing.")
 ]
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = new_app()
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    message_type=typer.Option("--type", help="Kind of the message."),
+    key=(
+        "Configuration key (set-config), task name (set-changelog) or processor id "
+        "(set-container-host-assignment)."
+    ),
+    value="Value, changelog partition or host name.",
+    delete="Delete the key instead.",
+)
 def command(  # noqa: PLR0913 - one for each option
     *,
-    config_path: Annotated[
-        str, typer.Option(help="The job's properties file: a path or a file: URL.")
-    ],
-    message_type: Annotated[WritableType, typer.Option("--type", help="Kind of the message.")],
-    key: Annotated[
-        str,
-        typer.Option(
-            help="Configuration key (set-config), task name (set-changelog) or processor id "
-            "(set-container-host-assignment)."
-        ),
-    ],
-    value: Annotated[
-        str | None, typer.Option(help="Value, changelog partition or host name.")
-    ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete the key instead.")] = False,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(help="key=value, laid over the properties file; may be given many times."),
-    ] = None,
+    config_path: ConfigPath,
+    message_type: WritableType,
+    key: str,
+    value: str | None = None,
+    delete: bool = False,
+    config: Overrides = None,
     force: Force = False,
     at_once: AtOnce = False,
     dry_run: DryRun = False,
@@ -336,14 +307,11 @@ def command(  # noqa: PLR0913 - one for each option
             "exactly one of --value and --delete is needed",
             "give one of them",
         )
-    for warning in warnings_of_overrides(config or ()):
-        _warn(warning)
-    loaded = load(config_path, config or ())
-    how = How(force, dry_run, at_once)
+    given, how = loaded(config_path, config), How(force, dry_run, at_once)
     if message_type is WritableType.SET_CONFIG:
-        change_config(loaded, key, value, how)
+        change_config(given, key, value, how)
     else:
-        print(write(loaded, message_of(message_type, key, value), how))
+        print(write(given, message_of(message_type, key, value), how))
 
 
 def main() -> None:

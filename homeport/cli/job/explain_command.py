@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from msgspec import json
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, described, new_app, note_origin
 from homeport.config.errors import HomeportError
 from homeport.config.printable import printable_lines
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -24,25 +24,20 @@ _MS_PER_S = 1000
 
 
 @app.command()
-def explain(
-    processor: Annotated[str, typer.Argument(help='The processor, such as "0".')],
-    *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    last: Annotated[
-        int, typer.Option("--last", min=1, max=1000, help="How many of its last decisions.")
-    ] = 10,
-    as_json: AsJson = False,
-) -> None:
+@described(
+    processor=typer.Argument(help='The processor, such as "0".'),
+    last=typer.Option("--last", min=1, max=1000, help="How many of its last decisions."),
+)
+def explain(processor: str, *, given: Given, last: int = 10, as_json: AsJson = False) -> None:
     """Prints where a processor is, why, what it waits for, and what was decided of it last.
 
     Only a running job has reasons: they live as long as its driver, which says since when.
     """
-    running = require_running(loaded(config_path, config))
+    running = require_running(given)
     status = running.client.status()
     container = find(status, processor)
     events = running.client.events(ProcessorId(processor), limit=last)
-    note(f"from {running}")
+    note_origin(running)
     if as_json:
         print(json.encode({"container": container, "events": events}).decode())
     else:
@@ -61,7 +56,7 @@ def find(status: ShownStatus, processor: str) -> ShownContainer:
 def explanation(
     status: ShownStatus, container: ShownContainer, events: Mapping[str, Any]
 ) -> Iterator[str]:
-    """The account, line by line, out of the status and ``/v1/events`` of the processor."""
+    """Yield the account, line by line, out of the status and ``/v1/events`` of the processor."""
     yield _head(container)
     yield f"  {_where(container)}"
     yield from (f"  waits: {wait}" for wait in waits(status, container))
@@ -74,10 +69,10 @@ def explanation(
     if container.recovery is not None:
         yield f"  {_recovery(container.recovery)}"
     yield ""
-    said: Sequence[Mapping[str, Any]] = events.get("events", ())
+    known: Sequence[Mapping[str, Any]] = events.get("events", ())
     since = clock(events["since_ms"])
-    yield f"last decisions since {since}:" if said else f"nothing was decided of it since {since}"
-    for event in said:
+    yield f"last decisions since {since}:" if known else f"nothing was decided of it since {since}"
+    for event in known:
         yield f"  {clock(event['at_ms'])}  {event['cause']}"
         reasons = [r for r in event["reasons"] if _is_about(r, container.processor_id)]
         yield from (f"      {reason['sentence']}" for reason in reasons)
@@ -105,7 +100,6 @@ def _where(container: ShownContainer) -> str:
 
 
 def _recovery(found: ShownRecovery) -> str:
-    """Its last recovery, phase by phase; those that did not happen are left out."""
     state = "last recovery" if found.is_over else "recovers"
     way = f"{found.from_host or 'a host'} to {found.to_host or 'a place that is sought'}"
     kind = f"{found.kind}, " if found.kind else ""

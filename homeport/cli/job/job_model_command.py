@@ -1,35 +1,40 @@
-"""``homeport job-model``: which container has which tasks, inputs and changelog partitions."""
+"""``homeport job-model`` and ``locality``: which container has which tasks, and where they ran."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated
 
 import typer
 
-from homeport.cli.job.job_view import JobView, open_job
-from homeport.cli.options import AsJson, ConfigPath, Overrides, ShowSecrets, loaded, new_app, note
+from homeport.cli.formatting import table
+from homeport.cli.job.job_view import JobView, OpenJob
+from homeport.cli.options import AsJson, ShowSecrets, described, new_app, note_origin, print_answer
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
+from homeport.job_coordinator.model.locality_model import LocalityModel, encode_locality
 
 app = new_app()
+locality_app = new_app()
 
 
 @app.command()
+@described(
+    version=typer.Option(
+        min=1, help="An earlier version, of a running job; default the present one."
+    ),
+    processor="One container's part alone.",
+)
 def job_model(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    version: Annotated[
-        int | None,
-        typer.Option(min=1, help="An earlier version, of a running job; default the present one."),
-    ] = None,
-    processor: Annotated[str | None, typer.Option(help="One container's part alone.")] = None,
+    job: OpenJob,
+    version: int | None = None,
+    processor: str | None = None,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
@@ -37,10 +42,9 @@ def job_model(
 
     --json prints it as GET / does, with the configuration.
     """
-    with open_job(loaded(config_path, config)) as job:
-        number, model = _model(job, version)
-        note(f"from {job.origin}")
-        model = replace(model, config=job.config(show_secrets=show_secrets))
+    number, model = _model(job, version)
+    note_origin(job.origin)
+    model = replace(model, config=job.config(show_secrets=show_secrets))
     if processor is not None:
         model = _part(model, processor)
     if as_json:
@@ -91,3 +95,33 @@ def _lines(model: JobModel, version: int) -> Iterator[str]:
 def _role(container: ContainerModel) -> str:
     active = container.active_processor
     return "" if active is None else f", standby of {active}"
+
+
+@locality_app.command()
+@described(tasks="Hosts of tasks instead; always the stream's.")
+def locality(*, job: OpenJob, tasks: bool = False, as_json: AsJson = False) -> None:
+    """Prints the host on which each container last started successfully.
+
+    That is the running job's word, else the coordinator stream's. --json prints it as GET /locality
+    does; of tasks an object {task: host}.
+    """
+    if tasks:
+        note_origin(f"the coordinator stream {job.topic}")
+        found = LocalityManager(job.stream).read_tasks()
+        hosts = {str(task): str(host) for task, host in sorted(found.items())}
+        print_answer(hosts, table([("task", "host"), *hosts.items()]), as_json=as_json)
+        return
+    model = _locality(job)
+    note_origin(job.origin)
+    if as_json:
+        print(encode_locality(model).decode())
+        return
+    known = model.processor_localities.items()
+    rows = [(str(processor), str(where.host or "unknown")) for processor, where in known]
+    print_answer(None, table([("processor", "host"), *rows]), as_json=False)
+
+
+def _locality(job: JobView) -> LocalityModel:
+    if job.running is not None:
+        return job.running.client.locality()
+    return LocalityModel.of(LocalityManager(job.stream).read_processors())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from homeport.cli.options import FromJob, note
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -35,12 +36,21 @@ _AM_TIMEOUT_S = 5.0
 _TRACKING_URL = keys.YARN_AM_TRACKING_URL.name
 _CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
 
+PLACED_BY_USER = (
+    "has no meaning for a standalone job, whose user places its processors",
+    "start and stop processors instead; homeport explain shows where they are",
+)
+CONFIGURED_BY_FILE = (
+    "has no effect on a standalone job, whose processors read their own files",
+    "change the file of each processor, and restart them one after the other",
+)
+
 
 @dataclass(frozen=True)
 class RunningJob:
     """A job whose AM, or leading processor, answers. ``model_version``: in force.
 
-    ``application``: on YARN; of a standalone job a word that says so.
+    ``application``: on YARN; of a standalone job a word in its place.
     """
 
     client: CoordinatorClient
@@ -65,15 +75,27 @@ class JobView:
 
     @property
     def origin(self) -> str:
-        """Where what is shown comes from."""
+        """Name where what is shown comes from."""
         return str(self.running or f"the coordinator stream {self.topic}; the job does not run")
 
+    def require_running(self, remedy: str = "start it with run-job, or try again") -> RunningJob:
+        """Return the job as it answers; ConfigError where it does not."""
+        if self.running is None:
+            key = keys.JOB_NAME.name
+            rule = "the job does not run, or its AM does not answer"
+            raise ConfigError(key, self.given.get(key), rule, remedy)
+        return self.running
+
+    def require_on_yarn(self, command: str, rule: tuple[str, str] = PLACED_BY_USER) -> None:
+        """Require that YARN runs the job. ``rule``: why ``command`` needs that, and the remedy."""
+        require_on_yarn(self.given, self.stream, command, rule)
+
     def recorded_config(self) -> Config:
-        """What the stream says, secrets included; without what the AM writes about itself."""
+        """Return the stream's, secrets included; without what the AM writes about itself."""
         return ConfigManager(self.stream).deployed()
 
     def config(self, *, show_secrets: bool) -> Config:
-        """What the job runs with, else what the stream says.
+        """Return what the job runs with, else what the stream has.
 
         A running job shows no secrets: secrets come from the stream.
         """
@@ -89,12 +111,7 @@ class JobView:
 
 
 def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
-    """The system of the job's coordinator stream, and the job, whose topic is there.
-
-    Raises:
-        ConfigError: the job has no coordinator stream yet.
-        UnavailableError: Kafka did not answer in time.
-    """
+    """Return the system of the coordinator stream, and the job; ConfigError where it has none."""
     job = JobConfig.of(config)
     system = SystemConfig.of(config, job.coordinator_system)
     topic = job.coordinator_topic
@@ -110,10 +127,9 @@ def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
 
 @contextlib.contextmanager
 def open_stream(config: Config) -> Iterator[tuple[str, CoordinatorStreamStore]]:
-    """The topic and the coordinator stream of the job, read to its head.
+    """Open the job's coordinator stream: its topic, and the stream, read to its head.
 
-    Raises:
-        ConfigError: the stream belongs to another job; else errors as above.
+    ConfigError where the job has none, or another job has it; UnavailableError without Kafka.
     """
     _, job = stream_place(config)
     store = CoordinatorStreamStore.of(config, source=WRITER_SOURCE, timeout_s=TIMEOUT_S)
@@ -124,26 +140,26 @@ def open_stream(config: Config) -> Iterator[tuple[str, CoordinatorStreamStore]]:
 
 @contextlib.contextmanager
 def open_job(config: Config) -> Iterator[JobView]:
-    """The job that ``config`` names; errors as above."""
+    """Open the job that ``config`` names; errors as of ``open_stream``."""
     with open_stream(config) as (topic, store):
         yield JobView(config, topic, store, running_job(config, store))
 
 
+OpenJob = Annotated[JobView, FromJob(lambda job: open_job(job.config()))]
+
+
 def require_running(
-    config: Config, on_yarn: str = "", rule: tuple[str, str] | None = None
+    config: Config, on_yarn: str = "", rule: tuple[str, str] = PLACED_BY_USER
 ) -> RunningJob:
-    """The job that ``config`` names, as its AM, or leading processor, answers.
+    """Return the job that ``config`` names, as its AM, or leading processor, answers.
 
-    ``on_yarn``: the command, if it has a meaning for a job on YARN alone. ``rule``: why, and the
-    remedy; None: it places processors.
-
-    Raises:
-        ConfigError: it is none on YARN, and has to be.
-        UnavailableError: it does not answer; else errors as above.
+    ``on_yarn``: the command, if it has a meaning for a job on YARN alone: ConfigError for
+    another job. ``rule``: why, and the remedy; None: it places processors. UnavailableError
+    where the job does not answer; else errors as of ``open_stream``.
     """
     with open_stream(config) as (_, store):
         if on_yarn:
-            require_on_yarn(config, store, on_yarn, rule or PLACED_BY_USER)
+            require_on_yarn(config, store, on_yarn, rule)
         running = running_job(config, store)
     if running is None:
         name = JobConfig.of(config).name
@@ -160,12 +176,10 @@ def require_running(
 
 
 def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
-    """The job, if its AM answers at its last address; another server at that port is not it.
+    """Return the job, if its own AM answers at its last address.
 
-    Of a standalone job the leading processor answers, which ZooKeeper names.
-
-    Raises:
-        NoRightError: it answers, and needs a token for reading.
+    Of a standalone job the leading processor answers, which ZooKeeper names. NoRightError where
+    it needs a token for reading.
     """
     recorded = ConfigManager(stream).read()
     if is_standalone(config, stream):
@@ -188,10 +202,7 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
 
 
 def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> CoordinatorClient:
-    """Return a client with the operator's token, unless the server is seen not to be the job's AM.
-
-    Where the secret of the submission is known, the server proves that it has it.
-    """
+    """Return a client with the operator's token, unless the server is seen to be another."""
     named = os.environ.get(TOKEN_VARIABLE, "")
     token = read_token(Path(named)) if named else None
     client = CoordinatorClient(url, token, _AM_TIMEOUT_S, certificate)
@@ -203,35 +214,21 @@ def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> Coo
         if secret is not None:
             client.require_proof(secret)
     except WireError as error:
-        print(f"note: without the token: {error}", file=sys.stderr)
+        note(f"note: without the token: {error}")
         return CoordinatorClient(url, None, _AM_TIMEOUT_S, certificate)
     return client
 
 
 def is_standalone(config: Config, stream: CoordinatorStream) -> bool:
-    """Whether processors under ZooKeeper run the job, as its stream says, else its file."""
+    """Return whether processors under ZooKeeper run the job, by its stream, else by its file."""
     key = keys.JOB_COORDINATOR_FACTORY
     return (key.read(ConfigManager(stream).read()) or key.read(config)) == ZOOKEEPER
-
-
-PLACED_BY_USER = (
-    "has no meaning for a standalone job, whose user places its processors",
-    "start and stop processors instead; homeport explain shows where they are",
-)
-CONFIGURED_BY_FILE = (
-    "has no effect on a standalone job, whose processors read their own files",
-    "change the file of each processor, and restart them one after the other",
-)
 
 
 def require_on_yarn(
     config: Config, stream: CoordinatorStream, command: str, rule: tuple[str, str]
 ) -> None:
-    """The job is one that YARN runs. ``rule``: why ``command`` needs that, and the remedy.
-
-    Raises:
-        ConfigError: the user runs its processors.
-    """
+    """Require that YARN runs the job. ``rule``: why ``command`` needs that, and the remedy."""
     if is_standalone(config, stream):
         why, remedy = rule
         key = keys.JOB_COORDINATOR_FACTORY.name
@@ -239,12 +236,7 @@ def require_on_yarn(
 
 
 def _leader_url(config: Config) -> str | None:
-    """Where the leader answers; None where there is none, or ZooKeeper does not say.
-
-    Raises:
-        ConfigError: what is shown ZooKeeper is not where the configuration says.
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-    """
+    """Return where the leader answers; None where there is none, or ZooKeeper does not answer."""
     try:
         found = registered_processors(config, _AM_TIMEOUT_S)
     except (UnavailableError, WireError):

@@ -1,4 +1,4 @@
-"""``homeport move``: a running job's container goes to another host."""
+"""``homeport move`` and ``restart``: a running job's container goes to another host, or stays."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import typer
 
 from homeport.cli.job import placement_request
 from homeport.cli.job.placement_request import NoWait, destination_of
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app
+from homeport.cli.options import Given, Named, described, new_app
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.model.placement import CANCEL, MAX_EXPIRY_MS
+from homeport.job_coordinator.model.placement import CANCEL, FORCE_RESTART_LAST_SEEN, MAX_EXPIRY_MS
 
 app = new_app()
+restart_app = new_app()
+
+Processor = Annotated[str, typer.Argument(help="Id of the container, such as 0 or 0-0.")]
 
 _EPILOG = """\
 \b
@@ -25,36 +28,25 @@ Examples:
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    host=typer.Argument(help="Where to: a host, any (another one), or last-seen (its own)."),
+    expiry_ms=typer.Option(
+        min=1,
+        max=MAX_EXPIRY_MS,
+        help="How long a place there is waited for, in ms; without it "
+        "cluster-manager.container.request.timeout.ms.",
+    ),
+    warm="Read the state at the destination first, while the container runs on.",
+    cancel="End the moves and restarts of the container that have not ended.",
+)
 def move(
     *,
-    processor: Annotated[str, typer.Argument(help="Id of the container, such as 0 or 0-0.")],
-    host: Annotated[
-        str | None,
-        typer.Argument(help="Where to: a host, any (another one), or last-seen (its own)."),
-    ] = None,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    expiry_ms: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MAX_EXPIRY_MS,
-            help="How long a place there is waited for, in ms; without it "
-            "cluster-manager.container.request.timeout.ms.",
-        ),
-    ] = None,
-    warm: Annotated[
-        bool,
-        typer.Option(
-            "--warm", help="Read the state at the destination first, while the container runs on."
-        ),
-    ] = False,
-    cancel: Annotated[
-        bool,
-        typer.Option(
-            "--cancel", help="End the moves and restarts of the container that have not ended."
-        ),
-    ] = False,
+    processor: Processor,
+    host: str | None = None,
+    job: Named,
+    expiry_ms: int | None = None,
+    warm: bool = False,
+    cancel: bool = False,
     no_wait: NoWait = False,
 ) -> None:
     """Moves a container: a place is reserved first, then it is stopped, then started there.
@@ -71,10 +63,20 @@ def move(
         rule = "a move needs a host, and --cancel goes without host, --warm and --expiry-ms"
         raise ConfigError("HOST", host, rule, "give a host, or --cancel alone")
     placement_request.ask(
-        loaded(config_path, config),
+        job.config(),
         processor,
         CANCEL if host is None else destination_of(host),
         expiry_ms=expiry_ms,
         no_wait=no_wait,
         is_warm=warm,
     )
+
+
+@restart_app.command()
+def restart(*, processor: Processor, given: Given, no_wait: NoWait = False) -> None:
+    """Stops a container in order and starts it again on its host; nothing is charged to it.
+
+    One that was given up after too many failures is started too, and they are forgiven. The answer
+    is printed when it runs again, or why it does not; exit code 1.
+    """
+    placement_request.ask(given, processor, FORCE_RESTART_LAST_SEEN, no_wait=no_wait)

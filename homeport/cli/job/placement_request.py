@@ -15,16 +15,10 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.job.job_view import (
-    PLACED_BY_USER,
-    JobView,
-    open_job,
-    require_on_yarn,
-    running_job,
-)
+from homeport.cli.formatting import some
+from homeport.cli.job.job_view import JobView, open_job, running_job
 from homeport.cli.options import note
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import (
     ConfigError,
     HomeportError,
@@ -61,7 +55,6 @@ _AM_POLL_S = 10.0
 _SILENCE_S = 300.0
 """YARN's next attempt answers after a minute or two; a broker that starts again, sooner."""
 _KAFKA, _AM = "Kafka", "the AM"
-_TOLD = 20
 
 
 def ask(
@@ -69,34 +62,24 @@ def ask(
     processor: str,
     destination: str,
     *,
-    expiry_ms: int | None,
     no_wait: bool,
+    expiry_ms: int | None = None,
     is_warm: bool = False,
 ) -> None:
-    """The request is written, its progress shown, and the answer printed.
+    """Write the request, show its progress, and print the answer.
 
-    Raises:
-        ConfigError: it cannot be done; nothing was written.
-        HomeportError: it was refused, or has failed.
-        UnavailableError: Kafka did not answer; nothing was written.
-        UnansweredError: its end is not known.
+    ConfigError and UnavailableError: nothing was written. HomeportError: it was refused, or has
+    failed. UnansweredError: its end is not known.
     """
     with open_job(config) as job:
-        require_on_yarn(config, job.stream, "move and restart", PLACED_BY_USER)
-        if job.running is None:
-            raise ConfigError(
-                keys.JOB_NAME.name,
-                config.get(keys.JOB_NAME.name),
-                "the job does not run, or its AM does not answer",
-                "start it with run-job, or try again",
-            )
-        status = job.running.client.status()
-        check(status, processor, destination)
+        job.require_on_yarn("move and restart")
+        running = job.require_running()
+        check(running.client.status(), processor, destination)
         request = new_request(
-            job.running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
+            running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
         )
         write_order(job.stream, [PlacementManager.request_message(request)])
-        note(f"asked of {job.running}")
+        note(f"asked of {running}")
         if no_wait:
             print(request.uuid)
             return
@@ -104,11 +87,7 @@ def ask(
 
 
 def write_order(stream: CoordinatorStream, messages: Sequence[CoordinatorStreamMessage]) -> None:
-    """Write the messages of an order to the stream.
-
-    Raises:
-        UnansweredError: Kafka did not answer; they may be there, or may yet be.
-    """
+    """Write the messages of an order; UnansweredError where it is not known if they are there."""
     try:
         stream.write(messages)
     except UnavailableError as error:
@@ -127,7 +106,7 @@ def new_request(
     is_warm: bool = False,
     is_drain: bool = False,
 ) -> PlacementRequest:
-    """A request of now, for that run of the job."""
+    """Return a request of now, for that run of the job."""
     return PlacementRequest(
         str(uuid.uuid4()),
         application,
@@ -141,11 +120,7 @@ def new_request(
 
 
 def check(status: ShownStatus, processor: str, destination: str) -> None:
-    """The running job knows the processor, and the host if one is named, and asks it.
-
-    Raises:
-        ConfigError: it does not.
-    """
+    """Require that the running job knows the processor, and requests the host if one is named."""
     known = [str(container.processor_id) for container in status.containers]
     if processor not in known:
         raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))
@@ -171,12 +146,11 @@ def check(status: ShownStatus, processor: str, destination: str) -> None:
 
 
 def _one_of(names: list[str]) -> str:
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return f"there are {', '.join(names[:_TOLD])}{more}"
+    return f"there are {some(names)}"
 
 
 def destination_of(host: str) -> str:
-    """What the request says where an operator typed ``host``, one of the two words, or a name."""
+    """Return what the request has where an operator typed ``host``: one of two words, or a name."""
     name = host_of(host)
     return DESTINATIONS.get(name, name)
 
@@ -184,36 +158,32 @@ def destination_of(host: str) -> str:
 def answers(
     stream: CoordinatorStream, uuid: str, patience: Callable[[], None]
 ) -> Iterator[PlacementResponse]:
-    """Every answer that is seen, up to the last one.
+    """Yield every answer that is seen, up to the last one.
 
     ``patience``: waits, then reads the stream on; what it raises comes out.
     """
     manager, seen = PlacementManager(stream), None
     while True:
-        said = manager.read_responses().get(uuid)
-        if said is not None and said != seen:
-            seen = said
-            yield said
-            if said.status.is_final:
+        response = manager.read_responses().get(uuid)
+        if response is not None and response != seen:
+            seen = response
+            yield response
+            if response.status.is_final:
                 return
         patience()
 
 
-def final(said: Iterator[PlacementResponse], about: str = "") -> PlacementResponse:
-    """The last answer; those before it are shown, behind ``about``."""
-    answer = next(said)
+def final(responses: Iterator[PlacementResponse], about: str = "") -> PlacementResponse:
+    """Return the last answer; those before it are shown, behind ``about``."""
+    answer = next(responses)
     while not answer.status.is_final:
         note(f"{about}{answer.status}: {answer.message}")
-        answer = next(said)
+        answer = next(responses)
     return answer
 
 
 def outcome(answer: PlacementResponse) -> str:
-    """The one line of an answer that is good.
-
-    Raises:
-        HomeportError: it is not; its line.
-    """
+    """Return the one line of an answer that is good; HomeportError with the line of another."""
     line = f"{answer.status}: {answer.message}"
     if answer.status is not PlacementStatus.SUCCEEDED:
         raise HomeportError(line)
@@ -234,11 +204,7 @@ class Patience:
         self._heard_s = {_KAFKA: now_s, _AM: now_s}
 
     def __call__(self) -> None:
-        """Pause, then read the coordinator stream on.
-
-        Raises:
-            UnansweredError: Kafka, or the AM, has not answered for long.
-        """
+        """Pause, then read the stream on; UnansweredError after a long silence."""
         self._pause.wait(_POLL_S)
         try:
             self._job.stream.catch_up()
@@ -255,11 +221,7 @@ class Patience:
             self._heard_s[_AM] = now_s
 
     def status(self) -> ShownStatus:
-        """Return the AM's status of the job, once it answers.
-
-        Raises:
-            UnansweredError: it has not for long.
-        """
+        """Return the AM's status once it answers; UnansweredError after a long silence."""
         while True:
             running = running_job(self._job.given, self._job.stream)
             with contextlib.suppress(UnavailableError, WireError):

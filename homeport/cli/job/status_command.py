@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Container, Iterator, Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
 
 import typer
 
+from homeport.cli.formatting import table
 from homeport.cli.job.job_view import RunningJob, require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, described, new_app, note, print_answer
 from homeport.cli.usage import Control
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.printable import printable_lines
-from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen
@@ -26,20 +24,14 @@ app = new_app()
 _CLEAR = Control("\x1b[H\x1b[2J")
 _HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
 _STANDBY_HEAD = ("STANDBY", "PROCESSOR", "STATE", "LAG", "SECONDS")
-_LAG = 6
+_NUMBERS, _STANDBY_NUMBERS = range(6, len(_HEAD)), range(3, len(_STANDBY_HEAD))
 
 
 @app.command()
-def status(
-    *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    watch: Annotated[
-        float | None,
-        typer.Option("--watch", min=0.2, help="Look again each so many seconds, until Ctrl-C."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@described(
+    watch=typer.Option("--watch", min=0.2, help="Look again each so many seconds, until Ctrl-C.")
+)
+def status(*, given: Given, watch: float | None = None, as_json: AsJson = False) -> None:
     """Prints first what does not run, since when, and what it waits for; then all containers.
 
     LAG is, of an active container, what it has not read of its inputs, in records; of a standby,
@@ -47,7 +39,6 @@ def status(
     since the container began. Of a standalone job the standbys follow, with the processor that
     keeps each. `homeport explain PROCESSOR` shows why one is where it is.
     """
-    given = loaded(config_path, config)
     running = require_running(given)
     if watch is None:
         _print(running, as_json=as_json)
@@ -63,7 +54,7 @@ def status(
 
 
 def _found_again(running: RunningJob, given: Config) -> RunningJob:
-    """Another attempt's AM, or another leader, if one answers by now."""
+    """Return another attempt's AM, or another leader, if one answers by now."""
     try:
         return require_running(given)
     except UnavailableError:
@@ -72,18 +63,14 @@ def _found_again(running: RunningJob, given: Config) -> RunningJob:
 
 def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
     body = running.client.status_body()
-    if as_json:
-        print(compact_json(body).decode())
-        return
-    now_ms = int(time.time() * 1000)
-    text = printable_lines(lines(ShownStatus.from_json(body), now_ms))
     if clears:
         sys.stdout.write(_CLEAR)
-    print(text)
+    shown = () if as_json else lines(ShownStatus.from_json(body), int(time.time() * 1000))
+    print_answer(body, shown, as_json=as_json)
 
 
 def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
-    """The first screen, out of the status. ``now_ms``: since 1970, by the reader's clock."""
+    """Yield the first screen. ``now_ms``: since 1970, by the reader's clock."""
     job, containers = status.job, status.containers
     yield (
         f"{job.name}-{job.id}: {job.health or job.state}, {job.application}"
@@ -98,7 +85,7 @@ def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
         yield from (f"      {why}" for why in late.why)
     yield from _restores(containers)
     yield ""
-    yield from _table([_HEAD, *(_row(container, now_ms) for container in containers)])
+    yield from table([_HEAD, *(_row(each, now_ms) for each in containers)], _NUMBERS)
     yield from _standbys(status)
 
 
@@ -122,7 +109,7 @@ def _standbys(status: ShownStatus) -> Iterator[str]:
     ]
     if rows:
         yield ""
-        yield from _table([_STANDBY_HEAD, *rows], numbers=range(3, 5))
+        yield from table([_STANDBY_HEAD, *rows], _STANDBY_NUMBERS)
     taken = status.taken_over
     if taken is not None and taken.lost:
         yield (
@@ -157,22 +144,8 @@ def _row(container: ShownContainer, now_ms: int) -> tuple[str, ...]:
 
 
 def _since(since_ms: int | None, now_ms: int) -> str:
-    """How long it has been in its phase; "-" where that is not known."""
     return span(now_ms - since_ms) if since_ms else "-"
 
 
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
-
-
-def _table(
-    rows: Sequence[Sequence[str]], numbers: Container[int] = range(_LAG, len(_HEAD))
-) -> Iterator[str]:
-    """Columns as wide as what is in them; those of ``numbers`` to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if number in numbers else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from homeport.cli.job.job_view import TIMEOUT_S, stream_place
-from homeport.cli.options import AsJson, ConfigPath, Overrides, ShowSecrets, loaded, new_app, note
-from homeport.config.config import INT_MAX
+from homeport.cli.options import AsJson, FromJob, ShowSecrets, described, new_app, note, note_origin
+from homeport.config.config import INT_MAX, Config
 from homeport.config.printable import printable
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -24,18 +24,26 @@ from homeport.job_coordinator.metadata.upgrade import shown_record
 
 app = new_app("Shows the records of a job's coordinator stream as they lie in Kafka.")
 
+
+def _opened(config: Config) -> CoordinatorStreamLog:
+    system, job = stream_place(config)
+    note_origin(f"the coordinator stream {job.coordinator_topic}")
+    return CoordinatorStreamLog(system, job, TIMEOUT_S)
+
+
+Log = Annotated[CoordinatorStreamLog, FromJob(lambda job: _opened(job.config()))]
 Type = Annotated[
     str | None, typer.Option("--type", help="Only records of this type, such as set-config.")
 ]
 
 
 @app.command("show", short_help="print the latest record of every key")
+@described(key="Only records with this key.")
 def show(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    log: Log,
     type_: Type = None,
-    key: Annotated[str | None, typer.Option(help="Only records with this key.")] = None,
+    key: str | None = None,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
@@ -45,15 +53,14 @@ def show(
     """
     latest: dict[tuple[str, str], LoggedRecord] = {}
     damaged = 0
-    with _open(config_path, config) as log:
-        for record in log.to_head():
-            message = record.message
-            if message is None:
-                damaged += 1
-                continue
-            latest.pop((message.type, message.key), None)
-            if not message.is_tombstone:
-                latest[message.type, message.key] = record
+    for record in log.to_head():
+        message = record.message
+        if message is None:
+            damaged += 1
+            continue
+        latest.pop((message.type, message.key), None)
+        if not message.is_tombstone:
+            latest[message.type, message.key] = record
     for record in latest.values():
         if _is_wanted(record, type_) and key in {None, record.message and record.message.key}:
             print(printable(record_line(record, as_json=as_json, show_secrets=show_secrets)))
@@ -62,14 +69,15 @@ def show(
 
 
 @app.command("tail", short_help="print the last records, and go on")
+@described(
+    lines=typer.Option("--lines", "-n", min=0, max=INT_MAX, help="How many."),
+    follow=typer.Option("--follow", "-f", help="Go on with what comes, until interrupted."),
+)
 def tail(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=INT_MAX, help="How many.")] = 20,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until interrupted.")
-    ] = False,
+    log: Log,
+    lines: int = 20,
+    follow: bool = False,
     type_: Type = None,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
@@ -85,17 +93,10 @@ def tail(
                 line = record_line(record, as_json=as_json, show_secrets=show_secrets)
                 print(printable(line), flush=True)
 
-    with _open(config_path, config) as log:
-        wanted = (record for record in log.to_head() if _is_wanted(record, type_))
-        print_all(deque(wanted, maxlen=lines))
-        if follow:
-            print_all(log.onward())
-
-
-def _open(config_path: str, overrides: list[str] | None) -> CoordinatorStreamLog:
-    system, job = stream_place(loaded(config_path, overrides))
-    note(f"from the coordinator stream {job.coordinator_topic}")
-    return CoordinatorStreamLog(system, job, TIMEOUT_S)
+    wanted = (record for record in log.to_head() if _is_wanted(record, type_))
+    print_all(deque(wanted, maxlen=lines))
+    if follow:
+        print_all(log.onward())
 
 
 def _is_wanted(record: LoggedRecord, type_: str | None) -> bool:
@@ -103,7 +104,7 @@ def _is_wanted(record: LoggedRecord, type_: str | None) -> bool:
 
 
 def record_line(record: LoggedRecord, *, as_json: bool, show_secrets: bool) -> str:
-    """One record in one line."""
+    """Return one record in one line."""
     message = record.message
     if message is None:
         fault = {"offset": record.offset, "fault": record.fault}
@@ -124,11 +125,11 @@ def record_line(record: LoggedRecord, *, as_json: bool, show_secrets: bool) -> s
         )
     if values is None:
         return f"{record.offset}  {message.type}  {message.key}  deleted"
-    said = values["value"] if [*values] == ["value"] else _json(values)
+    text = values["value"] if [*values] == ["value"] else _json(values)
     written = dt.datetime.fromtimestamp(message.timestamp_ms / 1000, dt.UTC)
     at = written.isoformat(timespec="milliseconds")
     who = f"{message.source or 'unknown'}, {message.username}@{message.host}"
-    return f"{record.offset}  {message.type}  {message.key} = {said}  ({who}, {at})"
+    return f"{record.offset}  {message.type}  {message.key} = {text}  ({who}, {at})"
 
 
 def _values(message: CoordinatorStreamMessage, *, show_secrets: bool) -> Mapping[str, str] | None:

@@ -1,4 +1,4 @@
-"""``homeport token``: new, list, revoke.
+"""``homeport token``: new, list, revoke, exchange.
 
 A token is printed once. The coordinator stream gets its digest, as a value of a key that a running
 job takes at once, so that nothing restarts. While a token is rotated, two of one name are valid.
@@ -6,7 +6,9 @@ job takes at once, so that nothing restarts. While a token is rotated, two of on
 
 from __future__ import annotations
 
+import os
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
@@ -14,25 +16,39 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.job.coordinator_stream_writer import write_list
-from homeport.cli.job.job_view import JobView, open_job
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.job.coordinator_stream_writer import WritableType, message_of, write, write_list
+from homeport.cli.job.job_view import JobView, OpenJob, RunningJob, open_job, require_running
+from homeport.cli.options import Given, described, new_app, note
 from homeport.config.access_tokens import NamedToken, digest_of, named_tokens
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TokensKey
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError, UnansweredError
+from homeport.job_coordinator.access.job_access import JobSecret
+from homeport.job_coordinator.client_files import application_secret, token_folder
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.model.list_change import ListChange
+from homeport.job_coordinator.private_files import private_folder
 
 app = new_app("Makes, lists and revokes the tokens by which operators use a job's HTTP port.")
 
 _BYTES = 32
 _SHOWN_DIGITS = 12
+_GENERATION = keys.JOB_COORDINATOR_ACCESS_GENERATION
+_POLL_S = 0.5
+_PATIENCE_S = 120.0
 _EPILOG = """\
 \b
 A token is rotated while the job runs:
   homeport token new ada --role=operate --config-path=my.properties
   (both are valid: give the new one to what uses the old one)
   homeport token revoke ada --old --config-path=my.properties
+"""
+
+_EXCHANGE_EPILOG = """\
+\b
+When others may have got the job's own token, or a certificate's key:
+  homeport token exchange --config-path=my.properties
+Nothing restarts. What had the former token, or trusted the former certificate, is refused.
 """
 
 
@@ -44,7 +60,7 @@ class TokenRole(StrEnum):
 
     @property
     def key(self) -> TokensKey:
-        """The key that has the digests of such tokens."""
+        """Return the key that has the digests of such tokens."""
         if self is TokenRole.READ:
             return keys.JOB_COORDINATOR_READ_TOKENS
         return keys.JOB_COORDINATOR_OPERATE_TOKENS
@@ -54,54 +70,34 @@ Name = Annotated[str, typer.Argument(help="Whose token it is; it stands in the a
 
 
 @app.command("new", short_help="make a token, and print it once", epilog=_EPILOG)
-def new(
-    *,
-    name: Name,
-    role: Annotated[
-        TokenRole,
-        typer.Option(help="read: last log lines too; operate: may also change the running job."),
-    ] = TokenRole.READ,
-    config_path: ConfigPath,
-    config: Overrides = None,
-) -> None:
+@described(role="read: last log lines too; operate: may also change the running job.")
+def new(*, name: Name, role: TokenRole = TokenRole.READ, job: OpenJob) -> None:
     """Makes a token and prints it: it is kept nowhere, so that it cannot be printed again.
 
     An older token of the same name stays valid until it is revoked.
     """
-    given = loaded(config_path, config)
     token = secrets.token_urlsafe(_BYTES)
     added = str(NamedToken(name, digest_of(token.encode())))
-    with open_job(given) as job:
-        _change(job, role.key, lambda _: ListChange((added,)))
+    _change(job, role.key, lambda _: ListChange((added,)))
     print(token)
 
 
 @app.command("list", short_help="list whose tokens are valid")
-def list_(*, config_path: ConfigPath, config: Overrides = None) -> None:
+def list_(*, job: OpenJob) -> None:
     """Prints role, name and the beginning of the digest of each token; of a name the newest last.
 
     ``printf %s TOKEN | sha256sum`` says which one a token is.
     """
-    given = loaded(config_path, config)
-    with open_job(given) as job:
-        recorded = job.recorded_config() or given
+    recorded = job.recorded_config() or job.given
     for role in TokenRole:
         for token in role.key.tokens(recorded):
             print(f"{role:<8} {token.name:<40} {token.digest[:_SHOWN_DIGITS]}")
 
 
 @app.command("revoke", short_help="make a name's tokens invalid")
-def revoke(
-    *,
-    name: Name,
-    old: Annotated[
-        bool, typer.Option("--old", help="All but the newest: the end of a rotation.")
-    ] = False,
-    config_path: ConfigPath,
-    config: Overrides = None,
-) -> None:
+@described(old="All but the newest: the end of a rotation.")
+def revoke(*, name: Name, old: bool = False, job: OpenJob) -> None:
     """The tokens of that name are not valid any more, whatever their role."""
-    given = loaded(config_path, config)
     gone: list[str] = []
 
     def without(key: TokensKey, items: Sequence[str]) -> ListChange:
@@ -110,9 +106,8 @@ def revoke(
         gone.extend(left)
         return ListChange((), left)
 
-    with open_job(given) as job:
-        for role in TokenRole:
-            _change(job, role.key, partial(without, role.key))
+    for role in TokenRole:
+        _change(job, role.key, partial(without, role.key))
     if not gone:
         what = "has no older token" if old else "has no token"
         raise ConfigError("NAME", name, f"it {what}", "see homeport token list")
@@ -120,5 +115,56 @@ def revoke(
 
 
 def _change(job: JobView, key: TokensKey, wanted: Callable[[tuple[str, ...]], ListChange]) -> None:
-    """The key has the change; standard error gets what that means, without a digest."""
+    """Change the key; standard error gets what that means, without a digest."""
     write_list(job, key, wanted, lambda meaning: note(f"{key.name}: {meaning}"))
+
+
+@app.command(
+    "exchange",
+    short_help="exchange the running job's own token and certificate",
+    epilog=_EXCHANGE_EPILOG,
+)
+def exchange(*, given: Given) -> None:
+    """Exchange the token that launchers and containers show, and the certificate of https.
+
+    They find the new ones by a secret that each has had since its submission, and that is never
+    sent. The former ones are refused at once. It needs the user and the machine of the submission.
+    """
+    running = require_running(given, "token exchange")
+    secret = application_secret(os.environ, running.application)
+    if secret is None:
+        raise ConfigError(
+            "HOMEPORT_CACHE_DIR",
+            str(token_folder(os.environ)),
+            f"it does not have the secret of {running.application}",
+            "exchange as the user, and on the machine, of its submission",
+        )
+    with open_job(given) as job:
+        generation = _GENERATION.read(job.recorded_config() or given) + 1
+    message = message_of(WritableType.SET_CONFIG, _GENERATION.name, str(generation))
+    write(given, message, note_meaning=lambda meaning: note(f"{_GENERATION.name}: {meaning}"))
+    _await(running, secret, generation)
+    token = secret.token(generation)
+    with private_folder(token_folder(os.environ)) as folder:
+        folder.write(running.application, token.encode())
+    print(f"generation {generation}: the former token and certificate are refused")
+
+
+def _await(running: RunningJob, secret: JobSecret, generation: int) -> None:
+    """Wait until the AM proves that it has the generation; UnansweredError where it does not."""
+    client = running.client
+    end_s = time.monotonic() + _PATIENCE_S
+    while _shown(client, secret) != generation:
+        if time.monotonic() > end_s:
+            raise UnansweredError(
+                f"the AM at {client.url} has not taken generation {generation} in "
+                f"{_PATIENCE_S:.0f} s; it will when it looks at the coordinator stream"
+            )
+        time.sleep(_POLL_S)
+
+
+def _shown(client: CoordinatorClient, secret: JobSecret) -> int | None:
+    try:
+        return client.access(secret).generation
+    except HomeportError:
+        return None  # no answer now; the AM may begin just then

@@ -6,13 +6,13 @@ import json
 import signal
 from enum import StrEnum
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
 from homeport.cli.local import fault_commands, topic_commands
-from homeport.cli.local.common import DEFAULT_NAME, Name, named, running, say
-from homeport.cli.options import AsJson, new_app
+from homeport.cli.local.common import DEFAULT_NAME, Name, named, running, show
+from homeport.cli.options import AsJson, described, new_app
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
 
@@ -70,36 +70,27 @@ def begin() -> None:
 
 
 @app.command(short_help="start a cluster, or say that it is up", epilog=_BROKERS_EPILOG)
+@described(
+    nodes=typer.Option("--nodes", help="NodeManagers; with 0 there is no YARN.", show_default="3"),
+    brokers=typer.Option("--brokers", help="Kafka brokers.", show_default="1"),
+    zookeeper="A ZooKeeper too, for standalone processors.",
+    scheduler=(
+        "YARN's scheduler, with the queues default and streams; labels: the "
+        "CapacityScheduler, where streams has the nodes with the label state, all but the "
+        "last."
+    ),
+    namespaces=(
+        "Each daemon has a network of its own, which can be cut (root, iproute2, iptables)."
+    ),
+)
 def up(
     *,
     name: Name = DEFAULT_NAME,
-    nodes: Annotated[
-        int | None,
-        typer.Option("--nodes", help="NodeManagers; with 0 there is no YARN.", show_default="3"),
-    ] = None,
-    brokers: Annotated[
-        int | None, typer.Option("--brokers", help="Kafka brokers.", show_default="1")
-    ] = None,
-    zookeeper: Annotated[
-        bool, typer.Option("--zookeeper", help="A ZooKeeper too, for standalone processors.")
-    ] = False,
-    scheduler: Annotated[
-        Scheduler,
-        typer.Option(
-            "--scheduler",
-            help="YARN's scheduler, with the queues default and streams; labels: the "
-            "CapacityScheduler, where streams has the nodes with the label state, all but the "
-            "last.",
-        ),
-    ] = Scheduler.FAIR,
-    namespaces: Annotated[
-        bool,
-        typer.Option(
-            "--namespaces",
-            help="Each daemon has a network of its own, which can be cut (root, iproute2, "
-            "iptables).",
-        ),
-    ] = False,
+    nodes: int | None = None,
+    brokers: int | None = None,
+    zookeeper: bool = False,
+    scheduler: Scheduler = Scheduler.FAIR,
+    namespaces: bool = False,
 ) -> None:
     """Starts a cluster; if it is up already, prints its status.
 
@@ -115,15 +106,15 @@ def up(
         scheduler=scheduler.value,
     )
     try:
-        cluster.up(say)
+        cluster.up(show)
     except ClusterRunningError:
         found = cluster.status()
         _refuse_another_form(found, nodes, brokers, zookeeper=zookeeper)
-        say(f"cluster {name} is up already")
+        show(f"cluster {name} is up already")
         _print_status(found)
         return
     _print_status(cluster.status())
-    say(
+    show(
         f'next: eval "$(homeport local env{named(name)})"; homeport local down{named(name)} ends it'
     )
 
@@ -133,10 +124,10 @@ def down(*, name: Name = DEFAULT_NAME) -> None:
     """Stops the cluster and what runs on it, and deletes its data; the logs are kept."""
     cluster = LocalCluster(name)
     if cluster.status()["state"] == "down":
-        say(f"no cluster {name} is up")
+        show(f"no cluster {name} is up")
         return
-    cluster.down(say)
-    say(f"cluster {name} is down; logs: {cluster.log_dir}")
+    cluster.down(show)
+    show(f"cluster {name} is down; logs: {cluster.log_dir}")
 
 
 @app.command(short_help="print addresses, and what runs")
@@ -167,12 +158,8 @@ def env(*, name: Name = DEFAULT_NAME, as_json: AsJson = False) -> None:
 
 
 @app.command(short_help="print the paths of all logs")
-def logs(
-    *,
-    name: Name = DEFAULT_NAME,
-    node: Annotated[str | None, typer.Option("--node", help="Of this node only.")] = None,
-    as_json: AsJson = False,
-) -> None:
+@described(node="Of this node only.")
+def logs(*, name: Name = DEFAULT_NAME, node: str | None = None, as_json: AsJson = False) -> None:
     """Prints the paths of the logs of daemons and containers."""
     cluster = LocalCluster(name)
     if node is not None:
@@ -186,7 +173,7 @@ def logs(
 def _refuse_another_form(
     status: dict[str, Any], nodes: int | None, brokers: int | None, *, zookeeper: bool
 ) -> None:
-    """What runs is what the command states; ClusterError where it is not."""
+    """Require that what runs is what the command states."""
     wrong = [
         f"--{what} {wanted}: it has {len(status[what])}"
         for what, wanted in (("nodes", nodes), ("brokers", brokers))
@@ -202,13 +189,12 @@ def _refuse_another_form(
         )
 
 
-topic_commands.add_to(app)
-fault_commands.add_to(app)
+app.add_typer(topic_commands.app)
+app.add_typer(fault_commands.app)
 
 
 def _print_status(status: dict[str, Any]) -> None:
-    """The status for a reader."""
-    say(f"cluster {status['name']}: {status['state']}")
+    show(f"cluster {status['name']}: {status['state']}")
     for label, key in (
         ("Kafka", "bootstrap_servers"),
         ("ZooKeeper", "zookeeper"),
@@ -217,17 +203,17 @@ def _print_status(status: dict[str, Any]) -> None:
         ("logs", "log_dir"),
     ):
         if status[key] is not None:
-            say(f"  {label:<16} {status[key]}")
+            show(f"  {label:<16} {status[key]}")
     for broker in status["brokers"]:
         pid = broker["pid"] or "none"
         role = ", controller" if broker["controller"] else ""
-        say(
+        show(
             f"  {broker['name']:<16} {broker['address']:<15} {broker['state']:<8} "
             f"pid {pid}, broker {broker['id']}{role}"
         )
     for node in status["nodes"]:
         pids = " ".join(map(str, node["pids"])) or "none"
-        say(f"  {node['host']:<16} {node['address']:<15} {node['state']:<8} pids {pids}")
+        show(f"  {node['host']:<16} {node['address']:<15} {node['state']:<8} pids {pids}")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

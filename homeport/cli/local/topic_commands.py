@@ -14,8 +14,8 @@ import typer
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from homeport.cli.local.common import DEFAULT_NAME, Name, running, say
-from homeport.cli.options import AsJson
+from homeport.cli.local.common import DEFAULT_NAME, Name, running, show
+from homeport.cli.options import AsJson, described, new_app
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.local_cluster.errors import ClusterError
@@ -27,25 +27,22 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """The commands of this module are commands of ``app``."""
-    app.command("send", short_help="send records to a topic, which is made")(send)
-    app.command("read", short_help="print the records of a topic")(read)
+app = new_app()
 
 
+@app.command(short_help="send records to a topic, which is made")
+@described(
+    records=typer.Argument(
+        metavar="[KEY=VALUE...]", help="As in 'ann={\"amount\": 5}'; default: lines of stdin."
+    ),
+    partitions=typer.Option("--partitions", min=1, help="Of the topic, if it is not there yet."),
+)
 def send(
     topic: Topic,
-    records: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE...]", help="As in 'ann={\"amount\": 5}'; default: lines of stdin."
-        ),
-    ] = None,
+    records: list[str] | None = None,
     *,
     name: Name = DEFAULT_NAME,
-    partitions: Annotated[
-        int, typer.Option("--partitions", min=1, help="Of the topic, if it is not there yet.")
-    ] = 1,
+    partitions: int = 1,
 ) -> None:
     """Sends records to a topic of the cluster's Kafka, and makes the topic if it is not there.
 
@@ -58,20 +55,20 @@ def send(
     servers = running(name).bootstrap_servers
     pairs = (pair(text.rstrip("\n")) for text in (records or sys.stdin) if text.strip())
     _make(servers, topic, partitions)
-    say(f"{topic}: {_sent(servers, topic, pairs)} records sent")
+    show(f"{topic}: {_sent(servers, topic, pairs)} records sent")
 
 
+@app.command(short_help="print the records of a topic")
+@described(
+    follow=typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C."),
+    count=typer.Option("--count", min=1, help="Wait for so many records, print them, and end."),
+)
 def read(
     topic: Topic,
     *,
     name: Name = DEFAULT_NAME,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
-    ] = False,
-    count: Annotated[
-        int | None,
-        typer.Option("--count", min=1, help="Wait for so many records, print them, and end."),
-    ] = None,
+    follow: bool = False,
+    count: int | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Prints the committed records of a topic from its beginning: key, tab, value.
@@ -105,7 +102,7 @@ def read(
 
 
 def pair(text: str) -> tuple[bytes | None, bytes | None]:
-    """Key and value, as ``KEY=VALUE`` says; None: there is none."""
+    """Return key and value of ``KEY=VALUE``; None: there is none."""
     key, equals, value = text.partition("=")
     if not equals:
         return None, text.encode()
@@ -113,7 +110,7 @@ def pair(text: str) -> tuple[bytes | None, bytes | None]:
 
 
 def record_line(place: tuple[int, int], key: object, value: object, *, as_json: bool) -> str:
-    """A record for a reader, or as one JSON object; ``place``: partition and offset."""
+    """Return a record for a reader, or as JSON; ``place``: partition and offset."""
     texts = {"key": _text(key), "value": _text(value)}
     if not as_json:
         return "\t".join("" if text is None else text for text in texts.values())
@@ -122,7 +119,7 @@ def record_line(place: tuple[int, int], key: object, value: object, *, as_json: 
 
 
 def _text(data: object) -> str | None:
-    """Text as it is; bytes that are no text as 0x and hexadecimal digits."""
+    """Return text as it is; bytes that are no text as 0x and hexadecimal digits."""
     if not isinstance(data, bytes):
         return None if data is None else str(data)
     try:
@@ -132,7 +129,6 @@ def _text(data: object) -> str | None:
 
 
 def _make(servers: str, topic: str, partitions: int) -> None:
-    """The topic is there; UnavailableError where Kafka does not answer, or refuses it."""
     # What it notes at its end, such as events that were not taken, is nothing for a user.
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 3})
     try:
@@ -146,7 +142,7 @@ def _make(servers: str, topic: str, partitions: int) -> None:
 
 
 def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> int:
-    """How many; all of them are in Kafka."""
+    """Send the records, and wait until all are in Kafka; return how many."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "acks": "all"})
     failed: list[object] = []
     count = 0
@@ -167,7 +163,7 @@ def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes 
 
 
 def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Message]:
-    """The records of all partitions, to the end of each, or without end."""
+    """Yield the records of all partitions, to the end of each, or without end."""
     found = consumer.list_topics(timeout=_LIMIT_S).topics
     while waits and topic not in found:
         time.sleep(_POLL_S)  # Kafka has no call that waits for a topic
@@ -191,7 +187,7 @@ def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Messag
 
 
 def _listed(topics: Sequence[str]) -> str:
-    """The user's topics; Kafka's own and those of jobs begin with two underscores."""
+    """Name the user's topics; Kafka's own and those of jobs begin with two underscores."""
     return ", ".join(sorted(t for t in topics if not t.startswith("__"))) or "none"
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals
+from homeport.appmaster.yarn.host_affinity import ClusterFacts, RunningNode, refusals
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -22,20 +22,27 @@ _QUEUES_FILE = "capacity-scheduler.xml"
 log = logging.getLogger("run-job")
 
 
-def require_fit(config: Config, facts: ClusterFacts) -> None:
-    """The cluster can run the job, and containers can come home.
+def require_fit(config: Config, facts: ClusterFacts, url: str) -> None:
+    """Require that the cluster can run the job, and that containers can come home.
+
+    ``url``: of the ResourceManager.
 
     Raises:
         ConfigError: the first thing that is in the way.
+        UnavailableError: no node runs.
     """
     for error in refusals(config, facts):
         raise error
+    if not facts.running:
+        raise UnavailableError(
+            f"YARN ResourceManager at {url}: no NodeManager is running: start one"
+        )
 
 
 def cluster_facts(
     config: Config, rest: ResourceManagerRest, environment: Mapping[str, str]
 ) -> ClusterFacts:
-    """What the ResourceManager says, and one of its nodes; daemons may keep their settings back.
+    """Return what the ResourceManager shows, and one of its nodes; daemons may keep settings back.
 
     Raises:
         UnavailableError: the ResourceManager does not answer.
@@ -48,7 +55,7 @@ def cluster_facts(
     folder = Path(environment.get(CONF_DIR_VARIABLE, ""))
     return ClusterFacts(
         scheduler=scheduler,
-        running=tuple(node.labels for node in running),
+        running=tuple(RunningNode(n.labels, n.total_mb, n.total_cores) for n in running),
         partition=partition,
         resource_manager=_shown_by(rest.settings),
         node=_shown_by(lambda: rest.node_settings(names.with_known_address(own[0].web)))

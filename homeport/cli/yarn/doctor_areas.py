@@ -73,7 +73,7 @@ def findings(
     question: NodeQuestion,
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """What is found in ``areas``. ``config``: of a job; None: no job is given.
+    """Yield what is found in ``areas``. ``config``: of a job; None: no job is given.
 
     Nothing is looked at that has no meaning: Kafka without a job, YARN where ZooKeeper has the job.
     """
@@ -152,7 +152,6 @@ def _kafka(config: Config, name: str) -> Iterator[Finding]:
 
 
 def _web_services(rest: ResourceManagerRest, nodes: Collection[Node]) -> dict[str, str]:
-    """{machine: URL of its daemon's page}."""
     names = NodeNames.from_environment(os.environ)
     scheme = urlsplit(rest.url).scheme
     found = {

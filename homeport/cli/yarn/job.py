@@ -1,8 +1,9 @@
-"""The job that ``run-job`` is about: configuration, applications, coordinator stream."""
+"""The job that ``run-job`` is about: configuration, applications, stream, orders to end it."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -10,11 +11,15 @@ from homeport.appmaster.yarn.application_tags import JOB_TAG_PREFIX
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.cli.yarn import preflight
+from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_never_standalone
+from homeport.job_coordinator.client_files import application_secret, read_token, token_path
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import producer_limit, record_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -30,29 +35,23 @@ class Job:
     """One job and the cluster it runs on; ``file``: its configuration without written keys."""
 
     config: Config
-    rest: ResourceManagerRest
+    yarn: ResourceManagerRest
     file: Config
 
     @property
     def name(self) -> str:
-        """Its name on YARN, which another job may have too."""
+        """Return its name on YARN, which another job may have too."""
         return application_name(self.config)
 
     def last_application(self, stream: CoordinatorStream | None = None) -> Application | None:
-        """Its newest application that has not ended, else its newest of all.
+        """Return its newest application that has not ended, else its newest of all.
 
-        An application is the job's by its tag. One without such a tag, which an older version
-        submitted, is the job's where the coordinator stream names it.
-
-        Args:
-            stream: the coordinator stream, read to its head; None: it is opened if need be.
-
-        Raises:
-            ConfigError: the coordinator stream belongs to another job.
-            UnavailableError: YARN does not answer; or Kafka, and there is an application that may
-                be the job's.
+        An application is the job's by its tag. One without such a tag, which an older
+        version submitted, is the job's where the coordinator stream names it. ``stream``:
+        read to its head; None: it is opened if need be. UnavailableError: YARN does not
+        answer; or Kafka, and there is an application that may be the job's.
         """
-        found = self.rest.applications(self.name)
+        found = self.yarn.applications(self.name)
         tag = job_tag(self.config)
         own = [a for a in found if tag in a.tags]
         if not any(a.is_active for a in own):
@@ -68,26 +67,17 @@ class Job:
         return newest[-1] if newest else None
 
     def require_not_running(self, stream: CoordinatorStream | None = None) -> None:
-        """The job does not run; ``stream`` and errors as for ``last_application``.
-
-        Raises:
-            ConfigError: it does.
-        """
+        """Require that the job does not run; ``stream`` and errors as for ``last_application``."""
         preflight.require_not_running(self.config, self.last_application(stream))
 
     def require_free(self, store: CoordinatorStreamStore) -> None:
-        """The job may take a submission number: the stream is its own, and it does not run.
-
-        Raises:
-            ConfigError: another job has taken the stream since it was opened, or the job runs, or
-                has run without YARN.
-        """
+        """Require that the stream is the job's own, and that it runs neither here nor elsewhere."""
         store.require_own()
         require_never_standalone(ConfigManager(store).read())
         self.require_not_running(store)
 
     def _named_applications(self, stream: CoordinatorStream | None) -> Collection[str]:
-        """The applications that the coordinator stream names as the job's last."""
+        """Return the applications that the coordinator stream names as the job's last."""
         if stream is None:
             if not self.has_stream():
                 return ()
@@ -99,13 +89,13 @@ class Job:
         return {application for application in named if application}
 
     def has_stream(self) -> bool:
-        """Whether there is a coordinator stream; UnavailableError where Kafka does not answer."""
+        """Return whether there is a coordinator stream."""
         job = JobConfig.of(self.config)
         admin = TopicAdmin(SystemConfig.of(self.config, job.coordinator_system))
         return job.coordinator_topic in admin.partition_counts([job.coordinator_topic])
 
     def record_limit(self) -> int:
-        """Bytes of the largest record that its coordinator stream takes, or would take."""
+        """Return the bytes of the largest record that its coordinator stream takes."""
         job = JobConfig.of(self.config)
         system = SystemConfig.of(self.config, job.coordinator_system)
         if self.has_stream():
@@ -114,7 +104,7 @@ class Job:
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[CoordinatorStreamStore]:
-        """The coordinator stream, read to its head; ConfigError where it is another job's."""
+        """Open the coordinator stream, read to its head; ConfigError where it is another job's."""
         with CoordinatorStreamStore.of(self.config, source=SOURCE) as store:
             store.bootstrap()
             yield store
@@ -122,3 +112,57 @@ class Job:
 
 def _has_job_tag(application: Application) -> bool:
     return any(tag.startswith(JOB_TAG_PREFIX) for tag in application.tags)
+
+
+def order_drain(job: Job) -> str:
+    """Write the order to the stream, until the next deployment; return a line about it.
+
+    UnavailableError: the job does not run, or YARN or Kafka does not answer.
+    """
+    application = job.last_application()
+    if application is None or not application.is_active:
+        raise UnavailableError(f"{job.name} is not running: there is nothing to drain")
+    with job.stream() as store:
+        is_new = write_order(store)
+    id_ = application.application_id
+    line = f"ordered {id_} to drain" if is_new else f"{id_} drains already, by an earlier order"
+    return f"{line}; it ends by itself: --operation=wait waits for that"
+
+
+def write_order(stream: CoordinatorStream) -> bool:
+    """Write the order to the stream, read to its head; return False where it was there.
+
+    A deployment removes what is neither in its file nor set by hand, and so the order.
+    ConfigError: the key of the order was set by hand to something else.
+    """
+    manager, key = ConfigManager(stream), keys.JOB_DRAIN.name
+    if keys.JOB_DRAIN.read(manager.read()):
+        return False
+    by_hand = manager.written().get(key)
+    if by_hand is not None:
+        raise ConfigError(
+            key,
+            by_hand,
+            "it was set by coordinator-stream-writer, which stands above this order",
+            f"take it back: coordinator-stream-writer --type set-config --key {key} --delete",
+        )
+    manager.set(key, "true", SOURCE)
+    return True
+
+
+def order_shutdown(job: Job, application: Application) -> None:
+    """Order the AM to end the job.
+
+    ConfigError: there is no token. UnavailableError: no AM answers. WireError: what answers is
+    not the AM of this submission; it gets no token.
+    """
+    token = read_token(token_path(os.environ, application.application_id))
+    with job.stream() as store:
+        address = am_address(store, application.application_id)
+    if address is None:
+        raise UnavailableError("its AM has published no address")
+    secret = application_secret(os.environ, application.application_id)
+    client = CoordinatorClient(address.url, token, certificate=address.certificate, secret=secret)
+    if secret is not None:
+        client.require_proof(secret)
+    client.shutdown()

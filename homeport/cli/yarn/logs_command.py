@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -14,7 +13,7 @@ from homeport.appmaster.yarn.container_logs import ContainerLog
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, described, new_app, note
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import compact_json
@@ -35,19 +34,15 @@ _Place = tuple[str, str, str]
 
 
 @app.command()
+@described(
+    processor=typer.Argument(help="The processor id of a container."),
+    follow=typer.Option(
+        "--follow", "-f", help="Go on as it grows, also where the container moves."
+    ),
+    tail=typer.Option("--tail", min=0, help="Print so many of the last lines; 0: all."),
+)
 def logs(
-    *,
-    processor: Annotated[str, typer.Argument(help="The processor id of a container.")],
-    config_path: ConfigPath,
-    config: Overrides = None,
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", "-f", help="Go on as it grows, also where the container moves."),
-    ] = False,
-    tail: Annotated[
-        int, typer.Option("--tail", min=0, help="Print so many of the last lines; 0: all.")
-    ] = 100,
-    as_json: AsJson = False,
+    *, processor: str, given: Given, follow: bool = False, tail: int = 100, as_json: AsJson = False
 ) -> None:
     """Prints the log of the container that runs as PROCESSOR, or of its last one if none runs.
 
@@ -55,16 +50,15 @@ def logs(
     file. With --follow the log of the next container follows when this one has ended. --json: one
     object per line of the log.
     """
-    given = loaded(config_path, config)
     running = require_running(given, "logs", _ON_ITS_HOST)
-    rest = ResourceManagerRest.from_environment(os.environ)
+    yarn = ResourceManagerRest.from_environment(os.environ)
     place = place_of(running.client.status(), processor)
     if place is None:
         raise UnavailableError(
             f"container {processor} has not begun, so that there is no log of it: homeport "
             f"explain {processor} shows what it waits for"
         )
-    log, printer = _log(rest, place), Printer(as_json=as_json)
+    log, printer = _log(yarn, place), Printer(as_json=as_json)
     data, position = _last_lines(log, tail)
     printer.write(data, place)
     while follow:
@@ -74,28 +68,23 @@ def logs(
         printer.write(data, place)
         if now != place:
             printer.end(place)
-            place, log, position = now, _log(rest, now), 0
+            place, log, position = now, _log(yarn, now), 0
     printer.end(place)
 
 
-def _log(rest: ResourceManagerRest, place: _Place) -> ContainerLog:
-    """The log there; says which.
-
-    Raises:
-        UnavailableError: YARN does not know the node, or does not answer.
-    """
+def _log(yarn: ResourceManagerRest, place: _Place) -> ContainerLog:
     host, container, file = place
-    webs = [node.web for node in rest.nodes() if node.host == host and node.web]
+    webs = [node.web for node in yarn.nodes() if node.host == host and node.web]
     if not webs:
         raise UnavailableError(f"YARN does not know where the node {host} serves its logs")
     address = NodeNames.from_environment(os.environ).with_known_address(webs[0])
-    log = ContainerLog(f"{urlsplit(rest.url).scheme}://{address}", container, file)
+    log = ContainerLog(f"{urlsplit(yarn.url).scheme}://{address}", container, file)
     note(f"{log} on {host}")
     return log
 
 
 def _last_lines(log: ContainerLog, tail: int) -> tuple[bytes, int]:
-    """The last lines, and where the log ends."""
+    """Return the last lines, and where the log ends."""
     data, length = log.after(0) if tail == 0 else log.last(tail * _LINE_BYTES)
     lines = data.splitlines(keepends=True)
     if len(data) < length:
@@ -111,7 +100,7 @@ class Printer:
         self._part = b""
 
     def write(self, data: bytes, place: _Place) -> None:
-        """What has come to the log at that place; as objects, lines without an end wait for it."""
+        """Print what has come to the log; as objects, lines without an end wait for it."""
         if not self._as_json:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
@@ -124,18 +113,16 @@ class Printer:
             print(compact_json({**body, "line": text}).decode(), flush=True)
 
     def end(self, place: _Place) -> None:
-        """Nothing more comes to the log: its last line needs no end."""
+        """End the log: its last line needs no end."""
         if self._part:
             self.write(b"\n", place)
 
 
 def place_of(status: ShownStatus, processor: str) -> _Place | None:
-    """Where the log of that processor's container is, by the status; None: nowhere yet.
+    """Return where the log of that processor's container is, by the status; None: nowhere yet.
 
-    That of the container that runs; of one that does not, its last failure's.
-
-    Raises:
-        ConfigError: the job has no such processor.
+    That of the container that runs; of one that does not, its last failure's. ConfigError: the
+    job has no such processor.
     """
     container = status.container(ProcessorId(processor))
     if container is None:

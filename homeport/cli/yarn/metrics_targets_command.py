@@ -7,9 +7,6 @@ import json
 import os
 import threading
 from collections.abc import Iterable
-from typing import Annotated
-
-import typer
 
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -18,8 +15,8 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.scrape_targets import TargetServer, of_yarn, why_left_out
 from homeport.appmaster.yarn.submission import job_tag
-from homeport.cli.options import loaded, new_app, note
-from homeport.cli.yarn.am_address import am_address
+from homeport.cli.options import described, loaded, new_app, note
+from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -31,20 +28,11 @@ app = new_app()
 
 
 @app.command(name="metrics-targets")
-def metrics_targets(
-    *,
-    listen: Annotated[
-        str | None,
-        typer.Option("--listen", help="HOST:PORT to serve them at, until it is interrupted."),
-    ] = None,
-    config_path: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config-path",
-            help="Properties file of a job that serves https, or is standalone; repeatable.",
-        ),
-    ] = None,
-) -> None:
+@described(
+    listen="HOST:PORT to serve them at, until it is interrupted.",
+    config_path="Properties file of a job that serves https, or is standalone; repeatable.",
+)
+def metrics_targets(*, listen: str | None = None, config_path: list[str] | None = None) -> None:
     """Prints the targets of all running jobs as JSON for Prometheus, or serves them.
 
     Printed into a file they are for file_sd_configs, served for http_sd_configs. HADOOP_CONF_DIR
@@ -59,16 +47,16 @@ def metrics_targets(
     configs = [loaded(path, None) for path in config_path or ()]
     jobs, standalone = HttpsJobs(configs), [c for c in configs if is_standalone(c)]
     has_yarn = CONF_DIR_VARIABLE in os.environ or not standalone
-    rest = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
+    yarn = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
     if listen is None:
-        found, left_out = of_yarn(rest, jobs.url)
+        found, left_out = of_yarn(yarn, jobs.url)
         for application in left_out:
             note(why_left_out(application))
         print(json.dumps([*found, *standalone_targets(standalone)], indent=1))
         return
     host, port = _address(listen)
     others = functools.partial(standalone_targets, standalone)
-    with TargetServer(rest, host, port, jobs.url, others) as server:
+    with TargetServer(yarn, host, port, jobs.url, others) as server:
         note(f"serves the targets at http://{host}:{server.server_address[1]}/")
         server.serve_forever()
 
@@ -94,11 +82,7 @@ class HttpsJobs:
         self._lock = threading.Lock()
 
     def url(self, application: Application) -> str | None:
-        """Where its ApplicationMaster answers; "": nowhere yet; None: it is none of these jobs.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-        """
+        """Return where its AM answers; "": nowhere yet; None: it is none of these jobs."""
         tag = next((tag for tag in application.tags if tag in self._configs), None)
         if tag is None:
             return None

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import uuid
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
-
-import typer
 
 from homeport.appmaster.job_model.migration import Migration
 from homeport.appmaster.job_model.takeover import outranking
 from homeport.appmaster.lease.fencing import fence_all
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.cli.job.job_view import stream_place
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note
 from homeport.cli.yarn import submission_claim
 from homeport.cli.yarn.job import Job
 from homeport.cli.yarn.waiting import Waiter
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import YARN, ZOOKEEPER
-from homeport.config.errors import HomeportError
-from homeport.job_coordinator.metadata.epochs import EpochManager, Rank, Submission
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 _TIMEOUT_S = 15.0
@@ -42,14 +37,9 @@ app = new_app()
 
 
 @app.command(name="migrate")
+@described(to="Where the job is to run next.", dry_run="Show the steps, and do none.")
 def migrate(
-    config_path: ConfigPath,
-    to: Annotated[Where, typer.Option("--to", help="Where the job is to run next.")],
-    config: Overrides = None,
-    *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the steps, and do none.")
-    ] = False,
+    config_path: ConfigPath, to: Where, config: Overrides = None, *, dry_run: bool = False
 ) -> None:
     """The stopped job may run there next, on the stores that its hosts have.
 
@@ -89,12 +79,9 @@ def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) 
     """Move the job to where it runs next; ``submission``: the number of this migration.
 
     Its rank is above all attempts of earlier submissions. A driver that lives on would permit
-    numbers that the first version rules out (safety A5). Every record has that rank, so a migration
-    that stood still, and was overtaken, changes nothing more.
-
-    Raises:
-        FencedError: a later submission has taken over.
-        HomeportError: the job is not migrated; what was done may be done again.
+    numbers that the first version rules out (safety A5). Every record has that rank, so a
+    migration that stood still, and was overtaken, changes nothing more: FencedError. After
+    another HomeportError what was done may be done again.
     """
     note(_OUTRANK)
     with outranking(config, Rank(submission, "migrate", 0)) as stream:
@@ -104,6 +91,4 @@ def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) 
                 note(step.text)
                 step.do()
         finally:
-            with contextlib.suppress(HomeportError):
-                withdrawn = Submission(submission, submission_claim.WITHDRAWN)
-                EpochManager(stream).write_submission(withdrawn)
+            submission_claim.withdraw(stream, submission)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from homeport.appmaster.environment.class_data import own_java
 from homeport.appmaster.environment.pack import pack as packed
-from homeport.cli.options import new_app, note
+from homeport.cli.options import described, new_app, note
 from homeport.job_coordinator.client_files import cache_folder
 
 app = new_app()
 
 
 @app.command()
-def pack(
-    *,
-    job: Annotated[
-        Path | None,
-        typer.Option("--job", help="Folder of the job's code; its requirements.txt is installed."),
-    ] = None,
-    extra: Annotated[
-        list[str] | None, typer.Option("--extra", help="Extra of homeport, as avro; repeatable.")
-    ] = None,
-) -> None:
+@described(
+    job="Folder of the job's code; its requirements.txt is installed.",
+    extra="Extra of homeport, as avro; repeatable.",
+)
+def pack(*, job: Path | None = None, extra: list[str] | None = None) -> None:
     """Packs homeport, all that it requires, and what a job requires, into one archive.
 
     Prints its path, for yarn.python.archive: it is unpacked once on each node, which needs Java

@@ -10,35 +10,29 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
+
+from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
-from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
-from homeport.appmaster.yarn.scheduler import Partition
+from homeport.appmaster.yarn.resource_manager_rest import Application
 from homeport.cli.job import check_job_model as check_job_model_program
-from homeport.config.config import LONG_MAX, Config
+from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
 from homeport.config.settings.input_serdes import input_serdes
-from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
+from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig, PipelineKind
 from homeport.config.settings.reporters_section import snapshot_reporters
-from homeport.config.settings.sections import (
-    ClusterManagerConfig,
-    JobConfig,
-    SystemConfig,
-    TaskConfig,
-    YarnConfig,
-)
-from homeport.config.settings.serde_names import serde_name
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
@@ -57,38 +51,29 @@ _CHECK_TIMEOUT_S = 120.0
 """Of a program that loads the job's code; one that starts a Spark has that one's time besides."""
 _NOTE = "note: "
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_MAX_MB = "yarn.scheduler.maximum-allocation-mb"
-_MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
 
 
 def check_kafka(config: Config) -> None:
-    """Every system that the job cannot begin without answers; inputs exist.
-
-    So do declared outputs, where they are not to be created.
-    """
-    wanted: dict[str, dict[str, str]] = {name: {} for name in used_systems(config)}
-    for stream in input_streams(config):
-        wanted[stream.system][stream.stream] = keys.TASK_INPUTS.name
-    may_create = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
-    for key, stream in () if may_create else declared_outputs(config):
-        wanted[stream.system][stream.stream] = key
-    for name, topics in wanted.items():
-        admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
+    """Require that the job's systems answer, and that its topics exist, or are to be made."""
+    uses = topic_uses(config)
+    for name in used_systems(config):
+        system = SystemConfig.of(config, name)
+        admin = TopicAdmin(system, _KAFKA_TIMEOUT_S)
         admin.require_reachable()
-        found = admin.partition_counts(topics)
-        for topic, key in topics.items():
-            if topic not in found:
+        wanted = [use for use in uses.get(name, ()) if not use.is_made]
+        found = admin.partition_counts([use.name for use in wanted])
+        for use in wanted:
+            if use.name not in found:
                 raise ConfigError(
-                    key,
-                    f"{name}.{topic}",
-                    f"topic {topic!r} does not exist at "
-                    f"{SystemConfig.of(config, name).bootstrap_servers}",
+                    use.key,
+                    f"{name}.{use.name}",
+                    f"topic {use.name!r} does not exist at {system.bootstrap_servers}",
                     "create the topic, or correct the name",
                 )
 
 
 def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
-    """It is shown where the topic of a snapshot reporter is missing: the job runs without it."""
+    """Warn where the topic of a snapshot reporter is missing: the job runs without it."""
     if keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config):
         return
     for reporter in snapshot_reporters(config):
@@ -103,7 +88,7 @@ def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
 
 
 def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
-    """No changelog that is there has a fault, and none that held the job's state is gone.
+    """Require that no changelog has a fault, and that none that held the job's state is gone.
 
     Their partitions are the AM's to look at, which knows the tasks. A harmless difference from
     ``config`` is shown.
@@ -116,7 +101,7 @@ def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[s
 
 
 def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
-    """The topic that held the job's input positions is there, and the same.
+    """Require that the topic that held the job's input positions is there, and the same.
 
     Raises:
         ConfigError: it is gone, or was deleted and recreated.
@@ -125,7 +110,7 @@ def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
 
 
 def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
-    """Every input is the topic that the job has read, or may begin again, which is shown.
+    """Require that every input is the topic that the job has read, or may begin again; warn then.
 
     Raises:
         ConfigError: one is not.
@@ -153,62 +138,8 @@ def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | No
     return calculate_job_model(config, counts, NOTHING)
 
 
-def check_sizes(config: Config, rest: ResourceManagerRest, partition: Partition | None) -> None:
-    """A container of the job, and its AM, fit a running node and the scheduler's maximum.
-
-    ``partition``: the nodes of containers; None: all.
-    """
-    manager, yarn = ClusterManagerConfig.of(config), YarnConfig.of(config)
-    nodes = [n for n in rest.nodes() if n.is_running]
-    if not nodes:
-        raise UnavailableError(
-            f"YARN ResourceManager at {rest.url}: no NodeManager is running: start one"
-        )
-    own = [n for n in nodes if partition is None or partition.has(n.labels)] or nodes
-    most_mb, most_cores = rest.setting(_MAX_MB), rest.setting(_MAX_CORES)
-    for key, value, limit, unit in (
-        (
-            keys.CONTAINER_MEMORY_MB.name,
-            manager.container_memory_mb,
-            _limit(own, lambda n: n.total_mb, most_mb),
-            "MB",
-        ),
-        (
-            keys.CONTAINER_CPU_CORES.name,
-            manager.container_cpu_cores,
-            _limit(own, lambda n: n.total_cores, most_cores),
-            "cores",
-        ),
-        (
-            keys.YARN_AM_MEMORY_MB.name,
-            yarn.am_memory_mb,
-            _limit(nodes, lambda n: n.total_mb, most_mb),
-            "MB",
-        ),
-        (
-            keys.YARN_AM_CPU_CORES.name,
-            yarn.am_cpu_cores,
-            _limit(nodes, lambda n: n.total_cores, most_cores),
-            "cores",
-        ),
-    ):
-        if value > limit:
-            raise ConfigError(
-                key,
-                str(value),
-                f"the cluster grants at most {limit} {unit} to one container",
-                f"write {limit} or less",
-            )
-
-
-def _limit(nodes: list[Node], of: Callable[[Node], int], setting: str | None) -> int:
-    largest = max(of(n) for n in nodes)
-    most = whole_number(setting, LONG_MAX)
-    return largest if most is None else min(largest, most)
-
-
 def check_token_folder(environment: Mapping[str, str]) -> None:
-    """There is a folder that can hold the token of the job, as this user's alone."""
+    """Require a folder that can hold the token of the job, as this user's alone."""
     with private_folder(token_folder(environment)):
         pass
 
@@ -219,7 +150,7 @@ def check_classes(
     import_path: Path,
     forms: Mapping[str, StoreForms] = MappingProxyType({}),
 ) -> None:
-    """The job's classes import with the job's interpreter and package, which has homeport.
+    """Require that the job's classes import with its interpreter and package, which has homeport.
 
     Where there is a pipeline, Java takes the options that the job gives its Spark.
 
@@ -237,7 +168,7 @@ def check_classes(
     java_options = ""
     pipeline = PipelineConfig.of(config)
     if pipeline is not None:
-        if not pipeline.is_sql:
+        if pipeline.kind is PipelineKind.FUNCTION:
             command += ["--pipeline", pipeline.value]
             for stream in streams_of_tasks(config):
                 command += ["--input", str(stream)]
@@ -251,7 +182,7 @@ def check_classes(
         "has-pipeline": pipeline is not None,
         "serdes": list(dict.fromkeys(_serdes(config))),
         "stores": [
-            (store.key_serde, store.msg_serde, store.name, forms.get(str(store.changelog)))
+            (store.name, (store.key_serde, store.msg_serde), forms.get(str(store.changelog)))
             for store in StorageConfig.of(config).stores.values()
             if store.changelog is not None
         ],
@@ -261,16 +192,18 @@ def check_classes(
             if store.extractor is not None
         ],
         "manager": adjuncts.manager if adjuncts.stores else None,
-        "inputs": [astuple(item) for item in input_serdes(config)],
+        "inputs": input_serdes(config),
     }
     command.append("--more")
-    _check_with_package(python, command, import_path, json.dumps(asked).encode())
+    _check_with_package(
+        python, command, import_path, json.dumps(msgspec.to_builtins(asked)).encode()
+    )
 
 
 def check_pipeline(
     config: Config, python: JobPython, import_path: Path, say: Callable[[str], None]
 ) -> None:
-    """The pipeline has met a Spark here, and no rows, where it is checked before the submission.
+    """Check the pipeline by a Spark here, without rows, where that is to be before the submission.
 
     Where this machine has no Java, or its Spark does not start, only the containers will find out:
     that is shown.
@@ -289,8 +222,8 @@ def check_pipeline(
             say(line)
 
 
-def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
-    """(key, serde, stream) of each input and output that has one; a store's have no stream."""
+def _serdes(config: Config) -> Iterator[tuple[str, ConfiguredSerde, str]]:
+    """Yield (key, serde, stream) of each input and output that has one; stores have no stream."""
     for store in StorageConfig.of(config).stores.values():
         yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
         yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde, ""
@@ -312,7 +245,7 @@ def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
 
 
 def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> None:
-    """As ``check_job_model``, with the job's interpreter and package, where it brings a grouper.
+    """Check as ``check_job_model``, with the job's interpreter and package, where it has a grouper.
 
     Raises:
         HomeportError: no JobModel can be made; the line names key and class of the grouper.
@@ -333,7 +266,7 @@ def _check_with_package(
     given: bytes = b"",
     limit_s: float = _CHECK_TIMEOUT_S,
 ) -> list[str]:
-    """The program, run as on the nodes and with ``given`` to read, has nothing against the job.
+    """Run the program as on the nodes, with ``given`` to read; it must find no fault in the job.
 
     Returns:
         The lines that it printed.
@@ -367,7 +300,7 @@ def _check_with_package(
 
 
 def _require_checked(output: bytes, import_path: Path) -> None:
-    """The program has come to its end; the job's code may have ended it before, with any code."""
+    """Require that the program came to its end; the job's code may end it before, with any code."""
     last = output.decode(errors="replace").splitlines()[-1:]
     if last != [check_job_model_program.CHECKED]:
         raise ConfigError(
@@ -379,7 +312,7 @@ def _require_checked(output: bytes, import_path: Path) -> None:
 
 
 def require_not_running(config: Config, last: Application | None) -> None:
-    """The job does not run; ``last``: its newest application, as of ``Job.last_application``.
+    """Require that the job does not run; ``last``: its newest application.
 
     Raises:
         ConfigError: it does.

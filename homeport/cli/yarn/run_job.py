@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -34,26 +34,17 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
 from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
+from homeport.cli.options import Named, described, new_app, note
 from homeport.cli.usage import run_app, run_program
-from homeport.cli.yarn import (
-    one_time_configuration,
-    preflight,
-    state_check,
-    state_reset,
-    submission_claim,
-)
-from homeport.cli.yarn.am_address import am_address, is_answering
-from homeport.cli.yarn.application_text import end_of, log_place, samza_status
+from homeport.cli.yarn import preflight, state_check, state_reset, submission_claim
+from homeport.cli.yarn.application import am_address, end_of, is_answering, log_place, samza_status
 from homeport.cli.yarn.cluster_check import cluster_facts, require_fit
-from homeport.cli.yarn.draining import order_drain, order_shutdown
-from homeport.cli.yarn.job import SOURCE, Job
-from homeport.cli.yarn.record_sizes import check_record_sizes
-from homeport.cli.yarn.waiting import Waiter, log_shortage, say
+from homeport.cli.yarn.job import SOURCE, Job, order_drain, order_shutdown
+from homeport.cli.yarn.waiting import Waiter, log_shortage
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import YARN
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.config.loading.loader import load
-from homeport.config.secret_names import shown_value, warnings_of_overrides
+from homeport.config.secret_names import shown_value
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
@@ -94,15 +85,11 @@ class Operation(StrEnum):
 
 
 def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> None:
-    """Submits the job, whose configuration is valid, and returns when its AM answers.
+    """Submit the job, whose configuration is valid; return when its AM answers.
 
-    Prints id and URLs.
-
-    ``reset_state``: whatever state and input positions it has are thrown away before.
-    ``other_package``: it may have other code than the last upgrade has left it with.
-
-    Raises:
-        HomeportError: refused, in which case nothing has been written, or failed.
+    Prints id and URLs. ``reset_state``: whatever state and input positions it has are thrown
+    away before. ``other_package``: it may have other code than the last upgrade has left it
+    with. HomeportError: refused, in which case nothing has been written, or failed.
     """
     job = with_written_keys(job)
     config = job.config
@@ -110,62 +97,55 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     may_be_none = pipeline is not None and not pipeline.needs_package
     path = package_path(YarnConfig.of(config).package_path, may_be_none=may_be_none)
     files = partial(hadoop_files, os.environ, kerberos_login(config))
-    python = job_python(config, os.environ, files, say)
+    python = job_python(config, os.environ, files, note)
     log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
     # Skein's JVM starts beside the checks.
     with starting_driver(log, os.environ, kerberos_login(config)) as driver:
         model, forms = check_job(job, reset_state=reset_state)
-        facts = cluster_facts(config, job.rest, os.environ)
-        require_fit(config, facts)
-        preflight.check_sizes(config, job.rest, facts.partition)
+        facts = cluster_facts(config, job.yarn, os.environ)
+        require_fit(config, facts, job.yarn.url)
         with prepared(path, files) as package:
             digest = digest_of(package)
             state_check.check_package(job, digest, is_other_meant=other_package)
             preflight.check_classes(config, python, package.import_path, forms)
             preflight.check_own_groupers(config, python, package.import_path)
             for warning in warnings(config, facts):
-                say(f"warning: {warning}")
-            say("checked: configuration, Kafka, YARN, package, classes")
-            preflight.check_pipeline(config, python, package.import_path, say)
-            python = published(python, files, say)
+                note(f"warning: {warning}")
+            note("checked: configuration, Kafka, YARN, package, classes")
+            preflight.check_pipeline(config, python, package.import_path, note)
+            python = published(python, files, note)
             number, application_id = submit_once(
                 job, package, python.node, driver, Reset(model) if reset_state else None
             )
-    say(f"submitted {application_id}")
+    note(f"submitted {application_id}")
     url = await_am(job, number, application_id, digest)
     print(f"application {application_id}")
     print(f"JobModel    {url}")
     print(f"status      {url}v1/status")
-    print(f"YARN        {job.rest.url}/cluster/app/{application_id}")
+    print(f"YARN        {job.yarn.url}/cluster/app/{application_id}")
 
 
 def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[str, StoreForms]]:
-    """Kafka, the state and YARN let the job run.
+    """Require that Kafka, the state and YARN let the job run.
 
-    Returns:
-        Its JobModel, where that is known already, and how what its stores hold is read.
-
-    Raises:
-        HomeportError: refused.
+    Returns its JobModel, where that is known already, and how what its stores hold is read.
     """
     preflight.check_kafka(job.config)
-    preflight.warn_of_reporters(job.config, say)
-    model = preflight.check_job_model(job.config, say)
-    check_record_sizes(job.config, model, job.record_limit())
+    preflight.warn_of_reporters(job.config, note)
+    model = preflight.check_job_model(job.config, note)
+    state_check.check_record_sizes(job.config, model, job.record_limit())
     forms = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)
-    job.rest.require_reachable()
-    forget_ended_tokens(os.environ, job.rest)
+    job.yarn.require_reachable()
+    forget_ended_tokens(os.environ, job.yarn)
     job.require_not_running()
     return model, forms
 
 
 def with_written_keys(job: Job) -> Job:
-    """The job with what coordinator-stream-writer set laid over its file; says so, key by key.
+    """Lay what coordinator-stream-writer set over the job's file, and print it, key by key.
 
-    Raises:
-        ConfigError: with it, the configuration breaks a rule.
-        UnavailableError: Kafka does not answer.
+    ConfigError where the configuration breaks a rule with it.
     """
     if not job.has_stream():
         return job
@@ -175,7 +155,7 @@ def with_written_keys(job: Job) -> Job:
     for key, value in written.items():
         if job.config.get(key, "") != value:
             shown = shown_value(key, value)
-            say(
+            note(
                 f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "
                 f"coordinator-stream-writer --type set-config --key {key} --delete takes it back"
             )
@@ -187,7 +167,7 @@ def with_written_keys(job: Job) -> Job:
 
 @dataclass(frozen=True)
 class Reset:
-    """The state is to be thrown away; ``model``: for what then, where that is known already."""
+    """Orders to throw the state away; ``model``: for what then, where that is known already."""
 
     model: JobModel | None
 
@@ -199,14 +179,10 @@ def submit_once(
     driver: Callable[[], SkeinDriver],
     reset: Reset | None,
 ) -> tuple[int, str]:
-    """The job is submitted, once, however many run-jobs try: its submission number and application.
+    """Submit the job, once, however many run-jobs try; return number and application.
 
-    ``driver``: of Skein, once it serves.
-    ``reset``: its state is thrown away before; None: it stays.
-
-    Raises:
-        ConfigError: it runs already, perhaps because another run-job was a moment earlier.
-        HomeportError: it could not be submitted.
+    ``driver``: of Skein, once it serves. ``reset``: its state is thrown away before; None: it
+    stays. ConfigError: it runs already, perhaps because another run-job was a moment earlier.
     """
     config = job.config
     section = JobConfig.of(config)
@@ -219,24 +195,23 @@ def submit_once(
             lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("another run-job is submitting this job"),
             lambda: job.require_free(store),
         )
-        submissions = epochs.EpochManager(store)
         try:
             store.require_own()
             if reset is None:
                 # Once more: another run-job may have been here since the first look.
-                one_time_configuration.require_unchanged(store, config)
+                state_check.require_unchanged(store, config)
                 ConfigManager(store).replace(config, SOURCE)
             else:
                 reset_state_of(config, reset, number, store)
             # Those of an upgrade of an earlier deployment: none is wanted by this one.
             JobPackageManager(store).forget()
             if created := create_outputs(config):
-                say(f"created: {', '.join(created)}")
+                note(f"created: {', '.join(created)}")
             submission = Submission(
                 config=config,
                 file=job.file,
                 number=number,
-                hosts=known_hosts(config, job.rest.running_hosts()),
+                hosts=known_hosts(config, job.yarn.running_hosts()),
                 package=str(package.archive),
                 python=python,
                 hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
@@ -246,9 +221,7 @@ def submit_once(
             application_id = submit(submission, served, os.environ)
         except BaseException:
             # Also when interrupted: the next run-job need not wait for this one.
-            with contextlib.suppress(HomeportError):
-                withdrawn = epochs.Submission(number, submission_claim.WITHDRAWN)
-                submissions.write_submission(withdrawn)
+            submission_claim.withdraw(store, number)
             raise
     return number, application_id
 
@@ -256,32 +229,28 @@ def submit_once(
 def reset_state_of(
     config: Config, reset: Reset, number: int, store: CoordinatorStreamStore
 ) -> None:
-    """The job has neither state nor input positions, and its stream the new configuration."""
+    """Take state and input positions from the job; its stream gets the new configuration."""
 
     def require_newest() -> None:
         submission_claim.require_newest(store, number)
 
-    say("resetting the state of the job")
+    note("resetting the state of the job")
     topics = state_reset.reset(config, reset.model, number, SOURCE, require_newest)
-    say(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
+    note(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
 
 
 def await_am(job: Job, number: int, application_id: str, package: str) -> str:
-    """Wait for the URL at which the AM of this application answers.
+    """Wait for the URL at which the AM of this application answers, and return it.
 
-    The stream names the application, and the sha256 of its ``package``.
-
-    The job is submitted: a Kafka or a ResourceManager that is away for a while is waited for.
-
-    Raises:
-        UnavailableError: the application ended, or does not answer in time.
+    The stream names the application, and the sha256 of its ``package``. The job is submitted: a
+    Kafka or a ResourceManager that is away for a while is waited for.
     """
     waiter, state = Waiter(_ANSWER_LIMIT_S), "unknown to YARN"
     with contextlib.ExitStack() as opened:
         store: CoordinatorStreamStore | None = None
         for _ in waiter.polls():
             try:
-                application = job.rest.application(application_id)
+                application = job.yarn.application(application_id)
                 state = application.state if application else state
                 if application is not None and not application.is_active:
                     break
@@ -300,7 +269,7 @@ def await_am(job: Job, number: int, application_id: str, package: str) -> str:
         else:
             raise UnavailableError(
                 f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s "
-                f"({state}): see {job.rest.url}/cluster/app/{application_id}"
+                f"({state}): see {job.yarn.url}/cluster/app/{application_id}"
             )
     raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
 
@@ -309,7 +278,7 @@ def await_am(job: Job, number: int, application_id: str, package: str) -> str:
 
 
 def status(job: Job) -> None:
-    """Prints one of Samza's words; a job that YARN does not know has not begun."""
+    """Print one of Samza's words; a job that YARN does not know has not begun."""
     application = job.last_application()
     print(samza_status(application))
     if application is not None and application.is_active:
@@ -317,15 +286,15 @@ def status(job: Job) -> None:
 
 
 def wait(job: Job) -> int:
-    """Returns when the job has ended: 0 where it succeeded."""
+    """Return when the job has ended: 0 where it succeeded."""
     application = job.last_application()
     if application is None:
         raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
     last = await_end(job, application, None)
     if last.final_status in ("SUCCEEDED", "KILLED"):
-        say(end_of(last))
+        note(end_of(last))
     else:
-        say(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
+        note(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
     return 0 if last.final_status == "SUCCEEDED" else 1
 
 
@@ -335,7 +304,7 @@ def await_end(job: Job, application: Application, limit_s: float | None) -> Appl
     waiter, heard_s = Waiter(limit_s), 0.0
     for _ in waiter.polls():
         try:
-            last = job.rest.application(application.application_id) or last
+            last = job.yarn.application(application.application_id) or last
         except UnavailableError as error:
             # The job goes on without the ResourceManager: that does not say how it ends.
             if waiter.elapsed_s - heard_s >= _SILENCE_S:
@@ -351,7 +320,7 @@ def await_end(job: Job, application: Application, limit_s: float | None) -> Appl
 
 
 def kill(job: Job) -> None:
-    """The job has ended: in order where its AM answers, else by YARN."""
+    """End the job: in order where its AM answers, else by YARN."""
     application = job.last_application()
     if application is None or not application.is_active:
         print(f"{job.name} is not running")
@@ -359,11 +328,11 @@ def kill(job: Job) -> None:
     limit_s = TaskConfig.of(job.config).shutdown_ms / 1000 + _KILL_MARGIN_S
     try:
         order_shutdown(job, application)
-        say(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
+        note(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
         last = await_end(job, application, limit_s)
     except HomeportError as e:
-        say(f"no orderly stop ({e}): killing it by YARN")
-        job.rest.kill(application.application_id)
+        note(f"no orderly stop ({e}): killing it by YARN")
+        job.yarn.kill(application.application_id)
         await_end(job, application, _YARN_KILL_LIMIT_S)
         print(f"killed {application.application_id} by YARN")
     else:
@@ -394,40 +363,31 @@ Examples:
   run-job --config-path=my.properties --operation=kill
 """
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = new_app()
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    operation=typer.Option(
+        case_sensitive=False,
+        help="run: submit, and return when the job's AM answers. status: print New, Running, "
+        "SuccessfulFinish or UnsuccessfulFinish. wait: until the job ends; exit code 0 where "
+        "it succeeded. drain: have it end by itself, as succeeded, once it has processed what "
+        "its inputs hold; wait waits for that. kill: end it in order, or by YARN where that "
+        "fails.",
+    ),
+    reset_state=typer.Option(OPTION, help="With run: begin with no state and no input position."),
+    other_package=typer.Option(
+        state_check.OTHER_PACKAGE,
+        help="With run: submit yarn.package.path although the last upgrade left other code.",
+    ),
+)
 def command(
     *,
-    config_path: Annotated[
-        str, typer.Option(help="The job's properties file: a path or a file: URL.")
-    ],
-    config: Annotated[
-        list[str] | None,
-        typer.Option(help="key=value, laid over the properties file; may be given many times."),
-    ] = None,
-    operation: Annotated[
-        Operation,
-        typer.Option(
-            case_sensitive=False,
-            help="run: submit, and return when the job's AM answers. status: print New, Running, "
-            "SuccessfulFinish or UnsuccessfulFinish. wait: until the job ends; exit code 0 where "
-            "it succeeded. drain: have it end by itself, as succeeded, once it has processed what "
-            "its inputs hold; wait waits for that. kill: end it in order, or by YARN where that "
-            "fails.",
-        ),
-    ] = Operation.RUN,
-    reset_state: Annotated[
-        bool, typer.Option(OPTION, help="With run: begin with no state and no input position.")
-    ] = False,
-    other_package: Annotated[
-        bool,
-        typer.Option(
-            state_check.OTHER_PACKAGE,
-            help="With run: submit yarn.package.path although the last upgrade left other code.",
-        ),
-    ] = False,
+    named: Named,
+    operation: Operation = Operation.RUN,
+    reset_state: bool = False,
+    other_package: bool = False,
 ) -> None:
     """Runs a stream job on YARN, or asks about, waits for, drains or ends one."""
     options = {OPTION: reset_state, state_check.OTHER_PACKAGE: other_package}
@@ -436,16 +396,14 @@ def command(
             raise ConfigError(
                 option, None, "it is for run alone", f"leave --operation={operation} out"
             )
-    for warning in warnings_of_overrides(config or ()):
-        say(f"warning: {warning}")
     is_run = operation is Operation.RUN
-    loaded = load(config_path, config or (), topics_of if is_run else None)
+    config = named.config(topics_of if is_run else None)
     if is_run:
-        require_coordinator(loaded, YARN)
-        refuse_mixed_roles(loaded)
-        for warning in validate(loaded):
-            say(f"warning: {warning}")
-    job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
+        require_coordinator(config, YARN)
+        refuse_mixed_roles(config)
+        for warning in validate(config):
+            note(f"warning: {warning}")
+    job = Job(config, ResourceManagerRest.from_environment(os.environ), config)
     if is_run:
         run(job, reset_state=reset_state, other_package=other_package)
     elif operation is Operation.STATUS:

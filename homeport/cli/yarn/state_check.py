@@ -1,22 +1,54 @@
-"""Checks that a job's state, input positions and code fit what it runs with next."""
+"""Checks that a job's state, input positions, code and records fit what it runs with next.
+
+What may not change while there is state is the one-time configuration. Source: COORD, benefit 3:
+"Without persistent configuration, there is no easy way to check whether a job's current
+configuration is valid or not." The coordinator stream is that configuration. It has no bound
+(COORD, benefit 1), as each key and each task is a record of its own: only a record has one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from homeport.appmaster.upgrade.words import in_brief
-from homeport.cli.yarn import one_time_configuration, preflight, state_reset
+from homeport.cli.options import note
+from homeport.cli.yarn import preflight, state_reset
 from homeport.cli.yarn.job import Job
-from homeport.cli.yarn.waiting import say
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.config.secret_names import shown_value
+from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    CoordinatorStream,
+    InMemoryCoordinatorStream,
+)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.grouper.factories import has_own_grouper
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.one_time_configuration import (
+    changed_key,
+    changed_tasks,
+    has_state,
+    refusal,
+)
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.upgrade import UpgradeState
+from homeport.job_coordinator.planning.next_model import counts_now, previous_assignment
 
 OTHER_PACKAGE = "--other-package"
 
@@ -24,11 +56,7 @@ OTHER_PACKAGE = "--other-package"
 def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
     """Require that the job's state, if any, fits its configuration, or may be thrown away.
 
-    Returns:
-        {changelog: how what it holds is read}, of the state that stays.
-
-    Raises:
-        ConfigError: it does not; nothing has been written.
+    Returns {changelog: how what it holds is read}, of the state that stays.
     """
     before, forms = Config(), dict[str, StoreForms]()
     if job.has_stream():
@@ -36,25 +64,44 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
             before = with_own_places(ConfigManager(store).read(), job.config)
             if not reset_state:
                 forms = StateFactManager(store).forms()
-                one_time_configuration.require_unchanged(store, job.config)
-                preflight.check_changelogs(job.config, store, say)
+                require_unchanged(store, job.config)
+                preflight.check_changelogs(job.config, store, note)
                 preflight.check_checkpoints(job.config, store)
-                preflight.check_inputs(job.config, store, say)
+                preflight.check_inputs(job.config, store, note)
     elif not reset_state:
-        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), say)
+        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), note)
     if reset_state:
         topics = state_reset.state_topics(before, job.config)
         state_reset.check_topics(topics, job.config, before)
     return forms
 
 
+def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
+    """Require that ``config`` fits the state that the job has, if it has any.
+
+    ``stream``: read to its head; nothing is written. A grouper of the job's own is not at hand
+    here, so that what its tasks read is not compared. ConfigError: a one-time key would change,
+    or what tasks there are, what they read and which changelog partition they have; or a reset
+    of the state was begun and not finished.
+    """
+    StateResetManager(stream).require_finished()
+    running, before = ConfigManager(stream).deployed(), previous_assignment(stream)
+    if not has_state(running, before):
+        return
+    for error in ChangelogPartitionManager(stream).contradictions():
+        raise error
+    change = changed_key(running, config)
+    if change is None and not has_own_grouper(config):
+        model = calculate_job_model(config, counts_now(config), before)
+        change = changed_tasks(before, model)
+    if change is not None:
+        raise refusal(change)
+
+
 def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
     """Require that the job gets the code of its last upgrade, or that other code is meant.
 
     ``package``: the sha256 of the package to submit.
-
-    Raises:
-        ConfigError: it would get other code in silence; nothing has been written.
     """
     if not job.has_stream():
         return
@@ -67,7 +114,7 @@ def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
         key = keys.YARN_PACKAGE_PATH
         remedy = f"let it name the code of the upgrade; {OTHER_PACKAGE} if other code is meant"
         raise ConfigError(key.name, key.read(job.config), rule, remedy)
-    say(f"note: {rule}")
+    note(f"note: {rule}")
 
 
 def other_package(state: UpgradeState, package: str) -> str | None:
@@ -85,3 +132,52 @@ def other_package(state: UpgradeState, package: str) -> str | None:
         f"it is package {in_brief(package)}, and the last upgrade, in {state.application}, {how} "
         f"{names}"
     )
+
+
+_STAMP_BYTES = 256
+"""Room for source and host of a record, and for Kafka's own fields around it."""
+_SHOWN = 40
+
+
+def check_record_sizes(config: Config, model: JobModel | None, limit: int) -> None:
+    """Require that no record of configuration and JobModel is larger than ``limit`` bytes.
+
+    ``limit``: what the coordinator stream takes. ``model``: None where it is not known yet.
+    """
+    job = JobConfig.of(config)
+    remedy = (
+        f"raise max.message.bytes of topic {job.coordinator_topic!r} and "
+        f"systems.{job.coordinator_system}.producer.max.request.size"
+    )
+    for key, value in config.items():
+        size = _size(wire.set_config(key, value))
+        if size > limit:
+            shown = f"{shown_value(key, value)[:_SHOWN]}..."
+            raise ConfigError(key, shown, _rule("it", size, limit), f"shorten it, or {remedy}")
+    for message in _records(model) if model is not None else ():
+        size = _size(message)
+        if size > limit:
+            raise ConfigError(
+                keys.TASK_BROADCAST_INPUTS.name,
+                config.get(keys.TASK_BROADCAST_INPUTS.name),
+                _rule(f"{message.type} {message.key[:200]}", size, limit),
+                f"broadcast to fewer tasks, or {remedy}",
+            )
+
+
+def _rule(what: str, size: int, limit: int) -> str:
+    return f"{what} would be a record of {size} bytes; the coordinator stream takes {limit} at most"
+
+
+def _records(model: JobModel) -> Iterator[CoordinatorStreamMessage]:
+    """Yield what a model change writes of tasks; only that of a broadcast input grows."""
+    nothing = InMemoryCoordinatorStream()
+    assignment = {name: p for p, c in model.containers.items() for name in c.tasks}
+    yield from TaskAssignmentManager(nothing).messages(assignment)
+    yield from TaskModeManager(nothing).messages(model)
+    yield from TaskPartitionManager(nothing).messages(model)
+
+
+def _size(message: CoordinatorStreamMessage) -> int:
+    key, value = wire.encode(message)
+    return len(key) + len(value or b"") + _STAMP_BYTES

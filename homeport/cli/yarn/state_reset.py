@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from homeport.appmaster.job_model.takeover import create_topics, outrank, stream_of
+from homeport.appmaster.job_model.takeover import outrank, stream_of
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -38,17 +38,18 @@ from homeport.job_coordinator.metadata.state_reset import (
     state_removed,
 )
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.planning.next_model import create_topics
 
 _COMPACT = "compact"
 
 
 def reset_rank(submission: int) -> Rank:
-    """The rank of a reset: above all earlier submissions, below every attempt of its own."""
+    """Return the rank of a reset: above all earlier submissions, below every attempt of its own."""
     return Rank(submission, "reset-state", 0)
 
 
 def state_topics(*configs: Config) -> dict[SystemStream, SystemConfig]:
-    """{topic that holds state or input positions of such a job: its Kafka}, in sorted order.
+    """Return {topic that holds state or input positions of such a job: its Kafka}, sorted.
 
     A configuration may be empty, or hold the rest of one that was replaced.
     """
@@ -68,7 +69,6 @@ def _topics_of(config: Config) -> Iterator[SystemStream]:
 
 
 def _changelogs_of(config: Config) -> Iterator[tuple[str, SystemStream]]:
-    """Store and changelog, of each store that has one."""
     for name, text in config.items():
         parts = keys.STORE_CHANGELOG.parts_of(name)
         if parts is not None and text.strip():
@@ -78,7 +78,7 @@ def _changelogs_of(config: Config) -> Iterator[tuple[str, SystemStream]]:
 
 
 def _deleting_changelogs(config: Config) -> Iterator[SystemStream]:
-    """Those that are meant to delete by age: of entries that are kept for a time, or as said."""
+    """Yield those that are meant to delete by age: by a time to live, or by their policy."""
     for store, changelog in _changelogs_of(config):
         ttl_ms = keys.ROCKSDB_TTL_MS.find(config, store)
         policy = config.get_str(keys.STORE_CHANGELOG_KAFKA.named(store, "cleanup.policy"), "")
@@ -89,15 +89,10 @@ def _deleting_changelogs(config: Config) -> Iterator[SystemStream]:
 def check_topics(
     topics: Mapping[SystemStream, SystemConfig], config: Config, before: Config
 ) -> None:
-    """Each of ``topics`` may be deleted: it looks like one of the job's own, and is no input.
+    """Require that each of ``topics`` may be deleted: it looks like a state's, and is no input.
 
-    Args:
-        topics: as of ``state_topics``.
-        config: what the job is to run with.
-        before: what it ran with; empty where it never did.
-
-    Raises:
-        ConfigError: one does not, and is perhaps named by mistake.
+    ``config``: what the job is to run with. ``before``: what it ran with; empty where it never
+    did. ConfigError where a topic does not, and is perhaps named by mistake.
     """
     inputs = set(input_streams(config))
     deleting = {*_deleting_changelogs(before), *_deleting_changelogs(config)}
@@ -129,23 +124,15 @@ def reset(
     source: str,
     require_newest: Callable[[], None],
 ) -> tuple[SystemStream, ...]:
-    """The job has no state: its first container will find none, whatever lives on elsewhere.
+    """Take all state from the job: its first container finds none, whatever lives on elsewhere.
 
-    Args:
-        config: what the job is to run with.
-        model: the JobModel that it is to have, calculated from nothing; None where a grouper of the
-            job's own makes it: then the AM makes the topics, as those of a new job.
-        submission: its number, which belongs to the caller.
-        source: the writer of the configuration.
-        require_newest: raises where another submission has begun since; only this check keeps
-            an older reset from Kafka's topics.
-
-    Returns:
-        The topics that were recreated.
-
-    Raises:
-        FencedError: a later submission has taken over; so has what remains of the reset.
-        HomeportError: the reset is not finished; the next one has to be.
+    Returns the topics that were recreated. ``model``: calculated from nothing; None where a
+    grouper of the job's own makes it: then the AM makes the topics, as those of a new job.
+    ``submission``: its number, which belongs to the caller. ``source``: the writer of the
+    configuration. ``require_newest`` raises where another submission has begun since: only this
+    check keeps an older reset from Kafka's topics. FencedError: a later submission has taken
+    over; so has what remains of the reset. HomeportError: the reset is not finished; the next
+    one has to be.
     """
     with stream_of(config, reset_rank(submission)) as stream:
         stream.fence()

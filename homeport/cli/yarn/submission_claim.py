@@ -9,9 +9,10 @@ past that too, the higher number fences it (safety A1).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
@@ -27,13 +28,11 @@ def take_number(
     polls: Callable[[], Iterable[None]],
     require_not_running: Callable[[], None],
 ) -> int:
-    """The submission number that belongs to the holder of ``claim`` alone; it is in the stream.
+    """Return the submission number that belongs to ``claim`` alone; it is in the stream.
 
-    Args:
-        stream: read to its head.
-        claim: a text that no other has.
-        polls: yields for as long as another's submission may be under way.
-        require_not_running: raises where an application of the job runs.
+    ``stream`` is read to its head, ``claim`` a text that no other has. ``polls`` yields for as
+    long as another's submission may be under way. ``require_not_running`` raises where an
+    application of the job runs.
     """
     epochs = EpochManager(stream)
     while True:
@@ -64,12 +63,14 @@ def _first_claim(stream: CoordinatorStream, number: int) -> str | None:
     return None
 
 
-def require_newest(stream: CoordinatorStream, number: int) -> None:
-    """No other run-job has taken a higher number.
+def withdraw(stream: CoordinatorStream, number: int) -> None:
+    """Record that nothing is submitted under this number: the next run-job need not wait for it."""
+    with contextlib.suppress(HomeportError):
+        EpochManager(stream).write_submission(Submission(number, WITHDRAWN))
 
-    Raises:
-        UnavailableError: another one has, after it waited for this one in vain.
-    """
+
+def require_newest(stream: CoordinatorStream, number: int) -> None:
+    """Require that no other run-job has taken a higher number, after it waited in vain."""
     stream.catch_up()
     last = EpochManager(stream).read_submission()
     if last is not None and last.number > number:

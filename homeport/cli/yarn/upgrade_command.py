@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
 
 import typer
 
@@ -21,9 +20,9 @@ from homeport.appmaster.upgrade.words import end, in_brief, steps
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.job_package import package_name, package_path, prepared, zipped
 from homeport.appmaster.yarn.kerberos import kerberos_login
-from homeport.cli.job.job_view import JobView, RunningJob, open_job, require_on_yarn, stream_place
+from homeport.cli.job.job_view import JobView, open_job, stream_place
 from homeport.cli.job.placement_request import NoWait, Patience, write_order
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import Given, described, new_app, note
 from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -62,16 +61,7 @@ Examples:
 """
 _OPTION = "--package"
 _LONGEST_MS = 86_400_000
-_ENDED = "finished"
-WatchMs = Annotated[
-    int,
-    typer.Option(
-        "--watch-ms",
-        min=1,
-        max=_LONGEST_MS,
-        help="How long each container is watched before the next one gets the code.",
-    ),
-]
+_REMEDY = "start it with run-job, whose yarn.package.path names the new code, or try again"
 _ROLLING = (
     "has no meaning for a standalone job, whose processors read their own code",
     "restart its processors one after the other: docs/standalone.md, rolling restart",
@@ -79,23 +69,23 @@ _ROLLING = (
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    watch_ms=typer.Option(
+        min=1,
+        max=_LONGEST_MS,
+        help="How long each container is watched before the next one gets the code.",
+    ),
+    package="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:.",
+    undo="All go back to the code from before the last upgrade.",
+    dry_run="Check, show the order; change nothing.",
+)
 def upgrade(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    package: Annotated[
-        str | None,
-        typer.Option(
-            "--package", help="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:."
-        ),
-    ] = None,
-    watch_ms: WatchMs = 60_000,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="All go back to the code from before the last upgrade.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check, show the order; change nothing.")
-    ] = False,
+    given: Given,
+    package: str | None = None,
+    watch_ms: int = 60_000,
+    undo: bool = False,
+    dry_run: bool = False,
     no_wait: NoWait = False,
 ) -> None:
     """Gives the running job new code, container by container; a failure takes it back by itself.
@@ -105,61 +95,49 @@ def upgrade(
     back. Ends with exit code 0 when all run the new code, with 1 when they went back or nothing was
     begun, with 3 when Kafka or the AM has not answered for minutes: the upgrade goes on without it.
     """
-    given = loaded(config_path, config)
     if undo is (package is not None):
         raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
     with open_job(given) as job:
-        require_on_yarn(given, job.stream, "upgrade", _ROLLING)
-        running = _require_running(job)
-        status = running.client.status()
+        job.require_on_yarn("upgrade", _ROLLING)
+        running = job.require_running(_REMEDY)
+        status, application = running.client.status(), running.application
+        upgrades = UpgradeManager(job.stream)
         for line in left_on_drained_hosts(status):
             note(line)
         if package is None:
-            order = _order_back(job, running.application)
+            order = order_back(upgrades.state(application), upgrades.orders(application))
             lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
             messages = [UpgradeManager.order_message(order)]
         else:
-            data = _checked_package(job, running.application, package)
-            order = _order(running.application, data, watch_ms)
-            lines, messages = plan(order, status), _package_messages(job, order, data)
+            order, messages = _order(job, application, package, watch_ms)
+            lines = plan(order, status)
         if dry_run:
             print("\n".join(lines))
             return
         # The check of the classes has taken its time.
         job.stream.catch_up()
         if package is not None:
-            _require_free(job, order)
+            state, orders = upgrades.state(application), upgrades.orders(application)
+            require_free(state, orders, order.package)
         write_order(job.stream, messages)
         note(f"asked of {running}: {lines[0]}")
         if no_wait:
             print(order.id)
             return
-        state = _followed(job, order, status)
-    if state.phase is UpgradePhase.GONE_BACK and not undo:
-        raise HomeportError(end(state))
-    print(end(state))
+        ended = _followed(job, order, status)
+    if ended.phase is UpgradePhase.GONE_BACK and not undo:
+        raise HomeportError(end(ended))
+    print(end(ended))
 
 
 # ----------------------------------------------------------------------------- what is refused
 
 
-def _require_running(job: JobView) -> RunningJob:
-    if job.running is None:
-        raise ConfigError(
-            keys.JOB_NAME.name,
-            job.given.get(keys.JOB_NAME.name),
-            "the job does not run, or its AM does not answer",
-            "start it with run-job, whose yarn.package.path names the new code, or try again",
-        )
-    return job.running
-
-
 def require_upgradable(config: Config) -> None:
-    """A job of this configuration can get other code while it runs.
+    """Require that a job of this configuration can get other code while it runs.
 
-    Raises:
-        ConfigError: it has none of its own; its AM runs some of it; or a single failure would end
-            a container.
+    ConfigError: it has none of its own; its AM runs some of it; or a single failure would end a
+    container.
     """
     pipeline = PipelineConfig.of(config)
     if pipeline is not None and not pipeline.needs_package:
@@ -196,9 +174,6 @@ def require_free(
     """Require that no upgrade is under way or ordered, and that the package is not what runs.
 
     ``submitted``: the package of the submission; None: not known.
-
-    Raises:
-        ConfigError: it is not so.
     """
     rule = None
     if state is not None and not state.phase.is_final:
@@ -217,8 +192,7 @@ def require_free(
 def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrder:
     """Return the order to take back the upgrade under way, else the ordered, else the last one.
 
-    Raises:
-        ConfigError: there is none, or it goes back, or has gone back, or was taken back.
+    ConfigError: there is none, or it goes back, or has gone back, or was taken back.
     """
     is_free = state is None or state.phase.is_final
     if is_free and orders.forward is not None and orders.is_new(state):
@@ -239,7 +213,7 @@ def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrde
 
 
 def _checked_package(job: JobView, application: str, named: str) -> bytes:
-    """The zip of the package, whose classes can be used."""
+    """Return the zip of the package, whose classes can be used."""
     # This machine runs the interpreter and imports the classes of its operator's file alone.
     config = with_own_places(job.recorded_config(), job.given)
     require_own_code(config, job.given)
@@ -269,11 +243,7 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
 
 
 def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> None:
-    """Require that the code that the job runs now can be had again.
-
-    Raises:
-        ConfigError: it came by an upgrade, and is not in the coordinator stream any more.
-    """
+    """Require that the code that the job runs now can be had again."""
     left = None if state is None else state.left
     if left is not None and JobPackageManager(stream).read(left) is None:
         raise ConfigError(
@@ -285,30 +255,17 @@ def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> N
         )
 
 
-def _require_free(job: JobView, order: UpgradeOrder) -> None:
-    upgrades = UpgradeManager(job.stream)
-    require_free(
-        upgrades.state(order.application), upgrades.orders(order.application), order.package
-    )
-
-
 # ----------------------------------------------------------------------------- what is written
 
 
-def _order(application: str, data: bytes, watch_ms: int) -> UpgradeOrder:
-    return UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
-
-
-def _order_back(job: JobView, application: str) -> UpgradeOrder:
-    upgrades = UpgradeManager(job.stream)
-    return order_back(upgrades.state(application), upgrades.orders(application))
-
-
-def _package_messages(
-    job: JobView, order: UpgradeOrder, data: bytes
-) -> list[CoordinatorStreamMessage]:
+def _order(
+    job: JobView, application: str, package: str, watch_ms: int
+) -> tuple[UpgradeOrder, list[CoordinatorStreamMessage]]:
+    data = _checked_package(job, application, package)
+    order = UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
     system, named = stream_place(job.given)
-    return package_messages(job.stream, order, data, record_limit(system, named.coordinator_topic))
+    limit = record_limit(system, named.coordinator_topic)
+    return order, package_messages(job.stream, order, data, limit)
 
 
 def package_messages(
@@ -333,7 +290,7 @@ def package_messages(
 
 
 def plan(order: UpgradeOrder, status: ShownStatus) -> list[str]:
-    """In which order the processors would get the package, and how long it takes at least."""
+    """Return the order of the processors, and how long the upgrade takes at least."""
     names = [c.processor_id for c in in_order(containers(status))]
     least_s = len(names) * order.watch_ms / 1000
     return [
@@ -353,12 +310,7 @@ def containers(status: ShownStatus) -> list[ContainerSeen]:
 
 
 def _followed(job: JobView, order: UpgradeOrder, status: ShownStatus) -> UpgradeState:
-    """Prints each step; the record of the end.
-
-    Raises:
-        HomeportError: nothing comes of the order any more.
-        UnansweredError: its end is not known.
-    """
+    """Print each step; return the record of the end; UnansweredError where that is not known."""
     wait = Patience(job)
     show = Progress(len(containers(status)), order)
     upgrades = UpgradeManager(job.stream)
@@ -374,12 +326,7 @@ def _followed(job: JobView, order: UpgradeOrder, status: ShownStatus) -> Upgrade
 
 
 def require_pending(order: UpgradeOrder, state: UpgradeState | None, orders: UpgradeOrders) -> None:
-    """Require that the driver may yet take the order, which has no record so far.
-
-    Raises:
-        HomeportError: the driver has refused it, another order has taken its place, or the record
-            of its upgrade is gone.
-    """
+    """Require that the driver may yet take the order, which has no record so far."""
     if orders.refused == order.id:
         raise HomeportError(f"nothing was begun: {orders.why}")
     is_back = order.direction is UpgradeDirection.BACK
@@ -411,7 +358,7 @@ class Progress:
         self._count = count
         self._is_back = order.direction is UpgradeDirection.BACK
         self._last: UpgradeState | None = None
-        self._said = ""
+        self._shown = ""
         self._looks = 0
 
     def is_over(self, state: UpgradeState) -> bool:
@@ -424,11 +371,11 @@ class Progress:
         return state.phase.is_final and is_taken
 
     def waits(self, look: Callable[[], str]) -> None:
-        """Says, now and then, what is waited for, where that has changed."""
+        """Print, now and then, what is waited for, where that has changed."""
         self._looks += 1
         if self._looks % self._EVERY:
             return
         waits = look()
-        if waits and waits != self._said:
+        if waits and waits != self._shown:
             note(f"waits: {waits}")
-        self._said = waits
+        self._shown = waits

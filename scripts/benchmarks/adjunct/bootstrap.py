@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.adjunct.stores import RECORDS, VALUE_BYTES
-from benchmarks.report import BenchmarkError, Row, at_most, figure
+from benchmarks.bed import broker, scratch
+from benchmarks.report import BenchmarkError, Row, at_most, figure, progress
 from benchmarks.restore.stores import TOPIC, Stores
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import SideThread
 from homeport.container.host.clocks import read_clocks
+from homeport.container.host.executors import OneThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage, streams_now
 from homeport.container.incarnation.loop_inputs import loop_settings
@@ -34,13 +33,11 @@ from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
-TITLE = (
+_TITLE = (
     f"bootstrap of an adjunct store of {RECORDS:,} x 200 B, distinct keys in random order, against "
     "a full restore of the same topic (3 rounds in turns, the least of each)"
 )
-_PREFIX = "bench-"
 _ROUNDS = 3
 _MEMORY_BYTES = 128 << 20
 _PATIENCE_S = 1.0
@@ -48,22 +45,17 @@ _PATIENCE_S = 1.0
 
 def rows(records: int = RECORDS, rounds: int = _ROUNDS) -> Iterator[Row]:
     """Seconds and rates of both, and how they compare."""
-    remove_abandoned(_PREFIX)
     os.environ.update(MALLOC_SETTINGS)
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
-    try:
-        with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker:
-            servers = broker.bootstrap_servers
-            stores = Stores(servers, folder / "stores", 1, records, VALUE_BYTES)
-            _say("the topic is filled")
-            stores.fill_changelog()
-            restored, filled = [], []
-            for number in range(1, rounds + 1):
-                _say(f"round {number} of {rounds}")
-                restored.append(stores.restore(1).seconds)
-                filled.append(_bootstrap(servers, folder / "adjunct", records))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    restored, filled = [], []
+    with scratch() as folder, broker() as started:
+        servers = started.bootstrap_servers
+        stores = Stores(servers, folder / "stores", 1, records, VALUE_BYTES)
+        progress("the topic is filled")
+        stores.fill_changelog()
+        for number in range(1, rounds + 1):
+            progress(f"round {number} of {rounds}")
+            restored.append(stores.restore(1).seconds)
+            filled.append(_bootstrap(servers, folder / "adjunct", records))
     yield figure("full restore, from locks to OFFSET", records / min(restored), "records/s")
     yield figure("bootstrap, from locks to the flush", records / min(filled), "records/s")
     yield at_most("bootstrap against restore", min(filled) / min(restored), 1, "x")
@@ -75,7 +67,7 @@ def _bootstrap(servers: str, folder: Path, records: int) -> float:
     job = _job(servers)
     began = time.perf_counter()
     roots = folder / "logged", folder / "scratch"
-    beside = SideThread("adjunct stores")
+    beside = OneThread("adjunct stores")
     storage = adjunct_storage(job, ProcessorId("0"), roots, read_clocks, beside)
     if storage is None:
         raise BenchmarkError("the job has no adjunct store")
@@ -123,5 +115,4 @@ def _job(servers: str) -> ContainerJob:
     return ContainerJob.of(calculate_job_model(config, inputs, NOTHING), ProcessorId("0"))
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+SECTIONS = {"bootstrap": (_TITLE, rows)}

@@ -9,13 +9,12 @@ from functools import partial
 import pyarrow as pa
 
 from benchmarks.adjunct.stores import BATCH, RECORDS, built_store, keys_in_disorder, values_of
-from benchmarks.report import Row
-from benchmarks.store.runs import timed
+from benchmarks.report import Row, timed
 from homeport.container.serde.serdes import serde
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.typed_store import TypedStore
 
-TITLE = f"adjunct store of {RECORDS:,} x 200 B: joins by get_arrow, {BATCH:,} rows at a time"
+_TITLE = f"adjunct store of {RECORDS:,} x 200 B: joins by get_arrow, {BATCH:,} rows at a time"
 _HOT_KEYS = 10_000
 _HOT_TARGET = 1_000_000
 _COLD_TARGET = 300_000
@@ -55,3 +54,6 @@ def _get_all(store: TypedStore, columns: Sequence[pa.Array]) -> None:
 
 def _passed(_step: object) -> None:
     """Nothing waits for a step."""
+
+
+SECTIONS = {"join": (_TITLE, rows)}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
+from benchmarks.bed import scratch
 from homeport.config.config import Config
 from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
-from homeport.container.host.beside import SideThread
 from homeport.container.host.clocks import read_clocks
+from homeport.container.host.executors import OneThread
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
@@ -99,25 +97,22 @@ class Built:
         return time.perf_counter() - began
 
 
-@contextmanager
+@contextlib.contextmanager
 def built_store() -> Iterator[Built]:
     """An empty one in a temporary folder."""
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
     stores = AdjunctsConfig.of(_CONFIG).stores
     plan = plan_stores(stores.values(), [TaskModel(TaskName("T"), (_SSP,), 0)], ProcessorId("0"))
     configs = StorageConfig.of(_CONFIG).stores
-    roots = folder / "logged", folder / "scratch"
-    storage = AdjunctStorage(plan, configs, *roots, read_clocks, SideThread("adjunct stores"))
-    try:
-        storage.open(StorageEngines(_MEMORY_BYTES, 1), NO_WAIT, None)
-        ids, ranges = {_SSP.system_stream: "id"}, {_SSP: InputRange(0, 0)}
-        storage.recover(StreamsNow(read_clocks(), ids, ranges), lambda *_: InputPosition(0))
-        sink = storage.of_task(TaskName("T")).adjunct("planes")
-        assert sink is not None  # noqa: S101 - the plan has it
-        yield Built(storage, sink)
-    finally:
-        storage.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with scratch() as folder:
+        roots = folder / "logged", folder / "scratch"
+        storage = AdjunctStorage(plan, configs, *roots, read_clocks, OneThread("adjunct stores"))
+        with contextlib.closing(storage):
+            storage.open(StorageEngines(_MEMORY_BYTES, 1), NO_WAIT, None)
+            ids, ranges = {_SSP.system_stream: "id"}, {_SSP: InputRange(0, 0)}
+            storage.recover(StreamsNow(read_clocks(), ids, ranges), lambda *_: InputPosition(0))
+            sink = storage.of_task(TaskName("T")).adjunct("planes")
+            assert sink is not None  # noqa: S101 - the plan has it
+            yield Built(storage, sink)
 
 
 def values_of(keys: Sequence[bytes]) -> list[bytes]:

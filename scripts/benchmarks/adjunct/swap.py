@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 
@@ -14,9 +13,9 @@ from benchmarks.adjunct.stores import (
     keys_in_disorder,
     values_of,
 )
-from benchmarks.report import Row, at_most, figure
+from benchmarks.report import Row, at_most, figure, progress
 
-TITLE = f"adjunct store: versions of {RECORDS:,} x 200 B, one after the other, in random order"
+_TITLE = f"adjunct store: versions of {RECORDS:,} x 200 B, one after the other, in random order"
 _VERSIONS = 4
 _TARGET_MS = 50.0
 _PAUSE_S = 0.005
@@ -31,7 +30,7 @@ def rows(records: int = RECORDS, versions: int = _VERSIONS) -> Iterator[Row]:
     beside: list[float] = []
     with built_store() as store:
         for version in range(1, versions + 1):
-            _say(f"version {version} of {versions}")
+            progress(f"version {version} of {versions}")
             keys = keys_in_disorder(records, version)
             taken = [
                 store.take(part, values_of(part))
@@ -63,5 +62,4 @@ def _until_served(store: Built, version: int) -> Iterator[float]:
         time.sleep(_PAUSE_S)  # as a loop without input looks again
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+SECTIONS = {"swap": (_TITLE, rows)}

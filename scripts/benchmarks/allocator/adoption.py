@@ -7,11 +7,9 @@ import json
 import os
 import re
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from benchmarks import processes
 from benchmarks.allocator.adoption_launchers import Launchers, Tally
+from benchmarks.bed import broker, scratch
 from benchmarks.report import BenchmarkError, Row, at_least, at_most, figure
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.appmaster.yarn.submission import services_of
@@ -36,15 +35,13 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin, TopicSpec, coordinator_topic_spec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.model.ids import Host
-from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
 LAUNCHERS, HOSTS = 1_000, 100
 STEADY_S, AFTER_S = 20.0, 20.0
-TITLE = (
+_TITLE = (
     "SIGKILL of the driver under 1,000 launchers (real supervisor, keeper, driver, Kafka, HTTP;\n"
     "the cluster manager that grants, and the launchers, are simulated)"
 )
-_PREFIX = "bench-"
 _START_LIMIT_S, _ADOPTION_LIMIT_S = 240.0, 120.0
 _LOOK_S = 0.05
 _STOP_S = 10.0
@@ -57,10 +54,9 @@ _YARN_SITE = """<configuration><property>
 
 def rows() -> Iterator[Row]:
     """How long the adoption takes, what restarts, and what the processes and answers take."""
-    remove_abandoned(_PREFIX)
-    with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker, _folder() as folder:
+    with broker() as started, scratch() as folder:
         token = secrets.token_urlsafe(16)
-        _prepare(folder, _config(broker.bootstrap_servers), token)
+        _prepare(folder, _config(started.bootstrap_servers), token)
         with _supervisor(folder):
             story = _Story(folder, token)
             try:
@@ -213,15 +209,6 @@ def _prepare(folder: Path, config: Config, token: str) -> None:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
-@contextmanager
 def _supervisor(folder: Path) -> Iterator[None]:
     """The AM's programs run inside the block, in the folder, as YARN's container would have it."""
     environment = {
@@ -262,3 +249,6 @@ def _since(began: float) -> float:
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+SECTIONS = {"adoption": (_TITLE, rows)}

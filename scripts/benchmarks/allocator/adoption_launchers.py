@@ -216,7 +216,6 @@ class _Launcher:
 
 
 async def _exchange(url: str, token: str, route: str, body: dict[str, Any]) -> bytes:
-    """All that comes back on a connection of its own."""
     parts, content = urlsplit(url), compact_json(body)
     head = (
         f"POST /{route} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {token}\r\n"

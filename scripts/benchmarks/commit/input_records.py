@@ -1,9 +1,7 @@
-"""Makes the topics of one run of scripts/bench commit, or fills its input; prints JSON."""
+"""Makes the topics of one run of scripts/bench commit, and fills its input."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable
 
 from confluent_kafka import Producer
@@ -48,17 +46,9 @@ def fill(servers: str, target: str, records: Iterable[Record]) -> int:
     return written
 
 
-def main() -> None:
-    """``SERVERS NAME topics``, or ``SERVERS NAME hot|distinct RECORDS KEYS SEED``."""
-    servers, name, kind, *numbers = sys.argv[1:]
-    if kind == "topics":
-        make_topics(servers, name)
-        print(json.dumps({}))
-        return
-    records, keys, seed = map(int, numbers)
+def fill_input(
+    servers: str, name: str, kind: str, records: int, keys: int, seed: int
+) -> dict[str, int]:
+    """Fill the input of a run of ``hot`` or ``distinct`` records; return how many there were."""
     made = hot_records(records, keys, seed) if kind == "hot" else distinct_records(keys, seed)
-    print(json.dumps({"records": fill(servers, topic(name, "in"), made)}))
-
-
-if __name__ == "__main__":
-    main()
+    return {"records": fill(servers, topic(name, "in"), made)}

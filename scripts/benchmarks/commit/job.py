@@ -7,14 +7,13 @@ broker and RocksDB, in this process. Without an AM, and without Spark.
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bed import scratch
 from benchmarks.commit.tasks import PARTITIONS, STORE, Newest, Sums
 from benchmarks.processes import peak_mb
 from homeport.config.config import Config
@@ -32,7 +31,7 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.loop_parts import LoopParts, Pipeline
+from homeport.container.processing.loop_dependencies import LoopDependencies, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks, typed_input
 from homeport.container.processing.task_instance import Context, Outputs
@@ -174,7 +173,7 @@ class Run:
             ends=positions.ends,
             max_bytes=self._job.task.batch_max_bytes,
         )
-        parts = LoopParts(
+        parts = LoopDependencies(
             source,
             pipeline,
             self._tasks,
@@ -202,16 +201,13 @@ def main() -> None:
     A line of input has how many records the input has by then; a line of output what the pass took.
     """
     servers, name, kind, exactly_once, rocksdb_mb = sys.argv[1:]
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
-    try:
+    with scratch() as folder:
         job = job_of(servers, name, {"task.exactly.once": exactly_once})
         run = Run(job, _TASKS[kind], folder, int(rocksdb_mb))
         for line in sys.stdin:
             found = run.measure(int(line))
             state_mb = sum(f.stat().st_size for f in folder.rglob("*.sst")) / _MIB
             print(json.dumps({**found, "peak_mb": peak_mb(), "state_mb": state_mb}), flush=True)
-    finally:
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,7 @@
-"""A job coordinator's server before a job of any size, in a process of its own.
-
-Prints the port, serves until its standard input is closed.
-"""
+"""A job coordinator's server before a job of any size, in a process of its own."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Mapping
@@ -70,14 +66,6 @@ async def _serve(model: JobModel) -> None:
     await server.stop()
 
 
-def main() -> None:
-    """Serve until standard input ends."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("containers", "tasks-each", "config-bytes"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    options = parser.parse_args()
-    asyncio.run(_serve(model_of(options.containers, options.tasks_each, options.config_bytes)))
-
-
-if __name__ == "__main__":
-    main()
+def serve(containers: int, tasks_each: int, config_bytes: int) -> None:
+    """Print the port, and serve until standard input ends."""
+    asyncio.run(_serve(model_of(containers, tasks_each, config_bytes)))

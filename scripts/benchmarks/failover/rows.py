@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from flights_demo.timeline import PHASES
 
+from benchmarks.bed import cluster
 from benchmarks.failover.runs import (
     PIPELINE,
     PREWARMED,
@@ -16,9 +17,8 @@ from benchmarks.failover.runs import (
     Failure,
     Feeder,
     Job,
-    cluster_of_three,
 )
-from benchmarks.report import Row, spread
+from benchmarks.report import Row, machine_rows, phased, spread
 
 _LEASE_S = 3.0 * 6 / 5
 """With its margin, a fifth."""
@@ -47,24 +47,14 @@ PROCESS_LOST = (
 )
 
 
-def host_lost(size_mb: int, runs: int) -> Iterator[Row]:
-    """The host of the active container dies, ``runs`` times in each configuration."""
-    run_s = 50 + size_mb // 50
-    return _measured(HOST_LOST, size_mb, runs, run_s, Job.lose_host)
-
-
-def process_lost(size_mb: int, runs: int) -> Iterator[Row]:
-    """The container's process dies, ``runs`` times in each configuration."""
-    return _measured(PROCESS_LOST, size_mb, runs, 15, Job.lose_process)
-
-
 def _measured(
     configurations: Sequence[Configuration],
     size_mb: int,
-    runs: int,
     run_s: int,
     fail: Callable[[Job], Failure],
+    runs: int,
 ) -> Iterator[Row]:
+    """``fail`` happens ``runs`` times in each configuration; ``run_s``: what it takes, roughly."""
     total_s = _UP_S + size_mb * _GROW_S_PER_GB // 1000
     total_s += len(configurations) * (_CHANGE_S + runs * run_s)
     print(
@@ -72,11 +62,11 @@ def _measured(
         f" {-(-total_s // 60)} minutes on two cores that have nothing else to do",
         flush=True,
     )
-    with cluster_of_three() as cluster:
-        feeder = Feeder(cluster.bootstrap_servers)
+    with cluster() as yarn:
+        feeder = Feeder(yarn.bootstrap_servers)
         try:
             for configuration in configurations:
-                job = Job(cluster, configuration.overrides)
+                job = Job(yarn, configuration.overrides)
                 with job.running():
                     feeder.grow_once(size_mb)
                     with feeder.touching():
@@ -102,11 +92,8 @@ def rows_of(configuration: Configuration, found: Sequence[Failure]) -> Iterator[
     """In all, phase by phase, what was read, and how busy the machine was."""
     name, limit_s = configuration.name, configuration.limit_s
     phases = {phase: [f.phases_s.get(phase, 0.0) for f in found] for phase in PHASES}
-    parts = tuple((phase, statistics.median(values)) for phase, values in phases.items())
     totals = [failure.total_s for failure in found]
-    yield spread(f"{name}: SIGKILL to first committed output", totals, "s", limit_s, parts)
-    for phase, values in phases.items():
-        yield spread(f"  {phase}", values, "s")
+    yield from phased(f"{name}: SIGKILL to first committed output", totals, phases, limit_s)
     has_tail = STANDBYS[0] in configuration.overrides
     stores = [failure.stores_s for failure in found]
     yield spread(
@@ -116,5 +103,21 @@ def rows_of(configuration: Configuration, found: Sequence[Failure]) -> Iterator[
         _OPEN_LIMIT_S if has_tail else None,
     )
     yield spread("  changelog records read", [failure.records for failure in found], "")
-    yield spread("  load average of the minute before", [failure.load for failure in found], "")
-    yield spread("  cores busy meanwhile", [100 * failure.busy for failure in found], "%")
+    yield from machine_rows([f.load for f in found], [f.busy for f in found])
+
+
+_KILLED = "SIGKILL of all that runs on the host of the active container"
+SECTIONS = {
+    "small": (
+        f"{_KILLED}, state of 10 MB, lease 3 s",
+        partial(_measured, HOST_LOST, 10, 50, Job.lose_host),
+    ),
+    "large": (
+        f"{_KILLED}, state of 1 GB, lease 3 s",
+        partial(_measured, HOST_LOST, 1000, 70, Job.lose_host),
+    ),
+    "home": (
+        "SIGKILL of the container's process, which comes home; state of 10 MB",
+        partial(_measured, PROCESS_LOST, 10, 15, Job.lose_process),
+    ),
+}

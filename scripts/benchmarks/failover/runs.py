@@ -7,7 +7,6 @@ a configuration; the state serves all configurations.
 
 from __future__ import annotations
 
-import http.client
 import os
 import random
 import shutil
@@ -22,14 +21,14 @@ from typing import Any
 
 from check_history.reading import read_jobs
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from flights_demo.job import DemoJob
 from flights_demo.timeline import Lost, first_output_ms, moments
 
+from benchmarks.bed import Busy, make_topics, wait_until
 from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.resource_manager import node_states
 
 PROCESSOR = "0"
@@ -41,13 +40,11 @@ PREWARMED_AT_HOME = ("job.container.prewarm=true", "cluster-manager.container.me
 PARTITIONS = 2
 
 EXAMPLE = Path(__file__).parent / "grown"
-_PREFIX = "bench-"
 INPUT = "grown-in"
 KEYS_PER_RECORD = 4_000
 _TOUCHES_PER_S = 20
 _LIMIT_S = 300.0
 _GROW_LIMIT_S = 900.0
-_POLL_S = 0.1
 _REST_S = 8.0
 _CALM_LAG = 500
 
@@ -121,7 +118,7 @@ class Job:
     def _measure(self, before: dict[str, dict[str, Any]], kill: Callable[[], object]) -> Failure:
         standby = STANDBY if self.has_standby else None
         lost = Lost(PROCESSOR, before[PROCESSOR]["epoch"], standby)
-        load, busy = os.getloadavg()[0], Busy()
+        busy = Busy()
         killed_ms = boot_ms()
         kill()
         wait_until(lambda: self._is_recovered(lost), "the recovery", _LIMIT_S)
@@ -137,12 +134,11 @@ class Job:
             stores_s=now["seconds"]["stores"] + now["seconds"]["restore"],
             records=sum(how["records"] for how in restored),
             kind=recovery["kind"],
-            load=load,
+            load=busy.load,
             busy=share,
         )
 
     def _output_ms(self, lost: Lost, killed_ms: int) -> int | None:
-        """When the successor's first output was committed, by the history of all nodes."""
         folders = [self.cluster.state_dir(node) for node in self.cluster.nodes]
         events = read_jobs(folders, "boot", 0)[0].events
         return first_output_ms(moments(events, lost, killed_ms))
@@ -188,7 +184,6 @@ class Job:
 
 
 def _is_warm(container: dict[str, Any]) -> bool:
-    """Whether the Spark beside it would serve the next start."""
     return bool(container["spare"] == {"kind": "warm", "ready": True})
 
 
@@ -198,10 +193,7 @@ class Feeder:
     def __init__(self, servers: str) -> None:
         self._keys = 0
         self._done: dict[int, int] = {}
-        admin = AdminClient({"bootstrap.servers": servers})
-        new = [NewTopic(topic, PARTITIONS, 1) for topic in (INPUT, OUTPUT)]
-        for made in admin.create_topics(new).values():
-            made.result(30)
+        make_topics(servers, (INPUT, OUTPUT), PARTITIONS)
         # It says nothing of a broker that goes at the end.
         settings = {"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0}
         self._producer = Producer(settings)
@@ -268,7 +260,6 @@ class Feeder:
         self._producer.produce(INPUT, text.encode(), partition=partition_of(first))
 
     def _await_done(self, records: int, deadline: float) -> None:
-        """So many records of the input are done, as the job's committed outputs say."""
         while sum(self._done.values()) < records:
             message = self._outputs.poll(1)
             if message is not None and message.error() is None:
@@ -283,44 +274,3 @@ class Feeder:
 def partition_of(number: int) -> int:
     """The partition of the input whose task has the key of that number."""
     return number // KEYS_PER_RECORD % PARTITIONS
-
-
-class Busy:
-    """How busy the machine's cores are from now on."""
-
-    def __init__(self) -> None:
-        self._began = _ticks()
-
-    def share(self) -> float:
-        """Of all their time, 0 to 1."""
-        idle, total = (now - then for now, then in zip(_ticks(), self._began, strict=True))
-        return 1 - idle / total if total else 0.0
-
-
-def _ticks() -> tuple[int, int]:
-    """(idle, all) of all cores since the machine's start."""
-    line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
-    fields = [int(field) for field in line.split()[1:9]]
-    return fields[3] + fields[4], sum(fields)
-
-
-@contextmanager
-def cluster_of_three() -> Iterator[LocalCluster]:
-    """A YARN and a Kafka of this run."""
-    remove_abandoned(_PREFIX)
-    with LocalCluster(f"{_PREFIX}{os.getpid()}") as started:
-        yield started
-
-
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
-    """Polls; status, history and YARN have no event to wait for."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        try:
-            if condition():
-                return
-        except (OSError, http.client.HTTPException, ValueError):
-            pass  # a driver that starts again does not answer yet
-        if time.monotonic() > deadline:
-            raise BenchmarkError(f"waited for {limit_s:.0f} s in vain for {what}")
-        time.sleep(_POLL_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -12,19 +13,23 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.bed import broker, ticks
 from benchmarks.commit.input_records import make_topics
 from benchmarks.commit.job import topic
 from benchmarks.commit.tasks import OUTPUT, PARTITIONS
-from benchmarks.processes import tree_cpu_s
-from benchmarks.report import BenchmarkError
+from benchmarks.processes import child, tree_cpu_s
+from benchmarks.report import BenchmarkError, Row, at_most, figure
 
 _NUMBERS = itertools.count(1)
 _KEYS = 1_000
 _LIMIT_S = 60.0
+_PIPELINE = {"task.pipeline.class": "benchmarks.latency.job:parse"}
+_FIXED = {"task.transaction.idle.ms": "-1", "task.batch.linger.ms": "0"}
+_WARM_S, _WINDOW_S = 10.0, 15.0
+_RATES = (20, 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +71,15 @@ class Container:
             BenchmarkError: some did not come.
         """
         count = int(rate * seconds)
-        own, whole = self._cpu_s(), _machine_s()
-        began = time.monotonic()
+        own, whole = self._cpu_s(), ticks()
         sender = threading.Thread(target=self._send, args=(rate, count))
         sender.start()
         took = list(itertools.islice(self._arrivals(), count))
         sender.join()
-        elapsed = time.monotonic() - began
-        busy, total = (b - a for a, b in zip(whole, _machine_s(), strict=True))
+        busy, total = (b - a for a, b in zip(whole, ticks(), strict=True))
         if len(took) < count:
             raise BenchmarkError(f"of {count} records {len(took)} came")
-        cores = total / elapsed
-        share = 100 * (self._cpu_s() - own) / (elapsed * cores)
+        share = 100 * (self._cpu_s() - own) / (total / os.sysconf("SC_CLK_TCK"))
         cuts = statistics.quantiles(took, n=100)
         return Found(count, cuts[49], cuts[98], share, 100 * busy / total)
 
@@ -112,26 +114,46 @@ def container(servers: str, keys: Mapping[str, str]) -> Iterator[Container]:
     name = f"latency{next(_NUMBERS)}"
     make_topics(servers, name)
     command = [sys.executable, "-m", "benchmarks.latency.job", servers, name, json.dumps(keys)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            if process.stdout is None or process.stdin is None:
-                raise BenchmarkError("the process has no pipes")
-            if process.stdout.readline() != "begins\n":
-                raise BenchmarkError("benchmarks.latency.job ended before it began")
-            running = Container(servers, name, process)
-            yield running
-            running.close()
-            process.stdin.close()
-            process.wait(_LIMIT_S)
-        finally:
-            process.kill()
+    with child(command) as (process, given, lines):
+        if lines.readline() != "begins\n":
+            raise BenchmarkError("benchmarks.latency.job ended before it began")
+        running = Container(servers, name, process)
+        yield running
+        running.close()
+        given.close()
+        process.wait(_LIMIT_S)
 
 
-def _machine_s() -> tuple[float, float]:
-    """Seconds of all cores together: busy, and in all."""
-    fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
-    ticks = list(map(int, fields))
-    idle = ticks[3] + ticks[4]
-    return (sum(ticks) - idle) / 100, sum(ticks) / 100
+def rows() -> Iterator[Row]:
+    """By default, with transactions that end early and batches that fill; and with neither."""
+    with broker() as started:
+        for what, keys, limits in (
+            ("task alone", {}, (20.0, 50.0)),
+            ("pipeline", _PIPELINE, (60.0, 150.0)),
+        ):
+            yield from _measured(started.bootstrap_servers, what, keys, limits)
+            yield from _measured(
+                started.bootstrap_servers, f"{what}, neither early nor filled", keys | _FIXED, None
+            )
+
+
+def _measured(
+    servers: str, what: str, keys: Mapping[str, str], limits: tuple[float, float] | None
+) -> Iterator[Row]:
+    with container(servers, keys) as running:
+        running.window(100, _WARM_S)
+        for rate in _RATES:
+            found = running.window(rate, _WINDOW_S)
+            for name, ms, number in (("p50", found.p50_ms, 0), ("p99", found.p99_ms, 1)):
+                limit = None if limits is None else limits[number]
+                yield at_most(f"{what}: {rate:,}/s, {name}", ms, limit, "ms")
+            yield figure(f"{what}: {rate:,}/s, CPU of the container", found.cpu, "%")
+            yield figure(f"{what}: {rate:,}/s, the machine is busy", found.machine, "%")
+
+
+SECTIONS = {
+    "visible": (
+        "from a record's send until a read_committed reader has it, exactly-once, one container",
+        rows,
+    )
+}

@@ -11,7 +11,7 @@ from benchmarks.report import Row, figure
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TITLE = f"a text in upper case for each of {ROWS:,} records a batch; one core, all compiled"
+_TITLE = f"a text in upper case for each of {ROWS:,} records a batch; one core, all compiled"
 
 
 def rows() -> Iterator[Row]:
@@ -60,3 +60,6 @@ def _row_by_row(frame: DataFrame) -> DataFrame:
 
 def _with(frame: DataFrame, function: Any) -> DataFrame:  # noqa: ANN401 - any function of Spark's
     return frame.select(*PLACES, function("value").alias("text"))
+
+
+SECTIONS = {"functions": (_TITLE, rows)}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from homeport.container.spark.work import Frames
 
-TITLE = (
+_TITLE = (
     f"JSON parsed and filtered, {ROWS:,} records of 10,000 keys a batch, with and without a left "
     "join with an adjunct store; one core, by a plan that lasts"
 )
@@ -83,3 +83,6 @@ def _parsed(frame: DataFrame) -> DataFrame:
 def _joined(frames: Frames) -> DataFrame:
     names = frames["names"].selectExpr("key AS id", "value AS name")
     return _parsed(frames[ALL]).join(names, "id", "left")
+
+
+SECTIONS = {"joining": (_TITLE, rows)}

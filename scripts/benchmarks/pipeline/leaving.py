@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.pipeline.runs import PLACES, ROWS, one_spark
 from benchmarks.report import Row, figure
 from homeport.config.system_stream import SystemStream
-from homeport.container.processing.row_sender import encoded
+from homeport.container.processing.task_factory import encoded
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.serde.serdes import serde
 from homeport.container.spark.faults import Named
@@ -20,7 +20,7 @@ from homeport.container.spark.output_rows import Leaving, leaving_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TITLE = f"{ROWS:,} rows of three fields a batch leave as JSON; one core, all compiled, no Kafka"
+_TITLE = f"{ROWS:,} rows of three fields a batch leave as JSON; one core, all compiled, no Kafka"
 _STREAM = SystemStream("kafka", "out")
 
 
@@ -49,3 +49,6 @@ def _send(table: pa.Table, leaving: Leaving) -> None:
         encoded(table, "key", None), encoded(table, "value", encode), strict=True
     ):
         outputs.send("kafka.out", value, key)
+
+
+SECTIONS = {"leaving": (_TITLE, rows)}

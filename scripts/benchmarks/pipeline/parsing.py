@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import random
-import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.pipeline.runs import planned_once
-from benchmarks.processes import cpu_s
-from benchmarks.report import BenchmarkError, Row, figure
+from benchmarks.pipeline.runs import Way, in_turns, planned_once, ratio
+from benchmarks.report import Row, figure
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.serde.columns import Columns
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL, Given
 from homeport.container.spark.micro_batch import SparkPipeline
-from homeport.container.spark.session import LocalSpark, SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,42 +27,10 @@ ROWS = 100_000
 _ROUNDS_BEFORE = 3
 _DDL = "carrier STRING, delay INT, tailnum STRING, distance BIGINT"
 _COLUMNS = "task, stream, partition, offset"
-_HEAP_MB = 2048
-TITLE = (
+_TITLE = (
     f"A pipeline of 4 fields and a filter in Spark's local[1], {BATCHES * ROWS:,} JSON records, "
     f"{ROWS:,} a batch, both ways in turns"
 )
-
-
-@dataclass
-class _Way:
-    """One way from bytes to the pipeline's rows, and what it took."""
-
-    what: str
-    pipeline: SparkPipeline
-    columns: Columns | None
-    decoding_s: float = 0.0
-    python_s: float = 0.0
-    jvm_s: float = 0.0
-    kept: int = 0
-
-    def run(self, table: pa.Table, jvm: int) -> None:
-        """``table`` has gone through."""
-        own, java = time.process_time(), cpu_s(jvm)
-        if self.columns is not None:
-            values = table.column("value").combine_chunks()
-            decoded = self.columns.decode(values)
-            at = BATCH_SCHEMA.get_field_index("value")
-            table = table.set_column(at, "value", decoded.column)
-            self.decoding_s += time.process_time() - own
-        self.kept += self.pipeline.run(table).num_rows
-        self.python_s += time.process_time() - own
-        self.jvm_s += cpu_s(jvm) - java
-
-    def forget(self) -> None:
-        """What it took so far does not count."""
-        self.decoding_s = self.python_s = self.jvm_s = 0.0
-        self.kept = 0
 
 
 def rows() -> Iterator[Row]:
@@ -78,61 +38,35 @@ def rows() -> Iterator[Row]:
     tables = [_table(number) for number in range(BATCHES)]
     size = sum(len(v) for v in tables[0].column("value").to_pylist()) / ROWS
     yield figure("bytes of a record, mean", size, "bytes")
-    with _ways() as (ways, jvm):
-        for table in tables[:_ROUNDS_BEFORE]:
-            for way in ways:
-                way.run(table, jvm)
-        for way in ways:
-            way.forget()
-        for table in tables:
-            for way in ways:
-                way.run(table, jvm)
-    raw, typed = ways
-    if raw.kept != typed.kept:
-        raise BenchmarkError(f"the ways kept {raw.kept} and {typed.kept} rows of the same records")
-    for way in ways:
-        total = way.python_s + way.jvm_s
-        yield figure(f"{way.what}: CPU of both processes", total, "s")
-        yield figure("  of it Spark's JVM", way.jvm_s, "s")
-        if way.columns is not None:
-            yield figure("  of it decoding", way.decoding_s, "s")
-    ratio = (raw.python_s + raw.jvm_s) / (typed.python_s + typed.jvm_s)
-    yield figure("raw against typed", ratio, "times")
+    raw, typed = in_turns(_ways, tables[:_ROUNDS_BEFORE], tables)
+    yield from raw.rows(1, "s")
+    yield from typed.rows(1, "s")
+    yield ratio("raw against typed", raw, typed)
 
 
-@contextmanager
-def _ways() -> Iterator[tuple[list[_Way], int]]:
-    """Both ways in one Spark, and the pid of its JVM."""
+def _ways(session: SparkSession) -> tuple[Way, Way]:
     kind = struct_of_ddl(_DDL)
-    made: list[_Way] = []
+    columns, at = json_columns(kind), BATCH_SCHEMA.get_field_index("value")
 
-    def prepare(session: SparkSession) -> SparkPipeline:
-        named = Named("none", "none")
-        raw = SparkPipeline(
-            session, _on_all(_parsing), named, unordered=False, plan_once=planned_once(session)
-        )
-        typed = SparkPipeline(
+    def decode(table: pa.Table) -> pa.Table:
+        decoded = columns.decode(table.column("value").combine_chunks())
+        return table.set_column(at, "value", decoded.column)
+
+    def pipeline(function: Callable[[DataFrame], DataFrame], given: Given) -> SparkPipeline:
+        return SparkPipeline(
             session,
-            _on_all(_reading),
-            named,
-            given=Given(types={ALL: kind}),
+            _on_all(function),
+            Named("none", "none"),
+            given=given,
             unordered=False,
             plan_once=planned_once(session),
         )
-        made.append(_Way("raw bytes, from_json in Spark", raw, None))
-        made.append(_Way("typed, decoded before Spark", typed, json_columns(kind)))
-        raw.warm_up()
-        typed.warm_up()
-        return raw
 
-    with tempfile.TemporaryDirectory() as folder:
-        settings = SparkSettings("bench", 1, _HEAP_MB, Path(folder) / "spark", {}, ROWS)
-        spark = LocalSpark(settings, prepare)
-        try:
-            spark.pipeline(lambda: None)
-            yield made, spark.pid
-        finally:
-            spark.stop()
+    raw, typed = pipeline(_parsing, Given()), pipeline(_reading, Given(types={ALL: kind}))
+    return (
+        Way("raw bytes, from_json in Spark", raw, None),
+        Way("typed, decoded before Spark", typed, decode),
+    )
 
 
 def _on_all(function: Callable[[DataFrame], DataFrame]) -> Callable[[Frames], DataFrame]:
@@ -152,7 +86,6 @@ def _reading(frame: DataFrame) -> DataFrame:
 
 
 def _table(number: int) -> pa.Table:
-    """One batch as it comes from Kafka."""
     numbers = random.Random(number)  # noqa: S311 - for a measurement
     return pa.table(
         [
@@ -184,3 +117,6 @@ def _record(numbers: random.Random) -> bytes:
             choose(5000),
         )
     )
+
+
+SECTIONS = {"parsing": (_TITLE, rows)}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.processes import resident_mb, tree_cpu_s
-from benchmarks.report import BenchmarkError
+from benchmarks.bed import scratch
+from benchmarks.processes import cpu_s, pids_below, resident_mb, tree_cpu_s
+from benchmarks.report import BenchmarkError, Row, figure
 from homeport.container.adjunct.frames import EntryColumns, StoreFrame
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.faults import Named
@@ -24,7 +23,6 @@ from homeport.container.spark.inputs import ALL, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
-from homeport.local_cluster.processes import tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,7 +141,7 @@ class OneSpark:
         for _ in range(rounds):
             once()
         clock = time.monotonic() - began
-        workers = sum(map(resident_mb, tree(self._pid)[1:]))
+        workers = sum(map(resident_mb, pids_below(self._pid)))
         return Found(clock / rounds, (self._cpu_s() - cpu) / rounds, workers)
 
     def _cpu_s(self) -> float:
@@ -151,9 +149,23 @@ class OneSpark:
 
 
 @contextmanager
+def _spark(
+    prepare: Callable[[SparkSession], SparkPipeline], heap_mb: int, rows: int
+) -> Iterator[LocalSpark]:
+    """Run a Spark of one core inside the block, for batches of ``rows``."""
+    with scratch() as folder:
+        settings = SparkSettings("bench", 1, heap_mb, folder / "spark", {}, rows)
+        spark = LocalSpark(settings, prepare)
+        try:
+            spark.pipeline(lambda: None)
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
 def one_spark() -> Iterator[OneSpark]:
     """It runs inside of the block."""
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
     sessions: list[SparkSession] = []
 
     def prepare(session: SparkSession) -> SparkPipeline:
@@ -161,10 +173,74 @@ def one_spark() -> Iterator[OneSpark]:
         nothing = Named("bench", "nothing")
         return SparkPipeline(session, lambda frames: frames[ALL], nothing, unordered=True)
 
-    spark = LocalSpark(SparkSettings("bench", 1, _HEAP_MB, folder, {}, ROWS), prepare)
-    try:
-        spark.pipeline(lambda: None)
+    with _spark(prepare, _HEAP_MB, ROWS) as spark:
         yield OneSpark(sessions[0], spark.pid)
-    finally:
-        spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Way:
+    """One way from bytes to the pipeline's rows, and the CPU seconds that it took.
+
+    ``decode``: what Python does with a batch before Spark, if anything.
+    """
+
+    what: str
+    pipeline: SparkPipeline
+    decode: Callable[[pa.Table], pa.Table] | None
+    decoding_s: float = 0.0
+    python_s: float = 0.0
+    jvm_s: float = 0.0
+    kept: int = 0
+
+    def run(self, table: pa.Table, jvm: int) -> None:
+        """``table`` has gone through."""
+        own, java = time.process_time(), cpu_s(jvm)
+        rows = table if self.decode is None else self.decode(table)
+        self.decoding_s += time.process_time() - own
+        self.kept += self.pipeline.run(rows).num_rows
+        self.python_s += time.process_time() - own
+        self.jvm_s += cpu_s(jvm) - java
+
+    def rows(self, scale: float, unit: str) -> Iterator[Row]:
+        """Yield the CPU of this process and of Spark's JVM, times ``scale``."""
+        total_s = self.python_s + self.jvm_s
+        yield figure(f"{self.what}: CPU of both processes", total_s * scale, unit)
+        yield figure("  of it Spark's JVM", self.jvm_s * scale, unit)
+        if self.decode is not None:
+            yield figure("  of it decoding", self.decoding_s * scale, unit)
+
+
+def in_turns(
+    prepare: Callable[[SparkSession], Sequence[Way]],
+    before: Sequence[pa.Table],
+    tables: Sequence[pa.Table],
+) -> list[Way]:
+    """Run all tables through each way in turns, in one Spark; those ``before`` do not count.
+
+    Raises:
+        BenchmarkError: the ways kept different numbers of rows.
+    """
+    made: list[Way] = []
+
+    def start(session: SparkSession) -> SparkPipeline:
+        made.extend(prepare(session))
+        for way in made:
+            way.pipeline.warm_up()
+        return made[0].pipeline
+
+    with _spark(start, 2 * _HEAP_MB, tables[0].num_rows) as spark:
+        for table, way in product(before, made):
+            way.run(table, spark.pid)
+        ways = [Way(way.what, way.pipeline, way.decode) for way in made]
+        for table, way in product(tables, ways):
+            way.run(table, spark.pid)
+    if len({way.kept for way in ways}) > 1:
+        kept = " and ".join(str(way.kept) for way in ways)
+        raise BenchmarkError(f"the ways kept {kept} rows of the same records")
+    return ways
+
+
+def ratio(what: str, more: Way, less: Way) -> Row:
+    """Return how many times the CPU of ``less`` the other one took."""
+    times = (more.python_s + more.jvm_s) / (less.python_s + less.jvm_s)
+    return figure(what, times, "times")

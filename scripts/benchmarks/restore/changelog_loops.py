@@ -1,4 +1,4 @@
-"""One loop over a changelog partition of a broker, in a process of its own; prints JSON.
+"""One loop over a changelog partition of a broker, in a process of its own.
 
 ``discard`` reads with the client and settings of a restore and drops the records; ``put`` hands
 each to a RocksDB with the binding's default options, its log included; ``stages`` does what a
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,30 +29,46 @@ def _on(_seconds: float) -> None:
     """Nothing ends a benchmark."""
 
 
-def _discard(reader: LogReader, topic: str, head: int, _path: Path) -> Found:
-    read = 0
-    for records in reader.read(topic, 0, 0, head):
-        read += len(records)
-    return {"records": read}
+def _begin(servers: str) -> tuple[LogReader, Callable[[], Found]]:
+    config = Config(
+        {
+            "systems.kafka.samza.factory": "kafka",
+            "systems.kafka.consumer.bootstrap.servers": servers,
+        }
+    )
+    gc.disable()
+    queue = {"queued.max.messages.kbytes": worker_memory(WORKER_MB).queue_mb * 1024}
+    reader = LogReader(SystemConfig.of(config, "kafka"), _on, queue)
+    began = time.perf_counter()
+    return reader, lambda: {"seconds": time.perf_counter() - began, "cpu_s": time.process_time()}
 
 
-def _put(reader: LogReader, topic: str, head: int, path: Path) -> Found:
-    read = 0
+def discard(servers: str, topic: str, head: int, _path: str) -> Found:
+    """Read and drop the records."""
+    reader, times = _begin(servers)
+    for _ in reader.read(topic, 0, 0, head):
+        pass
+    return times()
+
+
+def put(servers: str, topic: str, head: int, path: str) -> Found:
+    """Put each record into a RocksDB with the options of its binding."""
+    reader, times = _begin(servers)
     options = Options(raw_mode=True)
     options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
-    database = Rdict(str(path), options)
+    database = Rdict(path, options)
     for records in reader.read(topic, 0, 0, head):
         for record in records:
             database.put(record.key() or b"", record.value() or b"")
-        read += len(records)
     database.flush(True)  # noqa: FBT003 - wait for it
     database.close()
-    return {"records": read}
+    return times()
 
 
-def _stages(reader: LogReader, topic: str, head: int, path: Path) -> Found:
+def stages(servers: str, topic: str, head: int, path: str) -> Found:
     """Seconds of the main thread by stage, and those of them in which it ran."""
-    store = BulkStore(path, worker_memory(WORKER_MB), os.cpu_count() or 1)
+    reader, times = _begin(servers)
+    store = BulkStore(Path(path), worker_memory(WORKER_MB), os.cpu_count() or 1)
     found: Found = dict.fromkeys(("consume", "decode", "write", "flush", "merge"), 0.0)
     ran: Found = dict.fromkeys(found, 0.0)
 
@@ -66,7 +80,6 @@ def _stages(reader: LogReader, topic: str, head: int, path: Path) -> Found:
         ran[name] += time.thread_time() - cpu
 
     batches = reader.read(topic, 0, 0, head)
-    read = 0
     while True:
         with stage("consume"):
             records = next(batches, None)
@@ -77,42 +90,9 @@ def _stages(reader: LogReader, topic: str, head: int, path: Path) -> Found:
             values = [record.value() for record in records]
         with stage("write"):
             store.write(keys, values, records[-1].offset() or 0)
-        read += len(records)
     with stage("flush"):
         store.flush()
     with stage("merge"):
         store.compact(lambda _: None)
     store.close()
-    return {"records": read, **found, **{f"{name}_ran": s for name, s in ran.items()}}
-
-
-_LOOPS: dict[str, Callable[[LogReader, str, int, Path], Found]] = {
-    "discard": _discard,
-    "put": _put,
-    "stages": _stages,
-}
-
-
-def main() -> None:
-    """Arguments: loop, bootstrap servers, topic, head, path of a store."""
-    loop, servers, topic, head, path = sys.argv[1:]
-    config = Config(
-        {
-            "systems.kafka.samza.factory": "kafka",
-            "systems.kafka.consumer.bootstrap.servers": servers,
-        }
-    )
-    gc.disable()
-    queue = {"queued.max.messages.kbytes": worker_memory(WORKER_MB).queue_mb * 1024}
-    reader = LogReader(SystemConfig.of(config, "kafka"), _on, queue)
-    began = time.perf_counter()
-    found = _LOOPS[loop](reader, topic, int(head), Path(path))
-    found["seconds"] = time.perf_counter() - began
-    found["cpu_s"] = time.process_time()
-    print(json.dumps(found))
-    sys.stdout.flush()
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+    return {**times(), **found, **{f"{name}_ran": s for name, s in ran.items()}}

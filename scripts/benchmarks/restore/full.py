@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bed import broker, scratch
 from benchmarks.processes import result_of
 from benchmarks.report import Row, at_least, at_most, figure
 from benchmarks.restore.stores import RECORDS, TOPIC, Restore, Stores
 from homeport.container.progress.restore_schedule import WORKER_MB
 from homeport.container.restore.restore_workers import MALLOC_SETTINGS
-from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
-TITLE = (
+_TITLE = (
     "Full restore of 1,000,000 x 1 KiB, distinct keys in random order, random values (3 rounds, "
     "each figure their median)"
 )
-_PREFIX = "bench-"
 _ROUNDS = 3
 _STAGES = {
     "consume": "consume: 1000 records from the client's queue",
@@ -34,16 +32,11 @@ _STAGES = {
 
 def rows() -> Iterator[Row]:
     """Rates, ratios and CPU; the stages of a worker; two stores at once; coming home."""
-    remove_abandoned(_PREFIX)
     os.environ.update(MALLOC_SETTINGS)  # the loops' processes have what a worker has
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
-    try:
-        with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker:
-            stores = Stores(broker.bootstrap_servers, folder / "stores", 2)
-            stores.fill_changelog()
-            yield from _rounds(stores, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with scratch() as folder, broker() as started:
+        stores = Stores(started.bootstrap_servers, folder / "stores", 2)
+        stores.fill_changelog()
+        yield from _rounds(stores, folder)
 
 
 def _rounds(stores: Stores, folder: Path) -> Iterator[Row]:
@@ -54,8 +47,8 @@ def _rounds(stores: Stores, folder: Path) -> Iterator[Row]:
         for name, found in loops.items():
             path = folder / name
             shutil.rmtree(path, ignore_errors=True)
-            arguments = (name, stores.servers, TOPIC, str(RECORDS), str(path))
-            found.append(result_of("restore.changelog_loops", *arguments))
+            arguments = (stores.servers, TOPIC, RECORDS, str(path))
+            found.append(result_of(f"restore.changelog_loops.{name}", *arguments))
             shutil.rmtree(path, ignore_errors=True)
         together.append(stores.restore(2))
         alone.append(stores.restore(1))
@@ -94,3 +87,6 @@ def _of_stages(found: list[dict[str, Any]]) -> Iterator[Row]:
         yield figure("    of which it ran; it waited for the rest", ran, "s")
     cpu_s = statistics.median(f["cpu_s"] for f in found)
     yield figure("  CPU of all that, with the threads of client and RocksDB", cpu_s, "s")
+
+
+SECTIONS = {"full": (_TITLE, rows)}

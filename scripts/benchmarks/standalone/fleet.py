@@ -8,22 +8,23 @@ import os
 import queue
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from benchmarks.failover.runs import Busy
+from zookeeper_process import ZooKeeperServer
+
+from benchmarks.bed import Busy, scratch
 from benchmarks.processes import tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, at_most, figure
 from homeport.job_coordinator.parent_death import die_with_parent
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 PROCESSORS, PROCESSES, TASKS, DEBOUNCE_MS = 50, 5, 500, 2000
-TITLE = f"{PROCESSORS} light processors in {PROCESSES} processes share {TASKS} tasks by a ZooKeeper"
+_TITLE = (
+    f"{PROCESSORS} light processors in {PROCESSES} processes share {TASKS} tasks by a ZooKeeper"
+)
 _TARGET_S = 5.0
 _LIMIT_S = 180.0
 
@@ -134,10 +135,13 @@ def fleet(connect: str, processors: int, processes: int, tasks: int) -> Iterator
 
 @contextlib.contextmanager
 def _zookeeper() -> Iterator[ZooKeeperServer]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        server = ZooKeeperServer(Path(folder), first=partial(die_with_parent, os.getpid()))
+    with scratch() as folder:
+        server = ZooKeeperServer(folder, first=partial(die_with_parent, os.getpid()))
         try:
             server.start()
             yield server
         finally:
             server.kill()
+
+
+SECTIONS = {"fleet": (_TITLE, rows)}

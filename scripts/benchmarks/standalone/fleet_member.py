@@ -15,10 +15,10 @@ import time
 from benchmarks.standalone.light import LightPlanner, LightWork
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.container.standalone.coordination import Coordination, Times
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, ComputeModel, Event
-from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
+from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState, WorkPhase
 from homeport.job_coordinator.zookeeper.tree import ZooKeeperTree
 
 _LOCK = threading.Lock()
@@ -52,7 +52,7 @@ class Member:
             self._said = said
             _say(processor=state.processor_id, **said)
 
-    def _decided(self, _event: Event, decision: Decision) -> None:
+    def _decided(self, _event: Event, decision: ProcessorDecision) -> None:
         for instruction in decision.instructions:
             if isinstance(instruction, ComputeModel):
                 there = len(decision.state.registrations)

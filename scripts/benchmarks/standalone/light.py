@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from homeport.config.config import Config
-from homeport.container.standalone.planner import remodelled, standbys_before, tasks_of
+from homeport.container.standalone.planner import standbys_before
+from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
 from homeport.job_coordinator.standalone.plan import Plan, present
-from homeport.job_coordinator.standalone.protocol import Computed, FollowStandbys, StartWork
-from homeport.job_coordinator.zookeeper.parts import (
-    Planned,
-    WorkBegun,
+from homeport.job_coordinator.standalone.protocol import (
+    Computed,
+    FollowStandbys,
+    StartWork,
     WorkEnded,
-    WorkFenced,
-    WorkReport,
+    WorkStarted,
 )
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings
@@ -46,11 +45,9 @@ def config_of(standbys: int) -> Config:
     return Config(keys)
 
 
-def computed_by(
-    config: Config, tasks: int, readings: Readings, plan: Plan | None, model: JobModel | None
-) -> Planned:
+def computed_by(config: Config, tasks: int, readings: Readings, plan: Plan | None) -> Computed:
     """What a planner answers, without what it reads of Kafka and of the coordinator stream."""
-    known = {} if model is None else tasks_of(model)
+    known = {} if plan is None else plan.model.active_tasks()
     members = () if plan is None else plan.members
     before = PreviousAssignment(
         task_processors={task: m.processor_id for m in members for task in m.tasks},
@@ -62,22 +59,14 @@ def computed_by(
     )
     ids = [r.processor_id for r in present(readings.registrations)]
     made = calculate_job_model(config, {SystemStream("kafka", "in"): tasks}, before, ids)
-    computed = Computed(
-        readings.version,
-        readings.registrations,
-        {p: active_tasks(c) for p, c in made.containers.items()},
-        readings.fenced,
-        remodelled(model, made),
-        {p: standbys_of(c) for p, c in made.containers.items()},
-    )
-    return Planned(computed, made)
+    return Computed(readings.version, readings.registrations, made, readings.fenced)
 
 
 class LightPlanner:
     """Computes at once, in the coordination's own thread."""
 
     def __init__(
-        self, tasks: int, readings: Callable[[], Readings], put: Callable[[Planned], None]
+        self, tasks: int, readings: Callable[[], Readings], put: Callable[[Computed], None]
     ) -> None:
         self._config, self._tasks = config_of(0), tasks
         self._readings, self._put = readings, put
@@ -85,11 +74,11 @@ class LightPlanner:
     def prepare(self) -> None:
         """There is nothing to make ready."""
 
-    def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
+    def compute(self, base: int, plan: Plan | None) -> None:
         """The answer is put, where the version is still the newest."""
         found = self._readings()
         if found.version == base:
-            self._put(computed_by(self._config, self._tasks, found, plan, model))
+            self._put(computed_by(self._config, self._tasks, found, plan))
 
     def close(self) -> None:
         """Nothing goes on."""
@@ -119,7 +108,7 @@ class LightWork:
         """It has ended."""
         if self._running is None:
             return False
-        self._reports.append(WorkEnded(self._running, StopCause.ORDERED))
+        self._reports.append(WorkEnded(self._running.epoch, StopCause.ORDERED))
         self._running = None
         return True
 
@@ -130,7 +119,7 @@ class LightWork:
     def confirm(self, incarnation: Incarnation) -> None:
         """It takes input."""
         if incarnation == self._running:
-            self._reports.append(WorkBegun(incarnation))
+            self._reports.append(WorkStarted(incarnation.epoch))
 
     def look(self) -> Sequence[WorkReport]:
         """What is new."""

@@ -12,7 +12,7 @@ from benchmarks.report import BenchmarkError, Row, at_most, figure, spread
 from benchmarks.standalone.runs import Bed, bed, longest_pause_ms
 
 PROCESSORS, TASKS, DEBOUNCE_MS = 10, 20, 5000
-TITLE = (
+_TITLE = (
     f"Rolling restart of {PROCESSORS} processors with {TASKS} tasks;"
     f" debounce {DEBOUNCE_MS / 1000:g} s"
 )
@@ -62,3 +62,6 @@ def restarted(
     yield spread("  longest time between two commits of a task", pauses, "s", _PAUSE_S)
     yield figure("  of the task with the longest one", max(pauses), "s")
     yield spread("  from the first step until the processor works again", back_s, "s")
+
+
+SECTIONS = {"rolling": (_TITLE, rows)}

@@ -6,7 +6,6 @@ What processors do is read from where they write it, as the demo does: ZooKeeper
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,22 +15,19 @@ from typing import Any
 
 from check_history.reading import values_in
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from flights_demo.processors import Processors
 from flights_demo.screen import Screen
+from zookeeper_process import ZooKeeperServer
 
+from benchmarks.bed import broker, make_topics
 from benchmarks.standalone.package.counting import STORE
 from homeport.job_coordinator.standalone.nodes import root_of
-from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 from homeport.local_cluster.processes import NODE_VARIABLE
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 SESSION_MS = 3000
-_PREFIX = "bench-"
 _JOB, _ROOT = "counting", "/homeport"
 _FED_EACH_S = 0.1
 _TRANSACTION_MS = 100
-_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +73,7 @@ def longest_pause_ms(times: Iterable[int], since_ms: float, until_ms: float) -> 
 @contextmanager
 def bed(tasks: int, debounce_ms: int, more: Mapping[str, str]) -> Iterator[Bed]:
     """The job's processors may be started; its input has ``tasks`` partitions, and comes."""
-    remove_abandoned(_PREFIX)
-    with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as cluster:
+    with broker() as cluster:
         environment = {**cluster.env(), NODE_VARIABLE: "zookeeper"}
         zookeeper = ZooKeeperServer(cluster.log_dir, environment)
         zookeeper.start()
@@ -138,11 +133,8 @@ def _keys(servers: str, connect: str, debounce_ms: int) -> dict[str, str]:
 
 @contextmanager
 def _fed(servers: str, partitions: int) -> Iterator[None]:
-    """Inside the block each partition of the input gets a record ten times a second."""
-    admin = AdminClient({"bootstrap.servers": servers})
     topic = f"{_JOB}-in"
-    (made,) = admin.create_topics([NewTopic(topic, partitions, 1)]).values()
-    made.result(_LIMIT_S)
+    make_topics(servers, [topic], partitions)
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
     ended = threading.Event()
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.failover.runs import Busy
-from benchmarks.report import Row, spread
+from benchmarks.bed import Busy
+from benchmarks.report import Row, machine_rows, phased
 from benchmarks.standalone.runs import SESSION_MS, Bed, bed
 
 RUNS, TASKS, DEBOUNCE_MS = 3, 6, 500
 NAMES = ("p1", "p2", "p3")
-TITLE = (
+_TITLE = (
     f"SIGKILL of one of {len(NAMES)} processors with {TASKS} tasks until all of its tasks have"
     f" committed elsewhere; session {SESSION_MS / 1000:g} s, debounce {DEBOUNCE_MS / 1000:g} s"
 )
@@ -53,7 +51,7 @@ def lose(started: Bed, name: str) -> Loss:
     """The processor dies, others work on its tasks, and it is back with tasks of its own."""
     processors = started.processors
     before = processors.until_settled(NAMES)
-    load, busy = os.getloadavg()[0], Busy()
+    busy = Busy()
     killed_ms = processors.kill(name)
     gone_ms = processors.until_gone(name)
     after = processors.until_settled({*NAMES} - {name})
@@ -65,7 +63,7 @@ def lose(started: Bed, name: str) -> Loss:
     processors.until_settled(NAMES)
     steps = zip((killed_ms, *moments), moments, strict=False)
     phases = tuple((b - a) / 1000 for a, b in steps)
-    return Loss((max(commits) - killed_ms) / 1000, phases, len(lost), load, share)
+    return Loss((max(commits) - killed_ms) / 1000, phases, len(lost), busy.load, share)
 
 
 def line_of(loss: Loss) -> str:
@@ -77,11 +75,11 @@ def line_of(loss: Loss) -> str:
 
 def rows_of(name: str, found: list[Loss], limit_s: float) -> Iterator[Row]:
     """In all and phase by phase: medians and ranges."""
-    columns = [list(values) for values in zip(*(loss.phases_s for loss in found), strict=True)]
-    parts = tuple((p, statistics.median(v)) for p, v in zip(PHASES, columns, strict=True))
+    phases = {name: [loss.phases_s[at] for loss in found] for at, name in enumerate(PHASES)}
     totals = [loss.total_s for loss in found]
-    yield spread(f"{name}: until the last of its tasks has committed", totals, "s", limit_s, parts)
-    for phase, values in zip(PHASES, columns, strict=True):
-        yield spread(f"  {phase}, after the one before", values, "s")
-    yield spread("  load average of the minute before", [loss.load for loss in found], "")
-    yield spread("  cores busy meanwhile", [100 * loss.busy for loss in found], "%")
+    whole = f"{name}: until the last of its tasks has committed"
+    yield from phased(whole, totals, phases, limit_s, "{}, after the one before")
+    yield from machine_rows([loss.load for loss in found], [loss.busy for loss in found])
+
+
+SECTIONS = {"sigkill": (_TITLE, rows)}

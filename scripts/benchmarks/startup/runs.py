@@ -7,19 +7,19 @@ not there yet, and whose input waits. Commands and containers share the machine'
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from check_history.reading import Event, UnreadableError, read_jobs
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from flights_demo.job import DemoJob
 
+from benchmarks.bed import Busy, cluster, make_topics, wait_until
 from benchmarks.failover.grown.package.grown_state import OUTPUT
-from benchmarks.failover.runs import EXAMPLE, INPUT, PARTITIONS, Busy, cluster_of_three, wait_until
-from benchmarks.report import BenchmarkError, Row, spread
+from benchmarks.failover.runs import EXAMPLE, INPUT, PARTITIONS, PIPELINE
+from benchmarks.report import BenchmarkError, Row, machine_rows, phased
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.local_cluster.cluster import LocalCluster
 
@@ -64,15 +64,15 @@ class Start:
         return found
 
 
-def measured(what: str, overrides: Sequence[str], runs: int, limit_s: float) -> Iterator[Row]:
+def _measured(what: str, overrides: Sequence[str], limit_s: float, runs: int) -> Iterator[Row]:
     """``runs`` starts, one after the other."""
     minutes = -(-(_UP_S + runs * _RUN_S) // 60)
     print(f"  {runs} starts take some {minutes} minutes on two cores", flush=True)
-    with cluster_of_three() as cluster:
-        _make_input(cluster.bootstrap_servers)
+    with cluster() as yarn:
+        _make_input(yarn.bootstrap_servers)
         found = []
         for number in range(1, runs + 1):
-            found.append(_start(cluster, f"start-{number}", overrides))
+            found.append(_start(yarn, f"start-{number}", overrides))
             print(_line_of(number, runs, found[-1]), flush=True)
     yield from rows_of(what, found, limit_s)
 
@@ -80,13 +80,10 @@ def measured(what: str, overrides: Sequence[str], runs: int, limit_s: float) -> 
 def rows_of(what: str, found: Sequence[Start], limit_s: float) -> Iterator[Row]:
     """In all, step by step, and how busy the machine was."""
     steps = {step: [start.steps_s[step] for start in found] for step in STEPS}
-    parts = tuple((step, statistics.median(values)) for step, values in steps.items())
     totals = [start.total_s for start in found]
-    yield spread(f"{what}: run-job to first committed output", totals, "s", limit_s, parts)
-    for step, values in steps.items():
-        yield spread(f"  until {step}", values, "s")
-    yield spread("  load average of the minute before", [start.load for start in found], "")
-    yield spread("  cores busy meanwhile", [100 * start.busy for start in found], "%")
+    whole = f"{what}: run-job to first committed output"
+    yield from phased(whole, totals, steps, limit_s, "until {}")
+    yield from machine_rows([start.load for start in found], [start.busy for start in found])
 
 
 def _line_of(number: int, runs: int, start: Start) -> str:
@@ -98,11 +95,7 @@ def _line_of(number: int, runs: int, start: Start) -> str:
 
 
 def _make_input(servers: str) -> None:
-    """A record waits in each partition."""
-    admin = AdminClient({"bootstrap.servers": servers})
-    new = [NewTopic(topic, PARTITIONS, 1) for topic in (INPUT, OUTPUT)]
-    for made in admin.create_topics(new).values():
-        made.result(30)
+    make_topics(servers, (INPUT, OUTPUT), PARTITIONS)
     producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     for partition in range(PARTITIONS):
         producer.produce(INPUT, b"touch 1", partition=partition)
@@ -111,10 +104,9 @@ def _make_input(servers: str) -> None:
 
 
 def _start(cluster: LocalCluster, name: str, overrides: Sequence[str]) -> Start:
-    """The job has started, has committed an output, and has ended in order."""
     own = (f"job.name={name}", *overrides)
     job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, own)
-    load, busy, began_ms = os.getloadavg()[0], Busy(), boot_ms()
+    busy, began_ms = Busy(), boot_ms()
     try:
         reached = _run(job, cluster)
         wait_until(lambda: len(_events(cluster, name)) == len(_EVENTS), "a first commit", _LIMIT_S)
@@ -122,7 +114,7 @@ def _start(cluster: LocalCluster, name: str, overrides: Sequence[str]) -> Start:
         reached |= _events(cluster, name)
     finally:
         job.kill()
-    return Start({step: (at - began_ms) / 1000 for step, at in reached.items()}, load, share)
+    return Start({step: (at - began_ms) / 1000 for step, at in reached.items()}, busy.load, share)
 
 
 def _run(job: DemoJob, cluster: LocalCluster) -> dict[str, int]:
@@ -162,3 +154,15 @@ def _events(cluster: LocalCluster, name: str) -> dict[str, int]:
         if at:
             found[step] = min(at)
     return found
+
+
+SECTIONS = {
+    "task": (
+        "A job without a pipeline, from run-job's start to the first committed output",
+        partial(_measured, "without a pipeline", (), 6.0),
+    ),
+    "pipeline": (
+        "A job with a pipeline, from run-job's start to the first committed output",
+        partial(_measured, "with a pipeline", PIPELINE, 9.0),
+    ),
+}

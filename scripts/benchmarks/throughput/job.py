@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.bed import scratch
 from benchmarks.commit.job import Run, Watch, topic
 from benchmarks.commit.tasks import STORE
 from benchmarks.processes import tree_cpu_s
@@ -25,8 +25,9 @@ from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.stream_container import spare_collections
+from homeport.container.processing.loop_dependencies import Pipeline
+from homeport.container.processing.records import use_arrow_once
 from homeport.container.spark.prepared import PipelineSettings, start_pipeline
-from homeport.container.spark.table_order import use_arrow_once
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -76,18 +77,27 @@ def _now() -> tuple[float, float]:
     return time.perf_counter(), tree_cpu_s(os.getpid())
 
 
+@contextmanager
+def with_spark(
+    job: ContainerJob, task_class: type[BatchTask | StreamTask], folder: Path, stop: StopFlag
+) -> Iterator[tuple[Run, Pipeline | None]]:
+    """Prepare a container of ``job`` in this process, with a Spark where it has a pipeline."""
+    settings = PipelineSettings.of(job.config, folder / "spark")
+    spark = None if settings is None else start_pipeline(settings)
+    try:
+        run = Run(job, task_class, folder, _ROCKSDB_MB)
+        yield run, None if spark is None else spark.pipeline(stop.check)
+    finally:
+        if spark is not None:
+            spark.stop()
+
+
 def main() -> None:
     """``SERVERS NAME INPUT RECORDS KIND``: the input has so many records."""
     servers, name, given, records, kind = sys.argv[1:]
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
-    stop, spark = StopFlag(), None
+    stop, job = StopFlag(), job_of(servers, name, given, kind)
     watch = Watch(stop, int(records))
-    try:
-        job = job_of(servers, name, given, kind)
-        settings = PipelineSettings.of(job.config, folder / "spark")
-        spark = None if settings is None else start_pipeline(settings)
-        run = Run(job, KINDS[kind], folder, _ROCKSDB_MB)
-        pipeline = None if spark is None else spark.pipeline(stop.check)
+    with scratch() as folder, with_spark(job, KINDS[kind], folder, stop) as (run, pipeline):
         positions = run.positions()
         use_arrow_once()  # as a container does before its permit
         spare_collections()
@@ -95,10 +105,6 @@ def main() -> None:
         run.run(positions, stop, watch.event, pipeline)
         s, ended_cpu_s = _now()
         print(json.dumps({"s": s - began, "cpu_s": ended_cpu_s - cpu_s}), flush=True)
-    finally:
-        if spark is not None:
-            spark.stop()
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from benchmarks.bed import broker
+from benchmarks.commit import tasks
 from benchmarks.commit.input_records import fill
 from benchmarks.commit.job import topic
-from benchmarks.commit.runs import broker
-from benchmarks.commit.tasks import OUTPUT, STORE
 from benchmarks.report import BenchmarkError, Row, at_least, figure, spread
 from benchmarks.throughput.check import Results
-from benchmarks.throughput.contestants import Contestant, Input, Took, run
+from benchmarks.throughput.contestants import COUNT, OUTPUT, Contestant, Input, Took, run
 from benchmarks.throughput.job import job_of
 from benchmarks.throughput.work import PARTITIONS, Right, records
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 KEYS = 10_000
 OURS = "ours"
+_TIMES_QUIX = 4.0
+"""How many times Quix Streams the first of ours is to reach; of others, once."""
 _INPUT = "throughput"
 _COMPACT = {"cleanup.policy": "compact"}
 
@@ -26,24 +28,23 @@ Check = Callable[[Results, Contestant, str, Right], None]
 """Of the results of one run, which has this name."""
 
 
-def rows(
-    contestants: Sequence[Contestant], count: int, runs: int, check: Check, least: float
+def _compared(
+    contestants: Sequence[Contestant], total: int, runs: int, check: Check
 ) -> Iterator[Row]:
-    """Rates, CPU and ratios of ``count`` records.
-
-    ``least``: how many times Quix Streams the first of ours is to reach; of others, once.
+    """Rates, CPU and ratios of ``total`` records.
 
     Raises:
         BenchmarkError: a contestant failed, or its result is wrong.
     """
     if not contestants:
         raise BenchmarkError("none of --contestants takes part in this section")
-    with broker() as servers:
+    with broker() as started:
+        servers = started.bootstrap_servers
         system = job_of(servers, _INPUT, _INPUT, "batch").transaction_system
         TopicAdmin(system).create(_INPUT, PARTITIONS, 1, {})
         right = Right()
-        fill(servers, _INPUT, right.noted(records(count, KEYS)))
-        given = Input(servers, _INPUT, count, sum(right.counts.values()))
+        fill(servers, _INPUT, right.noted(records(total, KEYS)))
+        given = Input(servers, _INPUT, total, sum(right.counts.values()))
         results = Results(system)
         found: dict[str, list[Took]] = {one.title: [] for one in contestants}
         numbers = itertools.count(1)
@@ -53,22 +54,21 @@ def rows(
             found[one.title].append(run(one, given, name))
             check(results, one, name, right)
         results.close()
-    yield from _measured(found, count)
-    yield from _ratios(contestants, found, least)
+    yield from _measured(found, total)
+    yield from _ratios(contestants, found)
 
 
 def _make_topics(servers: str, name: str) -> None:
-    """Outputs, changelog and checkpoints of the run are there, and empty."""
     job = job_of(servers, name, name, "batch")
     admin = TopicAdmin(job.transaction_system)
     admin.create(outputs_of(name), PARTITIONS, 1, {})
-    admin.create(topic(name, STORE), PARTITIONS, 1, _COMPACT)
+    admin.create(topic(name, tasks.STORE), PARTITIONS, 1, _COMPACT)
     admin.create(job.task.checkpoint_topic, 1, 1, _COMPACT)
 
 
 def outputs_of(name: str) -> str:
     """The topic with the outputs of the run ``name``."""
-    return topic(name, OUTPUT)
+    return topic(name, tasks.OUTPUT)
 
 
 def quix_changelog(name: str) -> str:
@@ -76,17 +76,15 @@ def quix_changelog(name: str) -> str:
     return f"changelog__{name}--{_INPUT}--default"
 
 
-def _measured(found: dict[str, list[Took]], count: int) -> Iterator[Row]:
+def _measured(found: dict[str, list[Took]], total: int) -> Iterator[Row]:
     for title, took in found.items():
-        yield spread(title, [count / one.s for one in took], "/s")
+        yield spread(title, [total / one.s for one in took], "/s")
     for title, took in found.items():
-        per_million = [one.cpu_s * 1e6 / count for one in took]
+        per_million = [one.cpu_s * 1e6 / total for one in took]
         yield spread(f"{title}: CPU of a million", per_million, "s")
 
 
-def _ratios(
-    contestants: Sequence[Contestant], found: dict[str, list[Took]], least: float
-) -> Iterator[Row]:
+def _ratios(contestants: Sequence[Contestant], found: dict[str, list[Took]]) -> Iterator[Row]:
     ours = [one for one in contestants if one.name == OURS]
     others = [one for one in contestants if one.name != OURS]
     for own, other in itertools.product(ours, others):
@@ -98,7 +96,7 @@ def _ratios(
             yield figure(f"{what}, by the clock", clock, "times")
             yield figure(f"{what}, by CPU", cpu, "times")
             continue
-        limit = least if other.name == "quix" else 1.0
+        limit = _TIMES_QUIX if other.name == "quix" else 1.0
         yield at_least(f"{what}, by the clock", clock, limit, "times")
         if other.name == "quix":
             yield at_least(f"{what}, by CPU", cpu, limit, "times")
@@ -112,3 +110,38 @@ def _median_s(took: Sequence[Took]) -> float:
 
 def _median_cpu_s(took: Sequence[Took]) -> float:
     return statistics.median(one.cpu_s for one in took)
+
+
+def output(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
+    """Compare every output of every run."""
+
+    def check(results: Results, one: Contestant, name: str, right: Right) -> None:
+        results.require_all(one.title, outputs_of(name), right.sums)
+
+    return _compared([one for one in OUTPUT if one.name in names], records, runs, check)
+
+
+def count(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
+    """Compare the last count of every key: as sent, of Quix Streams and Faust by changelog."""
+
+    def check(results: Results, one: Contestant, name: str, right: Right) -> None:
+        if one.name == "quix":
+            results.require_state(one.title, quix_changelog(name), right.counts)
+        elif one.name == "faust":
+            results.require_last(one.title, f"{name}-counts-changelog", right.counts)
+        else:
+            results.require_last(one.title, outputs_of(name), right.counts)
+
+    return _compared([one for one in COUNT if one.name in names], records, runs, check)
+
+
+SECTIONS = {
+    "output": (
+        "JSON records of 10,000 keys: a sum per key in a store, sent for each record, exactly-once",
+        output,
+    ),
+    "count": (
+        "JSON records of 10,000 keys: parsed, a tenth filtered out, counted per key in a store",
+        count,
+    ),
+}

@@ -18,10 +18,10 @@ from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignm
 from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import machine
-from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
-from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby, present
+from homeport.job_coordinator.standalone.plan import Plan, Registration, present
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
@@ -35,6 +35,9 @@ from homeport.job_coordinator.standalone.protocol import (
     Join,
     PlanSeen,
     ProcessorsSeen,
+    ProcessorTimer,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
     Publish,
     PublishRefused,
     Reconnected,
@@ -46,24 +49,19 @@ from homeport.job_coordinator.standalone.protocol import (
     SessionExpired,
     StartWork,
     StopWork,
-    Timer,
-    TimerFired,
-    TimerKind,
+    WorkEnded,
     WorkOvertaken,
     WorkStarted,
-    WorkStopped,
-    WriteLocality,
+    WriteLocations,
 )
 from homeport.job_coordinator.standalone.state import Life, ProcessorState
 from tests.exhaustive.judges import require
 from tests.exhaustive.standalone.things import Process, Run, Tree, World, with_process
 
 Moves = Iterator[tuple[str, World]]
+_NO_MODEL = JobModel(Config({}), {})
 ALL = frozenset({"may_die", "may_expire", "may_stop", "may_cut", "is_slow", "may_restart"})
 _Step = tuple[int, tuple[Record, ...], tuple[Instruction, ...]]
-
-
-_Grouped = tuple[dict[ProcessorId, tuple[TaskName, ...]], dict[ProcessorId, tuple[Standby, ...]]]
 
 
 @cache
@@ -73,8 +71,8 @@ def _grouped(
     plan: Plan | None,
     replicas: int,
     locality: tuple[tuple[str, str], ...],
-) -> _Grouped:
-    """What the planner answers: the tasks and the standbys of each processor."""
+) -> JobModel:
+    """What the planner answers."""
     hosts = {TaskName(name): Host(place) for name, place in locality}
     models = {TaskName(task): TaskModel(TaskName(task), (), i) for i, task in enumerate(tasks)}
     places = {r.processor_id: r.location for r in there}
@@ -94,10 +92,7 @@ def _grouped(
     found = GroupByContainerIds(Config({})).group(tuple(models.values()), known, dict(places))
     active = {p: ContainerModel(p, {t: models[t] for t in sorted(ts)}) for p, ts in found.items()}
     mixed = with_mixed_standbys(active, places, before, replicas)
-    return (
-        {p: active_tasks(container) for p, container in mixed.items()},
-        {p: standbys_of(container) for p, container in mixed.items()},
-    )
+    return JobModel(Config({}), mixed)
 
 
 @cache
@@ -145,6 +140,7 @@ class ByItself:
         self._numbers: dict[ProcessorState, int] = {}
         self._steps: dict[tuple[int, int], _Step] = {}
         self._events: dict[object, int] = {}
+        self._models: dict[int, JobModel] = {}
 
     # --- beginnings
 
@@ -200,9 +196,9 @@ class ByItself:
 
     def _step(self, number: int, event: Event) -> _Step:
         if isinstance(event, Computed):
-            answer = tuple(sorted(event.assignment.items())), tuple(sorted(event.fenced.items()))
-            kept = tuple(sorted(event.standbys.items()))
-            key: object = (event.base, event.registrations, answer, kept)
+            reports = tuple(sorted(event.fenced.items()))
+            self._models[id(event.model)] = event.model  # so that its id stays its own
+            key: object = (event.base, event.registrations, id(event.model), reports)
         else:
             key = event
         at = (number, self._events.setdefault(key, len(self._events)))
@@ -254,7 +250,7 @@ class ByItself:
         if isinstance(record, Deregister):
             nodes = tuple(n for n in tree.nodes if n[0] != record.sequence)
             tree = tree._replace(nodes=nodes)
-        elif isinstance(record, WriteLocality):
+        elif isinstance(record, WriteLocations):
             known = dict(tree.locality)
             known.update(dict.fromkeys(map(str, record.tasks), str(record.location)))
             tree = tree._replace(locality=tuple(sorted(known.items())))
@@ -339,27 +335,26 @@ class ByItself:
         tree = world.tree
         if state.computing >= 0:
             yield "has computed", self._computed(tree, state.computing)
-        debounce = Timer(TimerKind.DEBOUNCE)
+        debounce = ProcessorTimer(ProcessorTimerKind.DEBOUNCE)
         if debounce in state.timers:
-            yield "has seen calm", TimerFired(debounce)
-        twin = Timer(TimerKind.DUPLICATE)
+            yield "has seen calm", ProcessorTimerFired(debounce)
+        twin = ProcessorTimer(ProcessorTimerKind.DUPLICATE)
         if twin in state.timers and state.twin is not None:
             owners = [i for n, i in tree.nodes if n == state.twin.sequence]
             if owners and not world.processes[owners[0]].is_dead:
-                yield "waited for its twin", TimerFired(twin)
+                yield "waited for its twin", ProcessorTimerFired(twin)
 
     def _registrations(self, tree: Tree) -> tuple[Registration, ...]:
         return _registrations(self.ids, tree.nodes, self.places)
 
     def _computed(self, tree: Tree, base: int) -> Computed:
         there = self._registrations(tree)
-        answer: _Grouped = {}, {}
+        model = _NO_MODEL
         if there:
             files = tree.locality
-            answer = _grouped(self.tasks, present(there), tree.plan, self.replicas, files)
-        grouped, kept = answer
+            model = _grouped(self.tasks, present(there), tree.plan, self.replicas, files)
         fenced = {ProcessorId(p): generation for p, generation in tree.fenced}
-        return Computed(base, there, grouped, fenced, standbys=kept)
+        return Computed(base, there, model, fenced)
 
     def _of_work(self, world: World, index: int, name: str) -> Moves:
         process = world.processes[index]
@@ -368,7 +363,9 @@ class ByItself:
             writers = world.writers - ({self._incarnation(index, run)} if run else set())
             after = process._replace(run=None, is_to_stop=False)
             stopped = with_process(world._replace(writers=writers), index, after)
-            yield f"{name} has stopped work", self.fed(stopped, index, WorkStopped())
+            generation = self.state(process).work.generation
+            ended = WorkEnded(generation, StopCause.ORDERED)
+            yield f"{name} has stopped work", self.fed(stopped, index, ended)
         elif run is not None and run.done == 0:
             left = world.writers - set(run.order.fence if self.fences else ())
             fenced = with_process(world, index, process._replace(run=run._replace(done=1)))

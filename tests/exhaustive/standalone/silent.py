@@ -11,7 +11,12 @@ from __future__ import annotations
 import re
 
 from homeport.job_coordinator.standalone.plan import fits
-from homeport.job_coordinator.standalone.protocol import BarrierPhase, Timer, TimerFired, TimerKind
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    ProcessorTimer,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
+)
 from homeport.job_coordinator.standalone.state import Life, WorkPhase
 from homeport.job_coordinator.standalone.waits import waits
 from tests.exhaustive.standalone.by_itself import Moves
@@ -23,7 +28,7 @@ STILL, WORK, ZOOKEEPER, KAFKA = "coordination", "work", "ZooKeeper", "Kafka"
 neither start nor stop. ZOOKEEPER: for one processor. KAFKA: for what a leader computes."""
 _OF_WORK = ("fences", "begins as", "checks", "has stopped work")
 _OF_ZOOKEEPER = ("reconnects", "renews its session")
-_OF_TREE = ("writes Join", "writes CloseBarrier", "writes Deregister", "writes WriteLocality")
+_OF_TREE = ("writes Join", "writes CloseBarrier", "writes Deregister", "writes WriteLocations")
 """A thread of their own writes these, and no answer comes."""
 _MOVING = frozenset({WorkPhase.STARTING, WorkPhase.STOPPING})
 
@@ -82,9 +87,9 @@ class SilentWorld(SmallWorld):
         process, name = world.processes[index], f"{self.ids[index]}{index}"
         healed = world._replace(silent=None)
         if kind == ZOOKEEPER:
-            timer = Timer(TimerKind.SESSION)
+            timer = ProcessorTimer(ProcessorTimerKind.SESSION)
             if timer in self.state(process).timers:
-                yield f"{name} gives up", self.fed(world, index, TimerFired(timer))
+                yield f"{name} gives up", self.fed(world, index, ProcessorTimerFired(timer))
             if process.session:
                 yield f"session of {name} ends", self._expired(world, index)
             if process.is_cut:
@@ -117,9 +122,9 @@ class SilentWorld(SmallWorld):
     def _late(self, world: World, leader: int) -> Moves:
         """The time of its barrier is over, once; people wait for that."""
         state = self.state(world.processes[leader])
-        timer = Timer(TimerKind.BARRIER, state.version)
+        timer = ProcessorTimer(ProcessorTimerKind.BARRIER, state.version)
         if timer in state.timers:
-            fired = self.fed(world, leader, TimerFired(timer))
+            fired = self.fed(world, leader, ProcessorTimerFired(timer))
             yield f"the time of barrier {state.version} is over", fired._replace(is_late=True)
 
     def _is_shown(self, world: World, kind: str, index: int) -> bool:

@@ -7,17 +7,17 @@ from collections import Counter
 
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan, fits, present
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     Disconnected,
-    RenewSession,
-    SessionExpired,
+    EndCause,
+    ProcessorTimer,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
     StopRequested,
-    Timer,
-    TimerFired,
-    TimerKind,
-    WorkStopped,
+    WorkEnded,
 )
 from homeport.job_coordinator.standalone.state import Life, WorkPhase
 from tests.exhaustive.judges import require
@@ -25,6 +25,9 @@ from tests.exhaustive.standalone.by_itself import ALL, ByItself, Moves
 from tests.exhaustive.standalone.things import Process, Tree, World, with_process
 
 __all__ = ["ALL", "SmallWorld"]
+
+_NO_FAULT_OF_THE_JOB = {StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST}
+_IN_ORDER = {StopCause.FINISHED, StopCause.SIGNALLED, StopCause.ORDERED}
 
 
 class SmallWorld(ByItself):
@@ -66,9 +69,9 @@ class SmallWorld(ByItself):
                 again = with_process(world, index, self._new(index))
                 yield f"{name} starts again", self._session_begun(again, index)
             if process.is_cut:
-                timer = Timer(TimerKind.SESSION)
+                timer = ProcessorTimer(ProcessorTimerKind.SESSION)
                 if timer in self.state(process).timers:
-                    yield f"{name} gives up", self.fed(world, index, TimerFired(timer))
+                    yield f"{name} gives up", self.fed(world, index, ProcessorTimerFired(timer))
                 if process.session:
                     yield f"session of {name} ends", self._expired(world, index)
                 yield from self._of_work(world, index, name)
@@ -87,15 +90,14 @@ class SmallWorld(ByItself):
                 yield f"{name} is cut off", self._cut(world, index)
             if "may_stop" in self._may and self.state(process).life is not Life.LEAVING:
                 yield f"{name} is to stop", self.fed(world, index, StopRequested())
-            if "may_lose_work" in self._may and process.run and not process.is_to_stop:
-                yield f"work of {name} ends by itself", self._without_work(world, index)
+            yield from self._ends_of_work(world, index, name)
             for timer in self.state(process).timers:
                 if (
                     "is_slow" in self._may
-                    and timer.kind is TimerKind.BARRIER
+                    and timer.kind is ProcessorTimerKind.BARRIER
                     and not process.outbox
                 ):
-                    late = self.fed(world, index, TimerFired(timer))
+                    late = self.fed(world, index, ProcessorTimerFired(timer))
                     yield f"{name} waited for barrier {timer.version}", late
 
     def _cut(self, world: World, index: int) -> World:
@@ -106,17 +108,29 @@ class SmallWorld(ByItself):
             return self._gone(world, index)
         return self.fed(world, index, Disconnected())
 
-    def _without_work(self, world: World, index: int) -> World:
-        """As for want of Kafka: the processor gives its session up, and begins another one."""
+    def _ends_of_work(self, world: World, index: int, name: str) -> Moves:
         process = world.processes[index]
-        if process.run is not None:
-            writers = world.writers - {self._incarnation(index, process.run)}
-            world = world._replace(writers=writers)
-        world = with_process(world, index, process._replace(run=None))
-        world = self.fed(self.fed(world, index, WorkStopped()), index, SessionExpired())
-        process = world.processes[index]
-        outbox = (*process.outbox, RenewSession())
-        return with_process(world, index, process._replace(outbox=outbox))
+        if "may_lose_work" in self._may and process.run and not process.is_to_stop:
+            for cause in StopCause:
+                yield f"work of {name} ends: {cause.value}", self._ended(world, index, cause)
+
+    def _ended(self, world: World, index: int, cause: StopCause) -> World:
+        """The work has ended by itself; the processor stays, leaves or fails, as the cause is."""
+        process, run = world.processes[index], world.processes[index].run
+        assert run is not None
+        writers = world.writers - {self._incarnation(index, run)}
+        is_stopping = self.state(process).work.phase is WorkPhase.STOPPING
+        world = with_process(world._replace(writers=writers), index, process._replace(run=None))
+        world = self.fed(world, index, WorkEnded(run.order.generation, cause))
+        after = self.state(world.processes[index])
+        leaves = cause not in _NO_FAULT_OF_THE_JOB and not is_stopping
+        fails = leaves and cause not in _IN_ORDER
+        was_leaving = self.state(process).life is Life.LEAVING
+        is_leaving = after.life in {Life.LEAVING, Life.ENDED}
+        require(is_leaving == (leaves or was_leaving), f"a processor leaves wrongly: {cause.value}")
+        has_failed = after.end is EndCause.FAILED
+        require(has_failed == fails, f"a processor fails wrongly: {cause.value}")
+        return world
 
     def _dies(self, world: World, index: int) -> World:
         process = world.processes[index]
@@ -136,7 +150,9 @@ class SmallWorld(ByItself):
         numbers = {n for n, _ in world.tree.nodes}
         for index, process in enumerate(world.processes):
             state, run = self.state(process), process.run
-            counts_down = state.is_connected and Timer(TimerKind.SESSION) in state.timers
+            counts_down = (
+                state.is_connected and ProcessorTimer(ProcessorTimerKind.SESSION) in state.timers
+            )
             require(not counts_down, "the time of a session runs while it is connected")
             if run is None:
                 continue

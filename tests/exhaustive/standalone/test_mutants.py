@@ -16,17 +16,18 @@ from suites import every_third, long
 
 from homeport.job_coordinator.grouper import mixed_standbys
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import leading, machine, plan
 from homeport.job_coordinator.standalone.plan import Member
 from homeport.job_coordinator.standalone.protocol import (
     Join,
+    ProcessorTimer,
+    ProcessorTimerKind,
     Reconnected,
     SessionBegun,
-    Timer,
-    TimerKind,
-    WorkStopped,
+    WorkEnded,
 )
-from homeport.job_coordinator.standalone.state import Draft, Life, Work, WorkPhase
+from homeport.job_coordinator.standalone.state import HeldWork, Life, ProcessorDraft, WorkPhase
 from tests.exhaustive.mutants import Announce, Mutant, Patch
 from tests.exhaustive.search import Search
 from tests.exhaustive.standalone import by_itself
@@ -120,7 +121,7 @@ def forget_the_list_of_a_generation_that_stays(patch: Patch) -> None:
         members = (replace(m, fence=()) if m.incarnation in stay else m for m in made.members)
         return replace(made, members=tuple(members))
 
-    patch.setattr(leading, "next_plan", forgetful)
+    patch.setattr(plan, "next_plan", forgetful)
 
 
 @mutant(TWICE, faults=0, start=with_a_late_report, rules=report_world)
@@ -146,11 +147,11 @@ def join_before_the_work_has_stopped(patch: Patch) -> None:
     """A processor joins a barrier while it still holds what it loses."""
     original = machine._has_stopped
 
-    def hasty(draft: Draft) -> bool:
+    def hasty(draft: ProcessorDraft) -> bool:
         done = original(draft)
         state = draft.state
         if not done and state.is_connected and state.sequence and state.joined < state.version:
-            draft.set(joined=state.version)
+            draft.state = replace(draft.state, joined=state.version)
             draft.records.append(Join(state.version, state.processor_id, state.sequence))
         return done
 
@@ -187,9 +188,9 @@ def leave_a_timed_out_barrier(patch: Patch) -> None:
     patch.setattr(leading, "_is_timed_out", lambda _state: False)
 
 
-def _only_connected(draft: Draft, _event: object) -> None:
-    draft.cancel(TimerKind.SESSION)
-    draft.set(is_connected=True)
+def _only_connected(draft: ProcessorDraft, _event: object) -> None:
+    draft.cancel(ProcessorTimerKind.SESSION)
+    draft.state = replace(draft.state, is_connected=True)
 
 
 @mutant(STUCK, "p", "may_cut", is_settled=False)
@@ -209,12 +210,12 @@ def let_the_time_of_the_old_session_run(patch: Patch) -> None:
     """It would stop the work of the new one."""
     original = machine._forget_session
 
-    def hasty(draft: Draft) -> None:
-        timer = Timer(TimerKind.SESSION)
+    def hasty(draft: ProcessorDraft) -> None:
+        timer = ProcessorTimer(ProcessorTimerKind.SESSION)
         runs = timer in draft.state.timers
         original(draft)
         if runs:
-            draft.set(timers=draft.state.timers | {timer})
+            draft.state = replace(draft.state, timers=draft.state.timers | {timer})
 
     patch.setattr(machine, "_forget_session", hasty)
 
@@ -235,18 +236,22 @@ def start_a_generation_twice(patch: Patch) -> None:
 
         return replace(made, members=tuple(as_before(m) for m in made.members))
 
-    patch.setattr(leading, "next_plan", kept)
+    patch.setattr(plan, "next_plan", kept)
 
 
 @mutant("starts beside another|" + TWICE + "|" + STUCK, "p")
 def work_on_without_a_session(patch: Patch) -> None:
     """The end of the session stops no work."""
 
-    def renewed(draft: Draft) -> None:
+    def renewed(draft: ProcessorDraft) -> None:
         if draft.state.is_connected:
             life = Life.OUT
-            draft.set(is_given_up=False, life=life, sequence=None, registrations=())
-            draft.set(work=replace(draft.state.work, phase=WorkPhase.IDLE, held=()))
+            draft.state = replace(
+                draft.state, is_given_up=False, life=life, sequence=None, registrations=()
+            )
+            draft.state = replace(
+                draft.state, work=replace(draft.state.work, phase=WorkPhase.IDLE, held=())
+            )
 
     patch.setattr(machine, "_begin_again", renewed)
 
@@ -256,14 +261,16 @@ def take_a_stop_for_stopped(patch: Patch) -> None:
     """The work counts as stopped when its stop is ordered."""
     original = machine._has_stopped
 
-    def at_once(draft: Draft) -> bool:
+    def at_once(draft: ProcessorDraft) -> bool:
         if not original(draft):
-            draft.set(work=Work(generation=draft.state.work.generation))
+            draft.state = replace(
+                draft.state, work=HeldWork(generation=draft.state.work.generation)
+            )
         return True
 
     patch.setattr(machine, "_has_stopped", at_once)
     handlers = dict(machine._HANDLERS)
-    handlers[WorkStopped] = lambda _draft, _event: None
+    handlers[WorkEnded] = lambda _draft, _event: None
     patch.setattr(machine, "_HANDLERS", handlers)
 
 
@@ -308,7 +315,36 @@ def put_a_standby_beside_its_task(patch: Patch) -> None:
 @mutant(STUCK, "pq", faults=0, is_settled=False, places="ab")
 def say_nothing_of_where_standbys_are(patch: Patch) -> None:
     """Only the tasks' locations are written."""
-    patch.setattr(Work, "here", property(lambda work: work.held))
+    patch.setattr(HeldWork, "here", property(lambda work: work.held))
+
+
+def _with_end(patch: Patch, cause: StopCause, other: StopCause) -> None:
+    patch.setattr(machine, "WORK_ENDS", {**machine.WORK_ENDS, cause: machine.WORK_ENDS[other]})
+
+
+@mutant("wrongly: cut-off", "p", "may_lose_work")
+def take_a_host_that_is_cut_off_for_a_fault_of_the_job(patch: Patch) -> None:
+    """The processor ends as failed, and nothing begins it again."""
+    _with_end(patch, StopCause.CUT_OFF, StopCause.FAILED)
+
+
+@mutant("wrongly: finished", "p", "may_lose_work")
+def begin_finished_work_again(patch: Patch) -> None:
+    """The processor of a job that has read all its input never ends."""
+    _with_end(patch, StopCause.FINISHED, StopCause.UNAVAILABLE)
+
+
+@mutant("wrongly: disk-full", "p", "may_lose_work")
+def begin_failed_work_again(patch: Patch) -> None:
+    """A fault of the job stays unseen."""
+    _with_end(patch, StopCause.DISK_FULL, StopCause.UNAVAILABLE)
+
+
+@mutant(STUCK, "p", "may_lose_work")
+def begin_other_work_in_the_same_session(patch: Patch) -> None:
+    """Its generation does not start twice."""
+    ends = {**machine.WORK_ENDS, StopCause.UNAVAILABLE: lambda *_: None}
+    patch.setattr(machine, "WORK_ENDS", ends)
 
 
 _LONG = {"check_no_version", "publish_without_comparing"}

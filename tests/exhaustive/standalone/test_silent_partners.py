@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 
 from homeport.job_coordinator.standalone import waits
-from homeport.job_coordinator.standalone.protocol import TimerKind
-from homeport.job_coordinator.standalone.state import Draft
+from homeport.job_coordinator.standalone.protocol import ProcessorTimerKind
+from homeport.job_coordinator.standalone.state import ProcessorDraft
 from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.standalone import silent
 from tests.exhaustive.standalone.silent import KAFKA, STILL, WORK, ZOOKEEPER, SilentWorld
@@ -62,28 +62,28 @@ def test_no_processor_waits_for_ever_without_a_word(
     assert len(search.worlds) > 1_000
 
 
-def _without_timer(patch: Patch, kind: TimerKind) -> None:
+def _without_timer(patch: Patch, kind: ProcessorTimerKind) -> None:
     """This timer is not set."""
-    set_timer = Draft.set_timer
+    set_timer = ProcessorDraft.set_timer
 
-    def mutated(draft: Draft, timer: TimerKind, version: int = 0) -> None:
+    def mutated(draft: ProcessorDraft, timer: ProcessorTimerKind, version: int = 0) -> None:
         if timer is not kind:
             set_timer(draft, timer, version)
 
-    patch.setattr(Draft, "set_timer", mutated)
+    patch.setattr(ProcessorDraft, "set_timer", mutated)
 
 
 @pytest.mark.parametrize(
     ("kind", "partner", "is_settled"),
     [
-        (TimerKind.SESSION, ZOOKEEPER, True),
-        (TimerKind.BARRIER, WORK, False),
-        (TimerKind.BARRIER, STILL, False),
-        (TimerKind.DEBOUNCE, STILL, False),
+        (ProcessorTimerKind.SESSION, ZOOKEEPER, True),
+        (ProcessorTimerKind.BARRIER, WORK, False),
+        (ProcessorTimerKind.BARRIER, STILL, False),
+        (ProcessorTimerKind.DEBOUNCE, STILL, False),
     ],
 )
 def test_without_a_timer_a_processor_waits_for_ever(
-    kind: TimerKind,
+    kind: ProcessorTimerKind,
     partner: str,
     is_settled: bool,  # noqa: FBT001 - a parameter of pytest's
     monkeypatch: Patch,

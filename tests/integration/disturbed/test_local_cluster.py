@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from broker_faults import topics_of
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -19,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
-from homeport.local_cluster.kafka_broker import answers
+from homeport.local_cluster.kafka_broker import working
 from homeport.local_cluster.resource_manager import node_states
 
 HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.cli.main", "local"]
@@ -91,24 +92,29 @@ def test_running_cluster_shows_how_to_use_it(cluster: LocalCluster) -> None:
         LocalCluster(cluster.name).up()
 
 
-def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster) -> None:
-    """kill_node ends what the node started, children without its variables too, nothing else."""
-    marked = {
+def _marked(cluster: LocalCluster) -> dict[str, str]:
+    """The environment of what nm3 has started."""
+    return {
         processes.CLUSTER_VARIABLE: cluster.cluster_id,
         processes.NODE_VARIABLE: "nm3",
         "PATH": os.environ["PATH"],
     }
+
+
+def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster) -> None:
+    """kill_node ends what the node started, children without its variables too, nothing else."""
     # The inner shell has a clean environment, as a program that starts others may give them.
     script = "trap '' TERM; env -i /bin/sh -c 'sleep 300; true' & wait"
-    container = subprocess.Popen(["/bin/sh", "-c", script], env=marked, start_new_session=True)
+    container = subprocess.Popen(
+        ["/bin/sh", "-c", script], env=_marked(cluster), start_new_session=True
+    )
     user = subprocess.Popen(["/bin/sleep", "300"], env={**os.environ, **cluster.env()})
     try:
         limit = time.monotonic() + WAIT_S
-        own = processes.info(container.pid)
-        assert own is not None
-        while len(processes.with_descendants([own.id])) < 3 and time.monotonic() < limit:
+        own = processes.identity(psutil.Process(container.pid))
+        while len(processes.with_descendants([own])) < 3 and time.monotonic() < limit:
             time.sleep(0.02)
-        family = processes.with_descendants([own.id])
+        family = processes.with_descendants([own])
         assert len(family) == 3
 
         killed = cluster.kill_node("nm3")
@@ -132,12 +138,9 @@ def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster
 
 def test_node_manager_dies_alone(cluster: LocalCluster) -> None:
     """What a NodeManager started outlives it, and start-node brings the node back."""
-    marked = {
-        processes.CLUSTER_VARIABLE: cluster.cluster_id,
-        processes.NODE_VARIABLE: "nm3",
-        "PATH": os.environ["PATH"],
-    }
-    container = subprocess.Popen(["/bin/sleep", "300"], env=marked, start_new_session=True)
+    container = subprocess.Popen(
+        ["/bin/sleep", "300"], env=_marked(cluster), start_new_session=True
+    )
     try:
         done = homeport_local("kill-node-manager", "nm3", "--name", cluster.name)
         assert done.returncode == 0, done.stderr
@@ -155,23 +158,20 @@ def test_node_manager_dies_alone(cluster: LocalCluster) -> None:
 
 def test_paused_node_stands_still_and_wakes(cluster: LocalCluster) -> None:
     """All that the node started is stopped, and runs again afterwards; others never notice."""
-    marked = {
-        processes.CLUSTER_VARIABLE: cluster.cluster_id,
-        processes.NODE_VARIABLE: "nm3",
-        "PATH": os.environ["PATH"],
-    }
     # It starts programs all the time, so that some appear while the node is being stopped.
     script = "while :; do env -i /bin/sleep 0.01; done"
-    container = subprocess.Popen(["/bin/sh", "-c", script], env=marked, start_new_session=True)
+    container = subprocess.Popen(
+        ["/bin/sh", "-c", script], env=_marked(cluster), start_new_session=True
+    )
     try:
         paused = cluster.pause_node("nm3")
         assert container.pid in paused
         assert node_of(cluster, "nm3")["state"] == "PAUSED"
         assert node_of(cluster, "nm2")["state"] == "RUNNING"
         own = processes.of_cluster(cluster.cluster_id, "nm3")
-        found = [processes.info(p.pid) for p in processes.with_descendants(own)]
+        found = [processes.find(p.pid) for p in processes.with_descendants(own)]
         # D: a shell that waits in the kernel for its stopped child to start its program.
-        assert {process.state for process in found if process is not None} <= {"T", "D"}
+        assert {p.status() for p in found if p is not None} <= {"stopped", "disk-sleep"}
         with pytest.raises(ClusterError, match=r"nm3 of cluster .* is paused; resume-node"):
             cluster.start_node("nm3")
 
@@ -226,14 +226,14 @@ def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -
     stopped = homeport_local("stop-kafka", *options, "--name", cluster.name)
     try:
         assert stopped.returncode == 0, stopped.stderr
-        assert not answers(host)
+        assert not working(host)
         assert cluster.status()["state"] == "up"
         with pytest.raises(ClusterError, match=r"the broker of cluster .* is stopped; start-kafka"):
             cluster.stop_kafka()
     finally:
         started = homeport_local("start-kafka", "--name", cluster.name)
     assert started.returncode == 0, started.stderr
-    assert answers(host)
+    assert working(host)
     assert cluster.bootstrap_servers == servers
     assert len(AdminClient({"bootstrap.servers": servers}).list_topics(topic).topics) == 1
     with pytest.raises(ClusterError, match=r"the broker of cluster .* is running; stop-kafka"):
@@ -345,7 +345,7 @@ def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
     attached = LocalCluster.attach(name)
     attached.keep()
     remove_abandoned(name)
-    assert answers(attached.bootstrap_servers.split(":")[0])
+    assert working(attached.bootstrap_servers.split(":")[0])
     attached.down()
     assert attached.status()["state"] == "down"
 

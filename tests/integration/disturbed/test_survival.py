@@ -19,7 +19,6 @@ NOBODY_EXPIRES_S = 2 * LEASE_S
 
 
 def _hit_driver(job: Job, fault: signal.Signals) -> None:
-    """The driver gets the signal, and has ended by it or by its supervisor."""
     victim = job.program("application_master")
     assert victim is not None
     os.kill(victim, fault)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,7 +138,6 @@ def _without_reports(containers: dict[str, dict[str, Any]]) -> dict[str, dict[st
 
 
 def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
-    """Command, events and metrics show the move, each from the driver's own reasons."""
     wait_for(lambda: job.containers()[moved]["recovery"]["is_over"], job)
     stated = job.operator("explain", moved, "--last=100").stdout
     assert f"last recovery: elsewhere, {lost} to {host}, launcher-silent at " in stated
@@ -210,17 +208,3 @@ def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[s
         assert job.kill() == f"stopped {job.application_id} in order"
     finally:
         job.cluster.start_node(lost)
-
-
-def test_a_kill_without_a_token_is_yarns(make_job: Callable[[str], Job], tmp_path: Path) -> None:
-    """Without the job's token the tool cannot stop it: YARN kills it, and the tool says so."""
-    job = make_job("tokenless")
-    job.values["job.container.count"] = "1"
-    job.produce(1)
-    job.run()
-    job.wait_until_running()
-    stranger = {**job.environment, "HOMEPORT_TOKEN_FILE": str(tmp_path / "none")}
-    done = job.call("kill", env=stranger)
-    assert done.stdout.strip() == f"killed {job.application_id} by YARN"
-    assert "no token" in done.stderr
-    assert job.application().state == "KILLED"

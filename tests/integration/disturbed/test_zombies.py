@@ -9,17 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from accepted_writes import accepted_batches, accepted_trespasses, writers_of
 from confluent_kafka.admin import AdminClient, NewTopic
-from yarn_jobs import PARTITIONS, Job, alive, wait_for
+from histories import require_sound
+from yarn_jobs import PARTITIONS, Job, alive, parent_of, wait_for
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
@@ -78,20 +76,6 @@ class Watched:
         return {p: c["epoch"] for p, c in self.job.containers().items()}
 
 
-def has_a_sound_history(job: Job) -> None:
-    """``scripts/check-history`` is green over the job's history on all nodes."""
-    judge = Path(__file__).resolve().parents[3] / "scripts" / "check-history"
-    folders = [job.cluster.state_dir(node) / f"{job.name}-1" for node in job.cluster.nodes]
-    argv = [sys.executable, str(judge), "--clock", "boot", *(str(f) for f in folders if f.exists())]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def parent_of(pid: int) -> int:
-    """The pid of its parent."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
 @pytest.mark.long
 def test_a_process_that_wakes_up_late_writes_nothing(make_job: Callable[[str], Job]) -> None:
     """SIGKILL, or SIGSTOP for three leases, of container and launcher; then of a whole node."""
@@ -114,7 +98,7 @@ def test_a_process_that_wakes_up_late_writes_nothing(make_job: Callable[[str], J
     for kind in ("out", "counts", "checkpoint"):
         wrote = {writers[b.producer_id] for place, f in batches.items() if kind in place for b in f}
         assert wrote == set(writers.values())
-    has_a_sound_history(job)
+    require_sound(job.histories(), "--clock", "boot")
 
 
 @pytest.mark.long
@@ -149,7 +133,7 @@ def test_another_number_of_containers_fences_all_former_owners(
             epochs = [writers[b.producer_id].epoch for b in batches]
             assert epochs == sorted(epochs), place
             assert set(epochs) == {1, 3}, place
-    has_a_sound_history(job)
+    require_sound(job.histories(), "--clock", "boot")
 
 
 def epochs_of(job: Job) -> dict[str, int]:

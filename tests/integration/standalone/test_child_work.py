@@ -14,6 +14,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.container.standalone.child_work import ChildWork
+from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.model.codec import decode_job_model
@@ -27,8 +28,12 @@ from homeport.job_coordinator.model.job_model import (
 )
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Standby
-from homeport.job_coordinator.standalone.protocol import FollowStandbys, StartWork
-from homeport.job_coordinator.zookeeper.parts import WorkBegun, WorkEnded, WorkFenced, WorkReport
+from homeport.job_coordinator.standalone.protocol import (
+    FollowStandbys,
+    StartWork,
+    WorkEnded,
+    WorkStarted,
+)
 from homeport.job_coordinator.zookeeper.session import SessionLease
 
 OWN, TASK = ProcessorId("p"), TaskName("Partition 0")
@@ -107,7 +112,7 @@ def begun(work: ChildWork, lease: SessionLease, generation: int = 7) -> None:
     work.confirm(Incarnation(OWN, generation - 1))
     assert list(work.look()) == []
     work.confirm(own)
-    assert next_of(work) == WorkBegun(own)
+    assert next_of(work) == WorkStarted(own.epoch)
 
 
 _UNREAD: dict[ChildWork, list[WorkReport]] = {}

@@ -12,6 +12,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import make_digest_acl
 from zookeeper_ensemble import zookeeper_ensemble
+from zookeeper_process import free_port
 from zookeeper_security import secured_zookeeper, user
 from zookeeper_server import ZooKeeperServer, zookeeper_server
 
@@ -22,7 +23,6 @@ from homeport.cli.yarn.doctor_areas import Area, NodeQuestion, findings
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.local_cluster.jars import default_cache, ensure_jars
-from homeport.local_cluster.zookeeper import free_port
 
 
 def doctor(connect: str, **more: str) -> dict[str, Finding]:

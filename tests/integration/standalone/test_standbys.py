@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from histories import require_sound
 from standalone_jobs import PARTITIONS, StandaloneJob, standalone_job
 from zookeeper_server import ZooKeeperServer
 
@@ -195,7 +195,7 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(job: Sta
         processors[name].send_signal(signal.SIGTERM)
     assert [processors[name].wait(60) for name in alive] == [0, 0], job.logs()
     assert job.counted() == job.sent
-    _require_sound(job)
+    require_sound(job.folder.glob("stores-*"))
 
 
 @pytest.mark.long
@@ -224,7 +224,7 @@ def test_a_promotion_keeps_sparks_jvm(job: StandaloneJob) -> None:
     processors["two"].send_signal(signal.SIGTERM)
     assert processors["two"].wait(60) == 0, job.logs()
     assert not Path(f"/proc/{last_one}").exists()
-    _require_sound(job)
+    require_sound(job.folder.glob("stores-*"))
 
 
 def _require_shown(job: StandaloneJob) -> None:
@@ -275,15 +275,3 @@ def _require_promoted(
         assert f"Standby-{task}-0" in kept[str(line["processor_id"])]
         assert line["kind"] != "full", line
         assert line["records"] == 0, line
-
-
-def _require_sound(job: StandaloneJob) -> None:
-    folders = [str(path) for path in job.folder.glob("stores-*")]
-    root = Path(__file__).resolve().parents[3]
-    judged = subprocess.run(
-        [str(root / "scripts" / "check-history"), *folders],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert judged.returncode == 0, judged.stdout + judged.stderr

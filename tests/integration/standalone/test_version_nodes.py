@@ -47,14 +47,14 @@ class Tree:
 
     def publish(self, version: int, owner: ProcessorId = P, *unreported: Incarnation) -> bool:
         """Publish a version whose only member has the task, as the generation of that number."""
-        plan = Plan(version, (Member(owner, self.own, version, (T,)),))
         model = JobModel(Config({}), {owner: ContainerModel(owner, {T: TaskModel(T, (), 0)})})
-        return self.nodes.publish(Publish(plan, self.own, unreported), model)
+        plan = Plan(version, (Member(owner, self.own, version, (T,)),), model=model)
+        return self.nodes.publish(Publish(plan, self.own, unreported))
 
     def confirm(self, processor_id: ProcessorId, generation: int) -> bool:
         """Whether the generation may go on."""
         incarnation = Incarnation(processor_id, generation)
-        return self.nodes.confirm(incarnation, lambda version: self.nodes.read(version)[0])
+        return self.nodes.confirm(incarnation, self.nodes.read)
 
     def reports(self) -> dict[str, int]:
         """{processor: the generation of its last report}."""
@@ -104,7 +104,7 @@ def test_of_two_leaders_one_publishes(tree: Tree, monkeypatch: pytest.MonkeyPatc
     """Also where the other is faster between the look and the write."""
     meanwhile(monkeypatch, "put_value", lambda: tree.publish(2, Q))
     assert not tree.publish(2)
-    assert tree.nodes.read(2)[0].members[0].processor_id == Q
+    assert tree.nodes.read(2).members[0].processor_id == Q
 
 
 def test_a_late_processor_does_not_join_in_its_successors_place(tree: Tree) -> None:

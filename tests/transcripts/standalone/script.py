@@ -3,7 +3,8 @@
 The words of an event: ``session begins``, ``registered 1``, ``processors 1=p 2=q``, ``plan 1: p#1@1
 t u standbys v to-fence q2; q#2@1``, ``barrier 1 NEW p#1``, ``computed p=t,u q= standbys p=v
 fenced p1``, ``refused 2``,
-``inputs changed``, ``started 1``, ``overtaken 1``, ``stopped t,u``, ``failed <text>``,
+``inputs changed``, ``started 1``, ``overtaken 1``, ``stopped t,u``, ``ended cut-off: <text>``,
+``failed <text>``,
 ``disconnected``, ``reconnected``, ``expired``, ``time is over: barrier 1``, ``stop``. ``begin p``
 starts from nothing, and a line ``computed`` may begin with a base: ``computed from 3``.
 """
@@ -13,12 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from planned_models import model_of
+
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
-from homeport.job_coordinator.standalone.state import Decision, ProcessorState
+from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState
 
 _PLAIN: dict[str, wire.Event] = {
     "session begins": wire.SessionBegun(),
@@ -78,13 +82,16 @@ def _event(line: str, state: ProcessorState) -> wire.Event:  # noqa: PLR0911 - o
         return wire.BarrierSeen(int(version), wire.BarrierPhase[phase], names)
     if verb == "computed":
         return _computed(rest, state)
-    if verb == "stopped":
-        return wire.WorkStopped()
+    if verb in {"stopped", "ended"}:
+        cause, _, text = (rest if verb == "ended" else "ordered").partition(": ")
+        return wire.WorkEnded(state.work.generation, StopCause(cause), text)
     if verb == "failed":
-        return wire.WorkFailed(rest)
+        return wire.Broken(rest)
     if line.startswith("time is over: "):
         kind, _, version = line.removeprefix("time is over: ").partition(" ")
-        return wire.TimerFired(wire.Timer(wire.TimerKind(kind), int(version or 0)))
+        return wire.ProcessorTimerFired(
+            wire.ProcessorTimer(wire.ProcessorTimerKind(kind), int(version or 0))
+        )
     raise ValueError("no event")
 
 
@@ -131,10 +138,10 @@ def _computed(text: str, state: ProcessorState) -> wire.Computed:
     standbys = {ProcessorId(p): _standbys(t) for p, t in (item.split("=") for item in kept.split())}
     groups = {ProcessorId(p): _tasks(t) for p, t in (item.split("=") for item in text.split())}
     reports = {ProcessorId(item[0]): int(item[1:]) for item in fenced.split()}
-    return wire.Computed(base, there, groups, reports, standbys=standbys)
+    return wire.Computed(base, there, model_of(groups, standbys), reports)
 
 
-def _answers(decision: Decision) -> list[str]:
+def _answers(decision: ProcessorDecision) -> list[str]:
     answers = [f"because  {reason}" for reason in decision.reasons]
     answers += [f"write    {_words_of(record)}" for record in decision.records]
     answers += [f"order    {_words_of(order)}" for order in decision.instructions]
@@ -157,7 +164,7 @@ def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR09
             return f"{processor_id}#{sequence} joins barrier {version}"
         case wire.CloseBarrier(version, phase):
             return f"barrier {version} is {phase.value}"
-        case wire.WriteLocality(tasks, location):
+        case wire.WriteLocations(tasks, location):
             return f"{' '.join(tasks)} at {location}"
         case wire.StartWork(version, generation, tasks, fence, standbys):
             fences = "".join(f" {i.processor_id}{i.epoch}" for i in fence) or " none"
@@ -170,9 +177,9 @@ def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR09
             return f"standbys of version {version}: {_named(standbys) or 'none'}"
         case wire.StopWork():
             return "stop work"
-        case wire.SetTimer(timer):
+        case wire.StartTimer(timer):
             return f"timer {timer.kind.value} {timer.version or ''}".rstrip()
-        case wire.CancelTimer(timer):
+        case wire.StopTimer(timer):
             return f"no timer {timer.kind.value} {timer.version or ''}".rstrip()
         case wire.EndProcessor(cause, text):
             return f"end, {cause.value}" + (f": {text}" if text else "")

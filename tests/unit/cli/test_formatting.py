@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.cli.formatting import age, number, size
+from homeport.cli.formatting import age, number, size, some, table
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,20 @@ def test_one_item_has_the_singular() -> None:
     assert number(1, "file") == "1 file"
     assert number(2, "file") == "2 files"
     assert number(0, "directory", "directories") == "0 directories"
+
+
+def test_a_table_has_columns_as_wide_as_what_is_in_them() -> None:
+    """Numbers stand to the right; no line ends in blanks."""
+    rows = [("NAME", "LAG", "HOST"), ("long name", "7", "a"), ("b", "12345", "")]
+    assert list(table(rows, {1})) == [
+        "NAME         LAG  HOST",
+        "long name      7  a",
+        "b          12345",
+    ]
+
+
+def test_of_many_names_some_are_shown() -> None:
+    """And how many more there are."""
+    assert some(["a", "b"], 2) == "a, b"
+    assert some(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert some([]) == ""

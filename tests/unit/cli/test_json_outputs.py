@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterator
 
@@ -21,7 +20,7 @@ _OTHERWISE = {"local env", "local logs"}
 
 def _commands_with_json() -> Iterator[str]:
     for name, command in homeport.COMMANDS.items():
-        found = typer.main.get_command(importlib.import_module(command.module).app)
+        found = typer.main.get_command(command.app())
         below = getattr(found, "commands", {"": found})
         for word, its in below.items():
             if any("--json" in parameter.opts for parameter in its.params):

@@ -11,6 +11,7 @@ import typer
 from homeport.cli import completion_command
 from homeport.cli import main as homeport
 from homeport.cli.job import stream_commands
+from homeport.cli.options import described, new_app
 from homeport.config.errors import ConfigError, HomeportError, UnansweredError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -81,6 +82,49 @@ def test_an_unknown_option_is_typers_error() -> None:
     """The program turns it into one line."""
     with pytest.raises(typer.TyperException, match="No such option"):
         homeport.run(["locality", "--nothing"])
+
+
+def test_an_unknown_command_below_another_gives_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also there the nearest one is offered; exit code as of any usage error."""
+    monkeypatch.setattr("sys.argv", ["homeport", "state", "lsit"])
+    with pytest.raises(SystemExit, match="1"):
+        homeport.main()
+    line = "error: No such command 'lsit'. Did you mean 'ls'?; see homeport state --help\n"
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["coordinator-stream", "tail", "--lines=1_0"], "a whole number from 0 to 2147483647"),
+        (["coordinator-stream", "tail", "--lines=\u0663"], "a whole number from 0 to 2147483647"),
+        (["explain", "0", "--last= 5"], "a whole number from 1 to 1000"),
+        (["explain", "0", "--last=1001"], "a whole number from 1 to 1000"),
+        (["job-model", "--version=+1"], "a whole number of at least 1"),
+        (["local", "slow-node", "nm1", "1_0"], "a whole number"),
+        (["local", "up", "--nodes=1_0"], "a whole number"),
+        (["status", "--watch=nan"], "a number of at least 0.2"),
+        (["status", "--watch=1_0"], "a number of at least 0.2"),
+        (["doctor", "--free-mb=1_0"], "a whole number of at least 1"),
+    ],
+)
+def test_numbers_of_options_are_those_of_the_configuration(arguments: list[str], rule: str) -> None:
+    """Python's own reader takes more: underscores, digits of all scripts, blanks, nan."""
+    with pytest.raises(typer.TyperException) as refused:
+        homeport.run(arguments)
+    assert refused.value.format_message().endswith(f"it must be {rule}")
+
+
+def test_a_declared_parameter_is_one_of_the_command() -> None:
+    """A wrong name ends the import, and so every test of the command."""
+    with pytest.raises(TypeError, match=r"command has no parameters \{'wait'\}"):
+
+        @new_app().command()
+        @described(wait="How long.")
+        def command(*, waits: int = 1) -> None:
+            assert waits
 
 
 def test_the_reference_needs_no_job(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,13 +6,16 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from homeport.cli.host.check_classes import main
 from homeport.config.errors import ConfigError
-from homeport.config.settings.serde_names import SchemaSerde
+from homeport.config.settings.input_serdes import InputSerde
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.container.classes import (
     load_function,
     load_serde,
@@ -99,7 +102,7 @@ def test_good_classes_are_loaded() -> None:
         ("no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
         ("broken_job:X", "cannot be imported: AttributeError: module 'json' has no"),
         ("exiting_job:X", "cannot be imported: SystemExit: 0"),
-        ("checked_job:Missing", "the module has no 'Missing'"),
+        ("checked_job:Missing", "the module checked_job has no 'Missing'"),
         ("checked_job:Other", "this is the class Other(object)"),
         ("checked_job:pipeline", "this is a function"),
         ("checked_job:Unfinished", "define process_batch"),
@@ -140,17 +143,19 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     with pytest.raises(SerdeFailedError, match=r"'checked_job:Hex' failed on b'\\x02': KeyError"):
         own.from_bytes(b"\x02")
     assert load_serde("stores.s.msg.serde", "long").name == "long"
-    assert _checked(["stores.s.key.serde", "long"], ["stores.s.msg.serde", "checked_job:Hex"]) == 0
+    assert _checked(("stores.s.key.serde", "long"), ("stores.s.msg.serde", "checked_job:Hex")) == 0
 
 
 def _checked(
-    *serdes: list[str], extractors: Sequence[list[str]] = (), manager: str | None = None
+    *serdes: tuple[str, ConfiguredSerde],
+    extractors: Sequence[list[str]] = (),
+    manager: str | None = None,
 ) -> int:
     """The exit code of the check of so many serdes and extractors, each [key, name] of a store."""
     asked = {
         "java-options": "",
         "has-pipeline": False,
-        "serdes": [[*serde, ""] for serde in serdes],
+        "serdes": [[key, msgspec.to_builtins(serde), ""] for key, serde in serdes],
         "extractors": list(extractors),
         "manager": manager,
         "inputs": [],
@@ -187,7 +192,7 @@ def test_managers_are_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> N
             f"{module}:Manager",
             "subclass of AdjunctDataStoreManagerFactory of homeport.container.api",
         ),
-        (f"{module}:missing", "the module has no 'missing'"),
+        (f"{module}:missing", f"the module {module} has no 'missing'"),
         (
             "homeport.container.api:AdjunctDataStoreManagerFactory",
             "define get_adjunct_data_store_manager",
@@ -224,7 +229,7 @@ def test_inputs_of_two_schemas_need_frames_of_their_own(
         "extractors": [],
         "manager": None,
         "inputs": [
-            [f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry.packed()]
+            asdict(InputSerde(f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry))
             for stream, entry in SCHEMAS.items()
         ],
     }
@@ -252,20 +257,17 @@ def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
         ("checked_job:HalfSerde", "its from_bytes is None, which cannot be called"),
         ("checked_job:NeedsMore", "an object cannot be made of it: TypeError"),
         ("checked_job:ExitingAtBirth", "an object cannot be made of it: SystemExit"),
-        (
-            SchemaSerde("avro", "s", '{"type":"nothing"}').packed(),
-            "it is no Avro schema (UnknownTy",
-        ),
-        (SchemaSerde("json", "s", "a strng").packed(), "it is no schema: 'strng' is no type"),
+        (SchemaSerde("avro", "s", '{"type":"nothing"}'), "it is no Avro schema (UnknownTy"),
+        (SchemaSerde("json", "s", "a strng"), "it is no schema: 'strng' is no type"),
     ],
 )
 def test_a_bad_serde_is_reported_in_one_line(
-    name: str, words: str, capsys: pytest.CaptureFixture[str]
+    name: ConfiguredSerde, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line names the key that asks for it, and the exit code is 1."""
-    assert _checked(["stores.s.msg.serde", name]) == 1
+    assert _checked(("stores.s.msg.serde", name)) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    key = "serializers.registry.s.schema" if " " in name else "stores.s.msg.serde"
+    key = "serializers.registry.s.schema" if isinstance(name, SchemaSerde) else "stores.s.msg.serde"
     assert line.startswith(f"error: {key} = ")
     assert words in line
 

@@ -5,28 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from homeport.local_cluster.kafka_broker import (
-    api_versions_request,
     brokers_in,
     controller_in,
     describe_cluster_request,
     describe_quorum_request,
-    is_api_versions_reply,
     kafka_cluster_id,
     server_properties,
 )
-
-
-def test_probe_is_api_versions_version_zero() -> None:
-    """Length 18, key 18, version 0, correlation id 1, client id of 8 bytes."""
-    assert api_versions_request() == bytes.fromhex("00000012 0012 0000 00000001 0008") + b"homeport"
-
-
-def test_reply_needs_the_correlation_id_and_no_error() -> None:
-    """Foreign servers, errors and half replies do not count."""
-    assert is_api_versions_reply(bytes.fromhex("00000100 00000001 0000"))
-    assert not is_api_versions_reply(bytes.fromhex("00000100 00000001 0023"))
-    assert not is_api_versions_reply(b"HTTP/1.1 400")
-    assert not is_api_versions_reply(b"\x00\x00")
 
 
 def test_broker_is_advertised_by_address_and_creates_no_topics() -> None:

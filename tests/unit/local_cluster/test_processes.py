@@ -1,4 +1,4 @@
-"""Reading /proc, and signals to whole processes."""
+"""Identities of processes, and signals to whole families of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
+
 from homeport.local_cluster import processes
-from homeport.local_cluster.processes import ProcessId, ProcessInfo, parse_environment, parse_stat
+from homeport.local_cluster.processes import ProcessId
 
 _BUSY_THREADS = """
 import hashlib, threading
@@ -23,16 +25,23 @@ print("runs", flush=True)
 """
 
 
-def test_command_names_with_brackets_do_not_shift_the_fields() -> None:
-    """Field 22 is the start time, counted from the last closing bracket."""
-    fields = " ".join(str(number) for number in range(5, 53))
-    line = f"42 (a) S (b)) R 7 {fields}"
-    assert parse_stat(line) == ProcessInfo(id=ProcessId(42, start_time=22), parent=7, state="R")
+def test_an_id_is_one_life_of_a_process() -> None:
+    """It has the start in ticks since boot, which no setting of the clock moves."""
+    fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    assert processes.own() == ProcessId(os.getpid(), start_time=int(fields[19]))
+    assert processes.is_alive(processes.own())
+    assert not processes.is_alive(ProcessId(os.getpid(), start_time=int(fields[19]) - 1))
 
 
-def test_environment_values_may_contain_equal_signs() -> None:
-    """Entries end with a zero byte; those without = are not variables."""
-    assert parse_environment(b"A=1=2\0B=\0junk\0") == {"A": "1=2", "B": ""}
+def test_a_zombie_does_not_live() -> None:
+    """It is gone for all, though its parent has not waited for it."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as started:
+        own = processes.identity(psutil.Process(started.pid))
+        assert processes.is_alive(own)
+        started.kill()
+        os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+        assert not processes.is_alive(own)
+        assert processes.wait_gone([own], 0) == set()
 
 
 def test_each_thread_of_a_paused_process_stands_still() -> None:
@@ -42,30 +51,40 @@ def test_each_thread_of_a_paused_process_stands_still() -> None:
         try:
             assert started.stdout is not None
             started.stdout.readline()
-            found = processes.info(started.pid)
-            assert found is not None
-            processes.pause([found.id])
+            own = processes.identity(psutil.Process(started.pid))
+            processes.pause([own])
             stats = Path(f"/proc/{started.pid}/task").glob("*/stat")
-            assert {parse_stat(path.read_text(encoding="utf-8")).state for path in stats} == {"T"}
-            assert processes.is_stopped(found.id)
+            texts = [path.read_text(encoding="utf-8") for path in stats]
+            assert {text.rpartition(")")[2].split()[0] for text in texts} == {"T"}
+            assert processes.is_stopped(own)
         finally:
             started.send_signal(signal.SIGKILL)
-    processes.pause([found.id])  # it is gone: nothing to wait for
+    processes.pause([own])  # it is gone: nothing to wait for
 
 
-def test_a_tree_has_each_process_before_those_that_it_started() -> None:
-    """One that has ended started none."""
-    script = "sleep 300 & wait"
-    command = ["/bin/sh", "-c", f"sh -c '{script}' & wait"]
-    with subprocess.Popen(command, start_new_session=True) as started:
+def test_descendants_are_found_where_their_environment_is_another() -> None:
+    """All below a process are stopped before one is killed, and continued from the lowest up."""
+    inner = "sleep 300 & wait"
+    command = ["/bin/sh", "-c", f"env -i sh -c '{inner}' & wait"]
+    marks = {processes.CLUSTER_VARIABLE: "c", processes.NODE_VARIABLE: "nm1"}
+    with subprocess.Popen(command, env={**os.environ, **marks}) as started:
+        own = processes.identity(psutil.Process(started.pid))
+
+        def find() -> set[ProcessId]:
+            return {own} & set(processes.of_cluster("c", "nm1"))
+
         try:
+            assert processes.of_cluster("c") == {own: "nm1"}
+            assert processes.of_cluster("c", "nm2") == processes.of_cluster("d") == {}
             limit = time.monotonic() + 30
-            while len(found := processes.tree(started.pid)) < 3:
+            while len(family := processes.with_descendants([own])) < 3:
                 assert time.monotonic() < limit
-            parent, child, grandchild = found
-            assert parent == started.pid
-            assert processes.children(parent) == [child]
-            assert processes.children(child) == [grandchild]
+            assert processes.freeze(find) == family
+            assert all(processes.is_stopped(process) for process in family)
+            assert processes.thaw(find) == family
+            assert not any(processes.is_stopped(process) for process in family)
+            assert processes.kill_all(find) == family
+            assert not any(processes.is_alive(process) for process in family)
         finally:
-            os.killpg(started.pid, signal.SIGKILL)
-    assert processes.children(grandchild) == []
+            for process in processes.with_descendants([own]):
+                processes.send(process, signal.SIGKILL)

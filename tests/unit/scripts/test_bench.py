@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks import processes
-from benchmarks.allocator.large_job_placement import measured
+from benchmarks.allocator.placement import measured
 from benchmarks.commit.tasks import distinct_records, hot_records
 from benchmarks.coordinator.callers import Calls, call_at_once, hold_at_once
-from benchmarks.coordinator.large_job_model import fewest_moves
+from benchmarks.coordinator.model import fewest_moves
 from benchmarks.coordinator.model_server import TOKEN, _Backend, model_of
 from benchmarks.options import SECTIONS, parse_arguments
 from benchmarks.report import at_least, at_most, figure, print_section
@@ -30,7 +30,7 @@ from homeport.job_coordinator.model.codec import encode_job_model
 
 def test_all_sections_are_measured_unless_some_are_named() -> None:
     """In their own order, each once."""
-    assert parse_arguments(["coordinator"]).sections == SECTIONS["coordinator"]
+    assert parse_arguments(["coordinator"]).sections == tuple(SECTIONS["coordinator"])
     named = ["coordinator", "--section", "http", "--section", "model", "--section", "http"]
     assert parse_arguments(named).sections == ("model", "http")
 
@@ -54,13 +54,13 @@ def test_a_wrong_option_is_named(
     assert message in capsys.readouterr().err
 
 
-def test_every_section_is_a_module() -> None:
+def test_every_section_is_in_its_module() -> None:
     """Its title and rows are found where the command looks for them."""
     for name, sections in SECTIONS.items():
-        for section in sections:
-            module = importlib.import_module(f"benchmarks.{name}.{section}")
-            assert module.TITLE
-            assert callable(module.rows)
+        for section, module in sections.items():
+            title, rows = importlib.import_module(f"benchmarks.{name}.{module}").SECTIONS[section]
+            assert title
+            assert callable(rows)
 
 
 def test_the_simulated_job_is_placed_and_survives_the_loss_of_a_host() -> None:
@@ -121,7 +121,6 @@ def test_the_records_of_a_commit_benchmark_have_no_order() -> None:
 
 
 def _fewest_by_trying(sizes: list[int], containers: int) -> int:
-    """The same by looking at every assignment."""
     owners = [container for container, size in enumerate(sizes) for _ in range(size)]
     fewest = len(owners)
     for assignment in itertools.product(range(containers), repeat=len(owners)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from benchmarks.standalone.large_plan import measured
+from benchmarks.standalone.plan import measured
 from benchmarks.standalone.runs import commits_in, longest_pause_ms
 from benchmarks.standalone.sigkill import PHASES, Loss, line_of, rows_of
 

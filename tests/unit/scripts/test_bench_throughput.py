@@ -71,14 +71,14 @@ def test_ratios_are_of_medians_with_a_target_for_the_first_of_ours() -> None:
     found = {title: [Took(s, 2 * s), Took(s, 2 * s), Took(90, 90)] for title, s in times.items()}
     found["Spark Structured Streaming"] = [Took(1.0, 4.0)]
     found["Faust"] = [Took(90.0, 90.0)]
-    rows = {row.what: row for row in runs._ratios(COUNT, found, 4.0)}
+    rows = {row.what: row for row in runs._ratios(COUNT, found)}
     first = rows["typed pipeline + BatchTask against Quix Streams, by the clock"]
     assert (first.number, first.reached) == (3.0, False)
     alone = rows["BatchTask alone against Quix Streams, by CPU"]
     assert (alone.number, alone.reached) == (6.0, None)
     spark = rows["typed pipeline + BatchTask against Spark Structured Streaming, by the clock"]
     assert (spark.number, spark.reached) == (0.5, False)
-    assert list(runs._ratios(COUNT[3:], found, 4.0)) == []
+    assert list(runs._ratios(COUNT[3:], found)) == []
 
 
 def test_all_take_part_three_times_by_default() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from check_history.reading import Event, read_jobs
-from flights_demo.fail_host import is_tail
 from flights_demo.options import parse_arguments
+from flights_demo.story import is_tail
 from flights_demo.timeline import FIRST_OUTPUT, Lost, first_output_ms, moments
 
 KILLED_MS = 10_000

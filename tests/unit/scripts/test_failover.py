@@ -15,7 +15,7 @@ def test_runs_are_for_what_is_repeated(capsys: pytest.CaptureFixture[str]) -> No
     """Five where nothing is said; another benchmark refuses the option, and so is nought."""
     assert parse_arguments(["failover"]).runs == 5
     assert parse_arguments(["failover", "--runs", "7"]).runs == 7
-    for wrong in (["store", "--runs", "7"], ["failover", "--runs", "0"]):
+    for wrong in (["restore", "--runs", "7"], ["failover", "--runs", "0"]):
         with pytest.raises(SystemExit):
             parse_arguments(wrong)
         assert "--runs" in capsys.readouterr().err.splitlines()[-1]

@@ -9,8 +9,6 @@ import pytest
 from packaging.requirements import Requirement
 
 import ci_main
-import spark_archive
-from homeport.container.spark import jvm
 from homeport.local_cluster.net import network
 from local_setup import environment, prerequisites
 from local_setup.progress import Progress
@@ -40,19 +38,6 @@ def test_every_requirement_is_pinned_within_its_range(requirement: Requirement) 
 def test_build_tools_are_pinned_first() -> None:
     """pip, setuptools and wheel are pinned too: they build what has no wheel."""
     assert [pin.split("==")[0] for pin in environment.pins()[:3]] == ["pip", "setuptools", "wheel"]
-
-
-def test_archive_and_container_agree_on_the_jvm() -> None:
-    """The archive is dumped under the flags of the container's JVM, which would ignore it else."""
-    assert jvm.JVM_FLAGS == spark_archive.JVM_FLAGS
-
-
-def test_the_command_of_a_jvm_is_kept_without_what_a_start_says() -> None:
-    """Heap, scratch folder and flags are given again each time."""
-    started = ["/j/bin/java", "-cp", "/s/jars/*", "-Xmx1g", "--add-opens=a=B", "-XX:X", "-Dk=1"]
-    started += ["-Djava.io.tmpdir=/t", "org.apache.spark.deploy.SparkSubmit", "--conf", "a=b", "s"]
-    kept = spark_archive._lasting(started, "-XX:X -Dk=1", "/t")
-    assert kept == ("/j/bin/java", "-cp", "/s/jars/*", "--add-opens=a=B")
 
 
 def test_the_installed_package_is_hashed_without_compiled_files() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.allocation.protocol.instructions import JobResult
-from homeport.cli.yarn.draining import write_order
-from homeport.cli.yarn.job import SOURCE
+from homeport.cli.yarn.job import SOURCE, write_order
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager
 from tests.unit.world.judges import counted

@@ -9,8 +9,7 @@ import pytest
 from immutables import Map
 
 from homeport.appmaster.allocation.container_process_manager import step
-from homeport.appmaster.allocation.group_invariants import of_warm_moves
-from homeport.appmaster.allocation.invariants import check, check_step
+from homeport.appmaster.allocation.invariants import check, check_step, of_warm_moves
 from homeport.appmaster.allocation.job_state.occupancy import counted
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.ranking import ranked

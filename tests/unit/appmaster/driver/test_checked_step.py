@@ -15,7 +15,7 @@ from homeport.appmaster.allocation.protocol.events import (
     LauncherCheckedIn,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.driver.checked_step import checked_step
+from homeport.appmaster.driver.driver import checked_step
 from homeport.appmaster.report.event_log import EventLog
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId

@@ -9,7 +9,7 @@ import pytest
 
 from homeport.appmaster.allocation.job_state.state import expiry_timer
 from homeport.appmaster.allocation.protocol.events import Timer, TimerFired
-from homeport.appmaster.driver.timers import Timers
+from homeport.appmaster.driver.driver import Timers
 from homeport.job_coordinator.model.ids import RequestId
 
 TIMER = expiry_timer(RequestId(1))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.job_model import publication, takeover
+from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.model_change import ModelPlanner, first_model
 from homeport.appmaster.yarn.submission_file import Submitted
-from homeport.cli.yarn import one_time_configuration
+from homeport.cli.yarn import state_check
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -47,6 +47,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskMode,
 )
+from homeport.job_coordinator.planning import next_model
 
 IN = SystemStream("kafka", "in")
 FILE = Config(
@@ -169,7 +170,7 @@ def running(
     """The job after the slip; its input has four partitions."""
     counts: Mapping[SystemStream, int] = {IN: 4}
     monkeypatch.setattr(StreamMetadataCache, "partition_counts", lambda *_: counts)
-    monkeypatch.setattr(takeover, "create_topics", lambda *_, **__: None)
+    monkeypatch.setattr(next_model, "create_topics", lambda *_, **__: None)
     return Running(tmp_path, slip)
 
 
@@ -225,7 +226,7 @@ def test_a_running_job_that_is_changed_keeps_its_state(
 def test_run_job_names_the_record_to_write(running: Running) -> None:
     """A task's changelog partition is one of the facts that a job with state keeps."""
     with pytest.raises(ConfigError) as caught:
-        one_time_configuration.require_unchanged(running.stream, FILE)
+        state_check.require_unchanged(running.stream, FILE)
     assert str(caught.value).startswith("set-changelog Partition 0")
     assert "is in changelog partition 0" in str(caught.value)
     assert "--type=set-changelog --key='Partition 0' --value=0" in caught.value.remedy

@@ -10,7 +10,6 @@ import pytest
 from live_jobs import COUNT, FILE, IN, MONITOR, STORE, Job
 
 from homeport.appmaster.job_model import live_job_coordinator
-from homeport.appmaster.job_model.input_watch import InputsSeen
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.model_change import ModelChange
@@ -22,6 +21,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, digest_of
+from homeport.job_coordinator.planning.input_watch import InputsSeen
 
 
 @pytest.fixture(autouse=True)

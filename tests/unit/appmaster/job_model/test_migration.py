@@ -113,14 +113,10 @@ class Job:
                 EpochManager(self.stream).write_fenced(p, report)
         self.stream.catch_up()
         fenced = {**kept.fenced, **{p: m.generation for p, m in begun.items()}}
-        model = kept.model or JobModel(Config({}), {})
+        if kept.plan is not None:
+            plan = replace(plan, model=kept.plan.model)
         self.nodes.kept = replace(
-            kept,
-            version=plan.version,
-            written=kept.written + 1,
-            plan=plan,
-            model=model,
-            fenced=fenced,
+            kept, version=plan.version, written=kept.written + 1, plan=plan, fenced=fenced
         )
         return plan
 
@@ -140,7 +136,7 @@ def test_to_zookeeper_raises_fences_and_publishes_above_every_epoch() -> None:
     assert job.nodes.kept.version == 8
     assert job.nodes.kept.hosts == {A: "nm1"}
     assert not Owners.read(job.stream).overtaken
-    assert recorded_model(job.stream, Config({})).containers == job.nodes.kept.model.containers  # type: ignore[union-attr]  # it was published
+    assert recorded_model(job.stream, Config({})).containers == job.nodes.kept.plan.model.containers  # type: ignore[union-attr]  # it was published
     assert job.migrate("zookeeper") == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.job_model import publication, takeover
+from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.model_change import ModelPlanner, changed_containers, first_model
 from homeport.appmaster.yarn.submission_file import Submitted
@@ -22,6 +22,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+from homeport.job_coordinator.planning import next_model
 
 IN, MORE, ALL = (SystemStream("kafka", name) for name in ("in", "more", "all"))
 P2 = ProcessorId("2")
@@ -152,14 +153,8 @@ def test_g18_inputs_of_a_job_with_state_expand_into_its_tasks(tmp_path: Path) ->
 def test_a_new_attempt_begins_with_what_the_stream_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """And where no model can be made of that, with what was submitted."""
     counts = {IN: 4}
-    monkeypatch.setattr(takeover, "create_topics", lambda *_, **__: None)
-    monkeypatch.setattr(
-        takeover,
-        "compute_model",
-        lambda config, stream: calculate_job_model(
-            config, counts, takeover.previous_assignment(stream)
-        ),
-    )
+    monkeypatch.setattr(next_model, "create_topics", lambda *_, **__: None)
+    monkeypatch.setattr(next_model, "counts_now", lambda _config: counts)
     stream = InMemoryCoordinatorStream()
     for text, containers in (("3", 3), ("50", 2), ("none", 2), ("4", 4)):
         stream.write([wire.set_config(COUNT, text)])
@@ -177,14 +172,8 @@ def test_a_new_attempt_does_not_begin_with_other_tasks_than_the_state_was_made_b
     file = FILE.merged({**STORE, "job.systemstreampartition.input.expansion.enabled": "false"})
     attempt = Attempt(tmp_path, file)
     made: list[JobModel] = []
-    monkeypatch.setattr(takeover, "create_topics", lambda model, *_, **__: made.append(model))
-    monkeypatch.setattr(
-        takeover,
-        "compute_model",
-        lambda config, stream: calculate_job_model(
-            config, attempt.counts, takeover.previous_assignment(stream)
-        ),
-    )
+    monkeypatch.setattr(next_model, "create_topics", lambda model, *_, **__: made.append(model))
+    monkeypatch.setattr(next_model, "counts_now", lambda _config: attempt.counts)
     assert names(first_model(Submitted(file, file), attempt.stream)) == names(
         attempt.job_models.model
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.job_model.publication import publish
-from homeport.appmaster.job_model.takeover import permits, previous_assignment, take_rank
+from homeport.appmaster.job_model.takeover import permits, take_rank
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -23,6 +23,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskMode,
 )
+from homeport.job_coordinator.planning.next_model import previous_assignment
 
 P0, P1, P2 = ProcessorId("0"), ProcessorId("1"), ProcessorId("2")
 OLD = Rank(1, "application_1_0001", 1)

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from homeport.appmaster.allocation.protocol.events import FencedByDriver, FencesReported
+from homeport.appmaster.lease import fencing
 from homeport.appmaster.lease.fencing import Fencing, fence_everybody
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.kafka import fencing
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,

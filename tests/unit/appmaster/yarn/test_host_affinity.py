@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.yarn import host_affinity as needs
-from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals, warnings
+from homeport.appmaster.yarn.host_affinity import ClusterFacts, RunningNode, refusals, warnings
 from homeport.appmaster.yarn.scheduler import CAPACITY, FAIR, FIFO, Partition, Queue, Scheduler
 from homeport.config.config import Config
 
@@ -42,7 +42,7 @@ NODE = {
 }
 WELL = ClusterFacts(
     scheduler=Scheduler(CAPACITY, QUEUES),
-    running=(STATE, frozenset()),
+    running=(RunningNode(STATE, 4096, 4), RunningNode(frozenset(), 2048, 8)),
     partition=Partition(""),
     resource_manager=RM,
     node=NODE,
@@ -99,12 +99,12 @@ def test_what_daemons_keep_back_is_not_guessed() -> None:
             "yarn.am.container.label = 'gpu': the queue root.streams may not use nodes with this",
         ),
         (
-            {"partition": Partition("state"), "running": (frozenset(),)},
+            {"partition": Partition("state"), "running": (RunningNode(),)},
             {"yarn__container__label": "state"},
             "yarn.container.label = 'state': containers would need a node with the label 'state'",
         ),
         (
-            {"partition": Partition(""), "running": (STATE,)},
+            {"partition": Partition(""), "running": (RunningNode(STATE),)},
             {},
             "yarn.queue = 'streams': containers would need a node with no label",
         ),
@@ -114,6 +114,39 @@ def test_a_cluster_that_cannot_have_the_job_is_refused(
     change: dict[str, Any], values: dict[str, str], line: str
 ) -> None:
     """One line that begins so, and no other."""
+    refused, _ = lines(replace(WELL, **change), **values)
+    assert [x[: len(line)] for x in refused] == [line]
+
+
+@pytest.mark.parametrize(
+    ("change", "values", "line"),
+    [
+        (
+            {},
+            {"cluster-manager__container__memory__mb": "2049"},
+            "cluster-manager.container.memory.mb = '2049': the cluster grants at most 2048 MB",
+        ),
+        (
+            {"resource_manager": RM | {needs.MAX_CORES: "3"}},
+            {"cluster-manager__container__cpu__cores": "4"},
+            "cluster-manager.container.cpu.cores = '4': the cluster grants at most 3 cores to one",
+        ),
+        (
+            {"resource_manager": {needs.MAX_MB: "many"}},
+            {"yarn__am__container__memory__mb": "4097"},
+            "yarn.am.container.memory.mb = '4097': the cluster grants at most 4096 MB to one",
+        ),
+        (
+            {"partition": Partition("state"), "running": (RunningNode(STATE, 4096, 1),)},
+            LABEL | {"yarn__am__container__cpu__cores": "2"},
+            "yarn.am.container.cpu.cores = '2': the cluster grants at most 1 cores to one",
+        ),
+    ],
+)
+def test_a_container_that_fits_nowhere_is_refused(
+    change: dict[str, Any], values: dict[str, str], line: str
+) -> None:
+    """By the largest of its nodes, and by YARN's maximum where that is known."""
     refused, _ = lines(replace(WELL, **change), **values)
     assert [x[: len(line)] for x in refused] == [line]
 

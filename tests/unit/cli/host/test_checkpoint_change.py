@@ -111,9 +111,7 @@ class Written:
         kept = self.nodes.kept
         there = [Registration(n, p, Host("h")) for n, p in enumerate(members, 1)]
         plan = next_plan(kept.plan, there, members, kept.fenced)
-        self.nodes.kept = replace(
-            kept, version=plan.version, plan=plan, model=JobModel(Config({}), {})
-        )
+        self.nodes.kept = replace(kept, version=plan.version, plan=plan)
 
     def report(self, processor: ProcessorId, generation: int) -> None:
         """It has begun."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -46,7 +45,7 @@ def test_a_directory_that_cannot_be_removed_does_not_keep_the_others(tmp_path: P
             (folder / "a" / "Partition_0").chmod(0o555)
         sweep = _sweep(is_applied=True)
         with unprivileged():
-            first, other = sweep.lines(JobFolder(folder, None), as_json=False)
+            first, other = map(str, sweep.outcomes(JobFolder(folder, None)))
         assert first.startswith("a/Partition_0: not removed: ")
         assert other.startswith("b/Partition_0: removed: the job has no such store")
         assert (sweep.faults, second.exists()) == (1, False)
@@ -62,7 +61,7 @@ def test_a_dry_run_prints_the_space_it_would_free(tmp_path: Path) -> None:
     second.mkdir()
     (second / "000008.sst").hardlink_to(first / "000008.sst")
     sweep = _sweep(is_applied=False)
-    rows = [json.loads(line) for line in sweep.lines(JobFolder(tmp_path, None), as_json=True)]
+    rows = [outcome.to_json() for outcome in sweep.outcomes(JobFolder(tmp_path, None))]
     assert [row["outcome"] for row in rows] == ["would be removed"] * 2
     assert list(sweep.summary())[-1] == "would free 100.0 KB; --apply removes"
     assert first.is_dir()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.cli.host.run_local import as_trial
+from homeport.cli.host.run_processor import as_trial
 from homeport.config.config import Config
 
 

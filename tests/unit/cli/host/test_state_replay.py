@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from confluent_kafka import Message
 
-from homeport.cli.host.state_replay import Replay
+from homeport.cli.host.state_adjuncts import Replay
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
@@ -22,7 +22,7 @@ from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.testing.broker import Stored
-from homeport.testing.clients import MemoryMessage
+from homeport.testing.clients import message
 from tests.unit.testing.joining_job import PARTITIONS, config
 
 _AIRLINES = SystemStream("kafka", "airlines")
@@ -56,7 +56,7 @@ def _message(topic: str, partition: int, offset: int, word: str) -> Message:
     headers = None if is_record else [("version", word.replace("-", " ").encode())]
     data = value.encode() if value else None
     stored = Stored(key.encode(), data, 0, headers, offset, None)
-    return cast("Message", MemoryMessage(topic, partition, offset, stored))
+    return message(topic, partition, offset, stored)
 
 
 def _replay(words: Mapping[int, str], **more: str) -> Replay:

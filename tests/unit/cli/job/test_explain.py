@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from statuses import container_of, status_of
 
-from homeport.cli.job import explain_command, what_if_command
+from homeport.cli.job import drain_command, explain_command
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.model.ids import Host
 
@@ -257,7 +257,7 @@ def outlook(*fates: dict[str, Any], why: bool = False, **changes: object) -> lis
         "is_settled": True,
         **changes,
     }
-    return list(what_if_command.outlook(answer, with_reasons=why))
+    return list(drain_command.outlook(answer, with_reasons=why))
 
 
 def test_which_container_takes_over_where() -> None:
@@ -304,11 +304,11 @@ def test_the_reasons_are_printed_on_request() -> None:
 def test_a_host_that_the_job_does_not_know_is_named_with_those_that_it_does() -> None:
     """In one line: what was given, what is wrong with it, what to give instead."""
     status = status_of({"hosts": ["nm2"], "containers": [{"host": "nm1"}, {"host": None}]})
-    what_if_command.require_known([Host("nm1"), Host("nm2")], status)
+    drain_command.require_known([Host("nm1"), Host("nm2")], status)
     with pytest.raises(ConfigError) as caught:
-        what_if_command.require_known([Host("nm1"), Host("nm7")], status)
+        drain_command.require_known([Host("nm1"), Host("nm7")], status)
     assert str(caught.value) == (
         "--host = 'nm7': the job knows no host of that name; give one of nm1, nm2"
     )
     with pytest.raises(ConfigError, match="it knows none yet: ask later"):
-        what_if_command.require_known([Host("nm7")], status_of({}))
+        drain_command.require_known([Host("nm7")], status_of({}))

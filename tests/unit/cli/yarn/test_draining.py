@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
-from homeport.cli.yarn.draining import order_drain, write_order
-from homeport.cli.yarn.job import Job
+from homeport.cli.yarn.job import Job, order_drain, write_order
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.config_diff import ConfigDiff

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.cli.yarn import one_time_configuration
-from homeport.cli.yarn.one_time_configuration import require_unchanged
+from homeport.cli.yarn import state_check
+from homeport.cli.yarn.state_check import require_unchanged
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -34,8 +34,7 @@ CONFIG = Config(
 def stream(monkeypatch: pytest.MonkeyPatch) -> InMemoryCoordinatorStream:
     """Of a job with state, whose only input has two partitions."""
     counts = {SystemStream("kafka", "in"): 2}
-    cache = type("Cache", (), {"partition_counts": lambda *_: counts})
-    monkeypatch.setattr(one_time_configuration, "StreamMetadataCache", lambda _: cache())
+    monkeypatch.setattr(state_check, "counts_now", lambda _config: counts)
     made = InMemoryCoordinatorStream()
     ConfigManager(made).replace(CONFIG, "job-runner")
     for number in range(2):
@@ -82,8 +81,7 @@ def test_an_input_that_has_other_partitions_is_reported(
 ) -> None:
     """No key changed: the facts did. Expansion, where it is on, says so in its own words."""
     counts = {SystemStream("kafka", "in"): 1}
-    cache = type("Cache", (), {"partition_counts": lambda *_: counts})
-    monkeypatch.setattr(one_time_configuration, "StreamMetadataCache", lambda _: cache())
+    monkeypatch.setattr(state_check, "counts_now", lambda _config: counts)
     with pytest.raises(ConfigError, match=r"input kafka\.in has 1 partitions and had 2"):
         require_unchanged(stream, CONFIG)
     fixed = CONFIG.merged({"job.systemstreampartition.input.expansion.enabled": "false"})

@@ -14,8 +14,7 @@ import pytest
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.cli.job.job_view import running_job
-from homeport.cli.yarn.draining import order_shutdown
-from homeport.cli.yarn.job import Job
+from homeport.cli.yarn.job import Job, order_shutdown
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError

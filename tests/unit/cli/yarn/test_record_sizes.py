@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.cli.yarn.record_sizes import check_record_sizes
+from homeport.cli.yarn.state_check import check_record_sizes
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model

@@ -11,7 +11,7 @@ import pytest
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.cli.yarn import run_job, waiting
-from homeport.cli.yarn.application_text import end_of
+from homeport.cli.yarn.application import end_of
 from homeport.cli.yarn.job import Job
 from homeport.cli.yarn.run_job import await_end, with_written_keys
 from homeport.config.config import Config

@@ -16,7 +16,7 @@ from homeport.config.settings.sections import (
     TaskConfig,
     YarnConfig,
 )
-from homeport.config.settings.serde_names import SchemaSerde
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 
@@ -261,14 +261,14 @@ def test_a_serde_may_be_the_jobs_own_or_avro() -> None:
     """module:Class in either form; avro with its schema, which must be JSON."""
     config = _config(**{**_STORE, "stores.s.msg.serde": "events"})
 
-    def msg_serde(**entry: str) -> str:
+    def msg_serde(**entry: str) -> ConfiguredSerde:
         named = {f"serializers.registry.events.{part}": text for part, text in entry.items()}
         return StorageConfig.of(config.merged(named)).stores["s"].msg_serde
 
     assert msg_serde(**{"class": "my.serdes:Event"}) == "my.serdes:Event"
     assert msg_serde(**{"class": "my.serdes.Event"}) == "my.serdes:Event"
-    packed = msg_serde(**{"class": "avro", "schema": ' {"type": "long"}'})
-    assert SchemaSerde.unpacked(packed) == SchemaSerde("avro", "events", '{"type": "long"}')
+    entry = msg_serde(**{"class": "avro", "schema": ' {"type": "long"}'})
+    assert entry == SchemaSerde("avro", "events", '{"type": "long"}')
     with pytest.raises(ConfigError, match=r"serializers\.registry\.events\.schema is missing"):
         msg_serde(**{"class": "avro"})
     with pytest.raises(ConfigError, match=r"events\.schema = 'long': it must be JSON"):

@@ -18,8 +18,8 @@ URL = {"schema.registry.url": "http://registry:8081"}
 def _entry(**values: str) -> SchemaSerde:
     """The entry ``s`` of a registry with these keys, dots written as double underscores."""
     keys = {OF + name.replace("__", "."): value for name, value in values.items()}
-    found = SchemaSerde.unpacked(serde_name(Config(keys), KEY, "s"))
-    assert found is not None
+    found = serde_name(Config(keys), KEY, "s")
+    assert isinstance(found, SchemaSerde)
     return found
 
 

@@ -243,7 +243,8 @@ def test_sql_is_checked_before_the_submission_unless_a_key_says_otherwise() -> N
         found = PipelineConfig.of(_GOOD.merged({**_ALONE, **keys_}))
         assert found is not None
         assert found.is_checked_first is is_first
-        assert found.is_sql is ("task.pipeline.class" not in keys_)
+        assert found.kind.is_text is ("task.pipeline.class" not in keys_)
+        assert found.key == f"task.pipeline.{'sql' if found.kind.is_text else 'class'}"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.incarnation import adjunct_start
 from homeport.container.incarnation import replicas as module
 from homeport.container.incarnation.adjunct_start import adjunct_storage
@@ -162,7 +162,9 @@ class _Case:
         job = ContainerJob.of(_model(self.more), processor)
         root = self.folder / "logged"
         owner = job.active_processor or processor
-        found = adjunct_storage(job, owner, (root, self.folder / "scratch"), self.clocks, Inline())
+        found = adjunct_storage(
+            job, owner, (root, self.folder / "scratch"), self.clocks, SameThread()
+        )
         assert found is not None
         found.open(StorageEngines(32 << 20, found.count), NO_WAIT, None)
         self._open.append(found)

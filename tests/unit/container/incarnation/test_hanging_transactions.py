@@ -18,9 +18,8 @@ from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.incarnation.hanging_transactions import HangingTransactions, is_superseded
-from homeport.container.kafka.clients import HangingTransactionError
-from homeport.container.kafka.partition_leaders import PartitionLeaders
-from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
+from homeport.container.kafka.client_properties import HangingTransactionError
+from homeport.container.kafka.transactions_in_kafka import PartitionLeaders, TransactionsInKafka
 from homeport.container.progress.transaction_state import (
     Batch,
     Ended,

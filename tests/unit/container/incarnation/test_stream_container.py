@@ -19,7 +19,7 @@ from homeport.container.incarnation.coordinators import ApplicationMaster
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.incarnation.warm_up import GettingReady
-from homeport.container.processing.loop_parts import LoopParts
+from homeport.container.processing.loop_dependencies import LoopDependencies
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.spark.prepared import PipelineSettings
 from homeport.container.spark.session import LocalSpark
@@ -109,7 +109,7 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
         source=contextlib.ExitStack(),
         producer=contextlib.ExitStack(),
     )
-    container._close(cast("RunLoop", _Loop(is_over=is_over)), cast("LoopParts", parts))
+    container._close(cast("RunLoop", _Loop(is_over=is_over)), cast("LoopDependencies", parts))
     assert container.is_over == is_over
     assert cast("object", ready.take(settings)) is (spark if is_over else None)
 

@@ -13,7 +13,7 @@ from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import log_reader
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore import ChangelogRange
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.container.kafka.open_ends import OpenEnds
+from homeport.container.kafka.input_consumer import OpenEnds
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 A, B = (SystemStreamPartition("kafka", "in", number) for number in (0, 1))
@@ -25,7 +25,7 @@ class Case:
         """What is said then."""
         self.now_s = now_s
         names = {"a": A, "b": B}
-        return list(self.ends.look(lambda: {names[name]: p for name, p in places.items()}))
+        return list(self.ends.reports(lambda: {names[name]: p for name, p in places.items()}))
 
 
 def test_a_partition_behind_an_open_transaction_is_named_once_a_minute() -> None:
@@ -80,5 +80,5 @@ def test_partitions_are_looked_at_once_a_second() -> None:
             looked.append(now_s)
             return {}
 
-        list(case.ends.look(look))
+        list(case.ends.reports(look))
     assert looked == [1.0, 2.0]

@@ -13,7 +13,7 @@ from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import plain_producer
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.transactional_producer import RecordRefusedError
 from homeport.container.progress.transaction_plan import Send
@@ -127,7 +127,7 @@ def test_each_record_goes_to_its_system_in_order(made: dict[str, Library]) -> No
     outputs.send([Send("a", None, b"1"), Send("b", None, b"2")])
     assert set(made) == {"kafka"}
     outputs.send([Send("c", None, b"3", system="other")])
-    outputs.settle(_never)
+    outputs.deliver(_never)
     assert made["kafka"].sent == [("a", b"1"), ("b", b"2")]
     assert made["other"].sent == [("c", b"3")]
 
@@ -144,7 +144,7 @@ def _settled(library: Callable[[Library], None], made: dict[str, Library]) -> No
     outputs = PlainOutputs(SYSTEMS, "kafka")
     outputs.send([Send("out", None, b"small"), Send("out", None, b"x" * 500)])
     library(made["kafka"])
-    outputs.settle(_never)
+    outputs.deliver(_never)
 
 
 def test_an_error_in_a_report_stops_the_checkpoint(made: dict[str, Library]) -> None:
@@ -269,4 +269,4 @@ def test_a_record_that_the_library_refuses_is_reported_at_once(made: dict[str, L
     with pytest.raises(RecordRefusedError, match="a record of 101 bytes exceeds the limit of 100"):
         outputs.send([Send("out", None, b"x" * 101)])
     with pytest.raises(RecordRefusedError, match="a record of 101 bytes"):
-        outputs.settle(_never)
+        outputs.deliver(_never)

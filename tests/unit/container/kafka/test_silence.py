@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.container.kafka.silence import Silence
+from homeport.container.kafka.transactional_producer import Silence
 
 
 def test_waits_of_a_second_and_more_in_which_nothing_arrives_add_up() -> None:

@@ -13,7 +13,7 @@ from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import transactional_producer
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,

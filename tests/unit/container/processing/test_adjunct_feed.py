@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
@@ -18,16 +18,16 @@ from homeport.container.adjunct.extractor import KeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrames
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.adjunct_feed import (
     NOTHING,
     AdjunctFeed,
-    HeadLooks,
+    HeadsPoll,
     RefusedRecords,
 )
-from homeport.container.processing.ahead import Ahead
-from homeport.container.processing.loop_parts import LoopParts, spans
+from homeport.container.processing.loop_dependencies import LoopDependencies, spans
+from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.clock_reading import ClockReading
@@ -41,8 +41,8 @@ from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
-from homeport.testing.broker import Broker, Stored
-from homeport.testing.clients import MemoryConsumer, MemoryMessage
+from homeport.testing.broker import Broker
+from homeport.testing.clients import MemoryConsumer, event
 from tests.unit.container.adjunct.adjuncts import adjunct
 from tests.unit.container.adjunct.tables import table
 
@@ -92,13 +92,13 @@ class _Case:
         form = EntryColumns("planes", _FORM, _binary, _binary)
         frames = AdjunctFrames(self.storage, {"planes": form}, 1000)
         self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad, frames)
-        self.piped: list[pa.Table] = []
+        self.prefetched: list[pa.Table] = []
         self.frames: list[StoreFrames] = []
-        self.ahead = Ahead(self, Inline(), adjuncts=self.feed)
+        self.ahead = Prefetch(self, SameThread(), adjuncts=self.feed)
 
     def run(self, rows: pa.Table, stores: StoreFrames) -> pa.Table:
         """The pipeline."""
-        self.piped.append(rows)
+        self.prefetched.append(rows)
         self.frames.append(stores)
         return rows
 
@@ -136,27 +136,27 @@ def test_tasks_see_what_a_batch_brings_at_its_turn_and_not_before(case: _Case) -
     before: Mapping[bytes, bytes] = {}
     for value in (b"737", b"747", b"757"):
         assert case.planes() == before
-        piped = case.ahead.take(0)
-        assert piped is not None
-        case.feed.show(piped.brought, _passed, _passed)
+        prefetched = case.ahead.take(0)
+        assert prefetched is not None
+        case.feed.show(prefetched.brought, _passed, _passed)
         assert case.planes() == (before := {b"N1": value})
-        assert piped.rows["stream"].to_pylist() == ["flights"]
+        assert prefetched.rows["stream"].to_pylist() == ["flights"]
 
 
 def test_the_pipeline_sees_no_reference_data(case: _Case) -> None:
     """A batch of it alone does not pass the pipeline, and one without it is untouched."""
     case.ahead.add(_batch(_planes(b"737", 0)))
-    assert case.piped == []
-    piped = case.ahead.take(0)
-    assert piped is not None
-    assert piped.rows.num_rows == 0
-    assert len(piped.brought.layers) == 1
+    assert case.prefetched == []
+    prefetched = case.ahead.take(0)
+    assert prefetched is not None
+    assert prefetched.rows.num_rows == 0
+    assert len(prefetched.brought.layers) == 1
     flights = _batch(table([(b"f", b"")], "flights"))
     case.ahead.add(flights)
-    assert case.piped == [flights.table]
-    piped = case.ahead.take(0)
-    assert piped is not None
-    assert piped.brought is NOTHING
+    assert case.prefetched == [flights.table]
+    prefetched = case.ahead.take(0)
+    assert prefetched is not None
+    assert prefetched.brought is NOTHING
 
 
 def test_the_pipeline_gets_stores_as_the_tasks_of_its_batch_find_them(case: _Case) -> None:
@@ -171,9 +171,9 @@ def test_the_pipeline_gets_stores_as_the_tasks_of_its_batch_find_them(case: _Cas
     assert third is second
     assert second.number > first.number
     for seen in case.frames:
-        piped = case.ahead.take(0)
-        assert piped is not None
-        case.feed.show(piped.brought, _passed, _passed)
+        prefetched = case.ahead.take(0)
+        assert prefetched is not None
+        case.feed.show(prefetched.brought, _passed, _passed)
         rows = seen["planes"].rows.to_pydict()
         assert case.planes() == dict(zip(rows["key"], rows["value"], strict=True))
 
@@ -207,9 +207,9 @@ def test_what_cannot_be_stored_leaves_with_the_batch_that_had_it(case: _Case) ->
     """Not before its turn: the dead letter is of the transaction in which its offset moves."""
     case.ahead.add(_batch(table([(None, b"x"), (b"N2", b"y")], "planes")))
     assert not case.outputs.sends
-    piped = case.ahead.take(0)
-    assert piped is not None
-    case.feed.show(piped.brought, _passed, _passed)
+    prefetched = case.ahead.take(0)
+    assert prefetched is not None
+    case.feed.show(prefetched.brought, _passed, _passed)
     assert [send.topic for send in case.outputs.sends] == ["dead"]
     assert case.planes() == {b"N2": b"y"}
 
@@ -268,27 +268,27 @@ def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     streams = StreamsNow(now[0], {stream: "id"}, {_SSP: InputRange(0, 9)}, {stream: 60_000})
     storage.recover(streams, lambda *_: InputPosition(0))
     ends = _Ends(9)
-    watch = HeadLooks(storage, StreamEnds(storage.followed, {"kafka": ends}), 30.0)
+    watch = HeadsPoll(storage, StreamEnds(storage.followed, {"kafka": ends}), 30.0)
     feed = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None), watch=watch)
-    feed.look(0.0, {_SSP: 9})
-    feed.look(29.9, {_SSP: 9})
+    feed.poll_heads(0.0, {_SSP: 9})
+    feed.poll_heads(29.9, {_SSP: 9})
     assert (ends.asked, storage.followed[_SSP].at_head) == (1, ClockReading(1_000))
-    feed.look(30.0, {_SSP: 9})
+    feed.poll_heads(30.0, {_SSP: 9})
     assert (ends.asked, storage.followed[_SSP].at_head) == (2, ClockReading(5_000))
     now[0] = ClockReading(10_000 + 60_000)
-    feed.look(60.0, {_SSP: 11})
+    feed.poll_heads(60.0, {_SSP: 11})
     said = "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills"
     assert said in caplog.text
     ends.topic_id = "other"
     for at in (90.0, 120.0):
-        feed.look(at, None)
+        feed.poll_heads(at, None)
     assert caplog.text.count(said) == 1
     assert storage.poll_interval_s(30.0) == 6.0
     feed.close()
     assert ends.is_closed
     storage.close()
     bare = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None))
-    bare.look(0.0, None)
+    bare.poll_heads(0.0, None)
     bare.close()
 
 
@@ -299,9 +299,9 @@ class _BehindOldest(MemoryConsumer):
         super().__init__(broker)
         self.placed: list[int] = []
 
-    def consume(self, _count: int, _timeout: float) -> list[MemoryMessage]:
+    def consume(self, _count: int, _timeout: float) -> list[Message]:
         self.consumed += 1
-        return [_Gap("planes", 0, 2)] if self.consumed == 1 else []
+        return [event("planes", 0, 2, KafkaError._AUTO_OFFSET_RESET)] if self.consumed == 1 else []
 
     def get_watermark_offsets(
         self, place: TopicPartition, timeout: float = 0.0, *, cached: bool = False
@@ -314,17 +314,6 @@ class _BehindOldest(MemoryConsumer):
 
     def incremental_assign(self, places: Sequence[TopicPartition]) -> None:
         self.placed += [place.offset for place in places]
-
-
-class _Gap(MemoryMessage):
-    """The message by which librdkafka reports that an offset is not there."""
-
-    def __init__(self, topic: str, partition: int, offset: int) -> None:
-        super().__init__(topic, partition, offset, Stored(None, None, -1, None, -1, None))
-
-    def error(self) -> KafkaError:  # type: ignore[override]  # no record
-        """It is no record."""
-        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
@@ -351,7 +340,7 @@ def test_the_stream_of_a_store_is_read_on_at_its_oldest_record(*, is_stored: boo
 def test_the_history_has_no_offsets_of_adjunct_streams(case: _Case) -> None:
     """They may go back, and forth: a store has a position of its own."""
     nothing: Any = None
-    bare = LoopParts(
+    bare = LoopDependencies(
         *(nothing, nothing, nothing, nothing, nothing, nothing),
         *(nothing, nothing, nothing, nothing, nothing, nothing),
     )

@@ -19,7 +19,7 @@ from homeport.container.processing.call_watch import (
     WatchedPipeline,
     WatchedTask,
 )
-from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
+from homeport.container.processing.loop_dependencies import Pipeline, SideCalls, Task
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -82,9 +82,9 @@ def test_a_call_over_its_time_is_the_cause_of_an_end(
     watch = CallWatch(LIMIT_MS)
     thread = _watched(blocked, watch, call)
     (began_ms,) = (one.began_ms for one in watch._calls.values())
-    assert watch.look(began_ms + LIMIT_MS - 1) is None
+    assert watch.overdue(began_ms + LIMIT_MS - 1) is None
     with caplog.at_level(logging.WARNING):
-        cause = watch.look(began_ms + LIMIT_MS)
+        cause = watch.overdue(began_ms + LIMIT_MS)
     assert cause is not None
     assert cause.startswith(
         f"{named} has not returned within task.callback.timeout.ms (600000); it stands at "
@@ -94,7 +94,7 @@ def test_a_call_over_its_time_is_the_cause_of_an_end(
     assert "self.may_end.wait()" in caplog.text
     blocked.may_end.set()
     thread.join()
-    assert watch.look(boot_ms() + 2 * LIMIT_MS) is None
+    assert watch.overdue(boot_ms() + 2 * LIMIT_MS) is None
 
 
 def test_a_long_call_is_logged_each_time_after_twice_as_long(
@@ -108,7 +108,7 @@ def test_a_long_call_is_logged_each_time_after_twice_as_long(
     with caplog.at_level(logging.WARNING):
         for n in range(1, 5):
             caplog.clear()
-            assert watch.look(began_ms + n * SAID_MS) is None
+            assert watch.overdue(began_ms + n * SAID_MS) is None
             said.append(len(caplog.records))
     assert said == [1, 1, 0, 1]
     assert "has not returned for 24" in caplog.text
@@ -121,9 +121,9 @@ def test_each_message_of_a_stream_task_is_a_call_of_its_own(call: str, blocked: 
     _watched(blocked, watch, call)
     for n in range(1, 10):
         watch.ticks += 1
-        assert watch.look(began + n * LIMIT_MS) is None
-    assert watch.look(began + 9 * LIMIT_MS + LIMIT_MS - 1) is None
-    assert watch.look(began + 10 * LIMIT_MS) is not None
+        assert watch.overdue(began + n * LIMIT_MS) is None
+    assert watch.overdue(began + 9 * LIMIT_MS + LIMIT_MS - 1) is None
+    assert watch.overdue(began + 10 * LIMIT_MS) is not None
 
 
 @pytest.mark.parametrize("call", ["end_transaction", "window", "on_timer", "end_of_stream", "run"])
@@ -133,7 +133,7 @@ def test_a_call_for_no_message_is_one_call(call: str, blocked: _Blocked) -> None
     _watched(blocked, watch, call)
     (began_ms,) = (one.began_ms for one in watch._calls.values())
     watch.tick()
-    assert watch.look(began_ms + LIMIT_MS) is not None
+    assert watch.overdue(began_ms + LIMIT_MS) is not None
 
 
 def test_a_thread_that_is_gone_stands_at_an_unknown_line() -> None:
@@ -143,7 +143,7 @@ def test_a_thread_that_is_gone_stands_at_an_unknown_line() -> None:
     thread = threading.Thread(target=call.__enter__)
     thread.start()
     thread.join()
-    cause = watch.look(boot_ms() + LIMIT_MS)
+    cause = watch.overdue(boot_ms() + LIMIT_MS)
     assert cause is not None
     assert "it stands at an unknown line;" in cause
 

@@ -13,9 +13,9 @@ from homeport.config.errors import UnavailableError
 from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
-from homeport.container.processing.loop_parts import LoopSettings
+from homeport.container.processing.loop_dependencies import LoopSettings
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.topic_rules import TopicRules, story, topics
@@ -119,8 +119,8 @@ class _Case:
             history=lambda _event, **_story: None,
             of_tasks=lambda offsets: offsets,
             refused=lambda content: story(content, dict.fromkeys(topics(content), _RULES), 0),
-            reached=lambda _step: None,
-            begins=lambda _step: None,
+            on_step_done=lambda _step: None,
+            on_step_begin=lambda _step: None,
             clock=None,
             tuning=lambda: Tuning(1, 1, 1),
             source=SimpleNamespace(lag=int),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from confluent_kafka import KafkaException, Producer
 
+from homeport.container.processing.record_rules import require_bytes
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.topic_rules import CLIENT_OVERHEAD_BYTES, wire_size
 from homeport.container.progress.transaction_plan import Send
@@ -153,3 +154,11 @@ def test_the_size_is_the_clients_own() -> None:
         outcomes.add(is_taken)
     client.purge()
     assert outcomes == {True, False}
+
+
+def test_a_key_or_value_without_a_serde_is_bytes_or_null() -> None:
+    """The line says which of both is wrong."""
+    require_bytes("key", None)
+    require_bytes("value", b"")
+    with pytest.raises(TypeError, match="its key is a str: give bytes or None"):
+        require_bytes("key", "x")

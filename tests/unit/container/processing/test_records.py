@@ -16,9 +16,10 @@ from homeport.container.processing.records import (
     InputMessages,
     PipelineMessages,
     UndecodableError,
+    use_arrow_once,
 )
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.serde.serdes import Serde, serde
+from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 
 TASK = "Partition 0"
 
@@ -290,3 +291,28 @@ def test_rows_of_a_pipeline_that_has_dropped_all_columns_are_there_all_the_same(
     rows = pa.table({"task": [TASK] * 3000})
     right = IncomingMessage("", "", -1, -1, None, {}, -1, {})
     assert list(PipelineMessages().of(rows)) == [right] * 3000
+
+
+def test_a_dead_letter_that_no_broker_takes_ends_the_container() -> None:
+    """The record is not dropped for it."""
+    outputs = Outputs({"kafka"}, {"kafka"}, "kafka", limits={"kafka": 1})
+    bad = BadRecords(outputs, "kafka.dead", drop=True)
+    with pytest.raises(UndecodableError, match="its dead letter cannot be sent: "):
+        list(InputMessages(_serdes, bad).of(_rows((b"k", b"{"))))
+
+
+def test_a_serde_that_has_failed_names_the_record_and_drops_none() -> None:
+    """A Schema Registry that does not answer says nothing of the bytes."""
+
+    def fail(_data: bytes) -> Any:  # noqa: ANN401 - a serde's
+        raise SerdeFailedError("the registry is away")
+
+    failing = Serde("own", bytes, fail)
+    messages = InputMessages(lambda *_: (None, failing), BadRecords(_outputs(), None, drop=True))
+    with pytest.raises(SerdeFailedError, match="partition 3 offset 7: its value: the registry is"):
+        list(messages.of(_rows((b"k", b"1"))))
+
+
+def test_what_arrow_puts_off_until_its_first_array_can_be_done_at_a_start() -> None:
+    """It needs no batch."""
+    use_arrow_once()

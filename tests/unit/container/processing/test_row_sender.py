@@ -6,8 +6,7 @@ import pyarrow as pa
 
 from homeport.config.config import Config
 from homeport.container.api import HeaderPairs
-from homeport.container.processing.row_sender import RowSender
-from homeport.container.processing.task_factory import task_class_of
+from homeport.container.processing.task_factory import RowSender, task_class_of
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import TaskName

@@ -19,7 +19,7 @@ from homeport.container.api import (
 from homeport.container.callables import TaskFailedError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
-from homeport.container.processing.loop_parts import Task
+from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.records import UndecodableError
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import make_tasks

@@ -75,6 +75,9 @@ def test_an_output_that_cannot_be_sent_is_refused_at_once() -> None:
         Outputs({"kafka"}, {"kafka"}, None).send("out", b"v")
     with pytest.raises(TypeError, match="must have bytes or None"):
         _outputs().send("out", "v")
+    for odd in (None, b"out", ["out"], 1):
+        with pytest.raises(TypeError, match="give the stream's name as a str"):
+            _outputs().send(odd, b"v")  # type: ignore[arg-type]  # what a task may do
 
 
 def test_an_unknown_store_is_answered_with_those_there_are() -> None:

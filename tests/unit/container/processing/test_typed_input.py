@@ -7,9 +7,9 @@ import pytest
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.processing.ahead import Ahead
+from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.records import BadRecords, UndecodableError
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.typed_input import TypedInput, Typing
@@ -49,14 +49,14 @@ def test_dead_letters_are_of_the_transaction_of_their_batch() -> None:
     """Decoded ahead, they are sent when the batch is processed, not before."""
     outputs, pipeline = Outputs({"kafka"}, {"kafka"}, "kafka"), _Counting()
     typed = _typed(outputs, drop=True)
-    ahead = Ahead(pipeline, Inline(), typed=typed)
+    ahead = Prefetch(pipeline, SameThread(), typed=typed)
     ahead.add(_batch(b'{"n": 1}', b"bad", None))
     assert outputs.sends == []
-    piped = ahead.take(0)
-    assert piped is not None
-    assert piped.rows.column("value").to_pylist() == [{"n": 1}, None]
+    prefetched = ahead.take(0)
+    assert prefetched is not None
+    assert prefetched.rows.column("value").to_pylist() == [{"n": 1}, None]
     assert outputs.sends == []
-    typed.refuse(piped.refused)
+    typed.refuse(prefetched.refused)
     assert [send.value for send in outputs.sends] == [b"bad"]
     assert pipeline.runs == [2]
 
@@ -65,14 +65,14 @@ def test_a_batch_of_which_all_is_refused_enters_no_pipeline() -> None:
     """One without records does, as a warm-up has none."""
     pipeline = _Counting()
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-    ahead = Ahead(pipeline, Inline(), typed=_typed(outputs, drop=False))
+    ahead = Prefetch(pipeline, SameThread(), typed=_typed(outputs, drop=False))
     ahead.add(_batch(b"bad"))
-    piped = ahead.take(0)
-    assert piped is not None
-    assert piped.rows.num_rows == 0
+    prefetched = ahead.take(0)
+    assert prefetched is not None
+    assert prefetched.rows.num_rows == 0
     assert pipeline.runs == []
     with pytest.raises(UndecodableError, match=r"input kafka\.in partition 0 offset 0"):
-        _typed(outputs, drop=False).refuse(piped.refused)
+        _typed(outputs, drop=False).refuse(prefetched.refused)
     ahead.add(_batch())
     assert ahead.take(0) is not None
     assert pipeline.runs == [0]

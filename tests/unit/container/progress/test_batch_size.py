@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeport.container.progress.batch_size import FEWEST_ROWS, BatchSize
+from homeport.container.progress.pace import FEWEST_ROWS, BatchSize
 
 TARGET_S = 0.5
 

@@ -69,6 +69,12 @@ def test_narrower_and_wider_columns_are_taken() -> None:
     assert _form("bytes").to_bytes(pa.array([b"ab"], pa.binary(2))) == [b"ab"]
 
 
+def test_equal_elements_are_encoded_once() -> None:
+    """And each element's place among the different ones is known."""
+    found, places = _form("string").distinct(pa.chunked_array([["a", "b"], ["a"]]))
+    assert (found, places.to_pylist()) == ([b"a", b"b"], [0, 1, 0])
+
+
 @pytest.mark.parametrize(("name", "data"), [("string", b"\xff"), ("integer", b"1"), ("long", b"")])
 def test_bytes_of_another_serde_are_refused(name: str, data: bytes) -> None:
     """Never a wrong value in silence."""

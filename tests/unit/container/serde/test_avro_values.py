@@ -17,6 +17,7 @@ import pytest
 
 from homeport.config.errors import WireError
 from homeport.container.serde.avro_serde import avro_serde
+from homeport.container.serde.avro_values import to_avro
 from homeport.container.serde.protobuf_values import PreciseTime
 from homeport.container.serde.serdes import Serde
 
@@ -301,3 +302,13 @@ def test_a_decimal_of_many_digits_is_read_as_it_was() -> None:
     serde = _serde(_of("decimal", "bytes", precision=2000, scale=1500))
     number = Decimal(int("7" * 1999)).scaleb(-1500, Context(prec=2000))
     assert serde.from_bytes(serde.to_bytes(number)) == number
+
+
+def test_a_value_for_a_registrys_schema_goes_to_the_record_that_is_nearest() -> None:
+    """The latest schema may have fields that the job does not know; what is no record stays."""
+    short, long = _record("S", "int"), _record("L", "int")
+    long["fields"].append({"name": "g", "type": "int", "default": 0})
+    convert = to_avro(fastavro.parse_schema([short, long, "string"]), is_whole=False)
+    assert convert({"f": 1}) == ("S", {"f": 1})
+    assert convert({"f": 1, "g": 2}) == ("L", {"f": 1, "g": 2})
+    assert convert("x") == ("string", "x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from google.protobuf import descriptor_pb2
 from homeport.cli.host.check_classes import main
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.settings.serde_names import SchemaSerde, serde_name
+from homeport.config.settings.serde_names import SCHEMA_KINDS, SchemaSerde, serde_name
 from homeport.container.serde.forms import form_of, forms_of, require_readable, shown
+from homeport.container.serde.schema_serde import CODECS
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 
 QUOTE = {
@@ -25,14 +27,14 @@ QUOTE = {
 }
 
 
-def avro(schema: object) -> str:
-    """The packed serde of an Avro schema."""
-    return SchemaSerde("avro", "rec", json.dumps(schema)).packed()
+def avro(schema: object) -> SchemaSerde:
+    """The entry of an Avro schema."""
+    return SchemaSerde("avro", "rec", json.dumps(schema))
 
 
-def ddl(schema: str) -> str:
-    """The packed serde of a JSON schema."""
-    return SchemaSerde("json", "rec", schema).packed()
+def ddl(schema: str) -> SchemaSerde:
+    """The entry of a JSON schema."""
+    return SchemaSerde("json", "rec", schema)
 
 
 def field(name: str, kind: object, **more: object) -> dict[str, object]:
@@ -60,7 +62,7 @@ BID, ASK = field("bid", "int"), field("ask", "int")
 def test_another_way_to_write_an_avro_schema_is_no_change(same: dict[str, Any]) -> None:
     """Order of attributes, documentation, defaults: the bytes and what they mean are the same."""
     assert form_of(avro(same)) == form_of(avro(QUOTE))
-    spaced = SchemaSerde("avro", "other", json.dumps(QUOTE, indent=4)).packed()
+    spaced = SchemaSerde("avro", "other", json.dumps(QUOTE, indent=4))
     assert form_of(spaced) == form_of(avro(QUOTE))
 
 
@@ -187,7 +189,7 @@ def test_a_protobuf_message_is_compared_by_what_its_bytes_may_hold(
 ) -> None:
     """Numbers, names, types; not the order of fields, nor messages that it does not hold."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    name = SchemaSerde("protobuf", "rec", file="m.desc", message="p.M").packed()
+    name = SchemaSerde("protobuf", "rec", file="m.desc", message="p.M")
 
     def form(data: bytes) -> str:
         (tmp_path / "m.desc").write_bytes(data)
@@ -219,7 +221,7 @@ def test_run_jobs_check_of_the_package_refuses_a_changed_schema(
             "java-options": "",
             "has-pipeline": False,
             "serdes": [],
-            "stores": [("string", avro(QUOTE), "quotes", recorded)],
+            "stores": [("quotes", ("string", asdict(avro(QUOTE))), recorded)],
             "extractors": [],
             "manager": None,
             "inputs": [],
@@ -230,3 +232,8 @@ def test_run_jobs_check_of_the_package_refuses_a_changed_schema(
     assert checked(None) == checked(forms_of(("string", avro(QUOTE)))) == 0
     assert checked(forms_of(("string", avro(record(ASK, BID))))) == 1
     assert "error: serializers.registry.rec.schema = 'avro " in capsys.readouterr().err
+
+
+def test_each_kind_of_schema_has_its_code() -> None:
+    """What the configuration takes, a container can read and write."""
+    assert CODECS.keys() == SCHEMA_KINDS.keys()

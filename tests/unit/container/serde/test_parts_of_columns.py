@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeport.container.serde.avro_serde import avro_serde
-from homeport.container.serde.columns import Columns, is_taken, narrowed, part_type
+from homeport.container.serde.columns import Columns, is_taken, narrowed, part_type, require_years
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
 
@@ -133,3 +133,11 @@ def test_a_serde_without_parts_makes_the_whole() -> None:
 def test_what_arrow_takes_in_any_case(text: str, *, are_exact: bool, expected: bool) -> None:
     """A part as the whole."""
     assert is_taken(struct_of_ddl(text), are_exact=are_exact) is expected
+
+
+def test_times_are_looked_at_beside_what_is_no_time() -> None:
+    """Within a struct too."""
+    inner = pa.struct([("t", pa.timestamp("us", "UTC")), ("n", pa.int64())])
+    require_years(pa.array([{"t": 0, "n": 1}, None], inner))
+    with pytest.raises(ValueError, match="outside of the years 1 to 9999"):
+        require_years(pa.array([{"t": 253_402_300_800_000_000, "n": 1}], inner))

@@ -66,6 +66,14 @@ def test_what_json_reads_it_can_write() -> None:
         json_.to_bytes(loop)
 
 
+def test_what_can_be_changed_is_copied() -> None:
+    """The bytes in a store stay as they were put."""
+    given = bytearray(b"ab")
+    put = serde("bytes").to_bytes(given)
+    given[0] = 0
+    assert (put, serde("bytes").to_bytes(memoryview(b"ab"))) == (b"ab", b"ab")
+
+
 def test_an_unknown_serde_is_named_with_those_there_are() -> None:
     """The message lists them."""
     with pytest.raises(KeyError, match="known: bytes, double, integer, json, long, string"):

@@ -18,25 +18,31 @@ SCRIPT = [str(HOME / "bin" / "spark-submit")]
 
 @pytest.fixture(name="java")
 def _java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Java that the set-up has found, with the command written down."""
+    """The Java of this host, with the command written down."""
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.touch()
+    java.touch(0o755)
     folder = tmp_path / "share" / "homeport"
     folder.mkdir(parents=True)
-    lines = [str(java), "-cp", f"{HOME}/jars/*", "--add-opens=a=B"]
+    lines = ["java", "-cp", "jars/a.jar:jars/b.jar", "--add-opens=a=B"]
     (folder / "spark.command").write_text("\n".join(lines) + "\n", encoding="utf-8")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
     return java
 
 
-def test_the_command_of_the_set_up_is_used_with_the_jobs_options(java: Path) -> None:
-    """Memory and options of this start follow the arguments that are always the same."""
-    assert jvm_command(HOME, PROPERTIES, OPTIONS) == [
-        *[str(java), "-cp", f"{HOME}/jars/*", "--add-opens=a=B"],
+def test_the_command_is_used_with_the_jobs_options(java: Path) -> None:
+    """Memory and options of this start follow the arguments that are always the same.
+
+    Its class path is relative to Spark's folder, where the JVM starts.
+    """
+    command = jvm_command(HOME, PROPERTIES, OPTIONS)
+    assert command == [
+        *[str(java), "-cp", "jars/a.jar:jars/b.jar", "--add-opens=a=B"],
         *["-Xmx512m", "@/w/java.options", "org.apache.spark.deploy.SparkSubmit"],
     ]
+    assert is_relative(command)
+    assert not is_relative(SCRIPT)
     assert options_file(PROPERTIES) == '"-XX:A"\n"-Dk=a b"\n'
 
 
@@ -48,29 +54,16 @@ def test_without_a_set_up_the_script_is_used(
     assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
 
 
-def test_a_java_that_has_gone_is_not_used(java: Path) -> None:
-    """The script looks for another one."""
+def test_without_java_the_script_says_so(java: Path) -> None:
+    """As it does where nothing was written down."""
     java.unlink()
     assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
 
 
-@pytest.mark.usefixtures("java")
-def test_an_environment_that_was_moved_is_started_by_its_script() -> None:
-    """The class path that the set-up found would lead to nothing."""
-    moved = Path("/moved/pyspark")
-    assert jvm_command(moved, PROPERTIES, OPTIONS) == [str(moved / "bin" / "spark-submit")]
-
-
-def test_only_the_java_of_the_environment_is_used(
-    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However its folder is spelt; another one is the script's to start."""
-    alias = tmp_path / "alias"
-    alias.symlink_to(java.parent.parent)
-    monkeypatch.setenv("JAVA_HOME", str(alias))
-    assert jvm_command(HOME, PROPERTIES, OPTIONS)[0] == str(java)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "other"))
-    assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
+def test_the_command_of_an_older_set_up_is_not_used(java: Path, tmp_path: Path) -> None:
+    """It has a Java by its path, which may be another one by now."""
+    (tmp_path / "spark.command").write_text(f"{java}\n-cp\n{HOME}/jars/*\n", encoding="utf-8")
+    assert jvm_command(HOME, PROPERTIES, OPTIONS, tmp_path) == SCRIPT
 
 
 @pytest.mark.parametrize(
@@ -91,8 +84,6 @@ def test_files_of_configuration_are_read_by_the_script(java: Path) -> None:
     """Which an installation of Spark may have."""
     home = java.parents[2] / "pyspark"
     (home / "conf").mkdir(parents=True)
-    written = java.parents[2] / "share" / "homeport" / "spark.command"
-    written.write_text(f"{java}\n-cp\n{home}/jars/*\n", encoding="utf-8")
     script = [str(home / "bin" / "spark-submit")]
     assert jvm_command(home, PROPERTIES, OPTIONS) == script
     (home / "conf").rmdir()
@@ -111,35 +102,3 @@ def test_options_are_written_as_java_reads_them() -> None:
         '"-De=#@"',
         '"-Df=ü"',
     ]
-
-
-@pytest.fixture(name="travelling")
-def _travelling(tmp_path: Path) -> Path:
-    """The folder of a command that travels."""
-    lines = ["java", "-cp", "jars/a.jar:jars/b.jar", "--add-opens=a=B"]
-    (tmp_path / "spark.command").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return tmp_path
-
-
-def test_a_command_that_travels_takes_the_java_of_the_host(
-    java: Path, travelling: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Wherever Spark is, as its class path is relative to that: the JVM starts there."""
-    java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
-    command = jvm_command(HOME, PROPERTIES, OPTIONS, travelling)
-    assert command == [
-        *[str(java), "-cp", "jars/a.jar:jars/b.jar", "--add-opens=a=B"],
-        *["-Xmx512m", "@/w/java.options", "org.apache.spark.deploy.SparkSubmit"],
-    ]
-    assert is_relative(command)
-    assert not is_relative(jvm_command(HOME, PROPERTIES, OPTIONS))
-    assert not is_relative(SCRIPT)
-
-
-def test_where_a_host_has_no_java_the_script_says_so(
-    travelling: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it does where nothing was written down."""
-    monkeypatch.setenv("JAVA_HOME", "/none")
-    assert jvm_command(HOME, PROPERTIES, OPTIONS, travelling) == SCRIPT

@@ -14,6 +14,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrame
+from homeport.container.spark.frame_columns import refuse_twins, store_columns, store_serdes
 from homeport.container.spark.inputs import ALL, WHOLE
 from homeport.container.spark.sql_text import identifiers
 from homeport.container.spark.standing import (
@@ -22,7 +23,6 @@ from homeport.container.spark.standing import (
     StandingSources,
     numbers_of,
 )
-from homeport.container.spark.store_columns import refuse_twins, store_columns, store_serdes
 from homeport.container.spark.work import FunctionWork, SqlWork, Tables
 
 _FLIGHTS = SystemStream("kafka", "flights")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from processors_in_memory import MemoryPlanner, MemoryWork, until
 
+from homeport.container.standalone.coordination import Coordination, Times
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -22,7 +23,6 @@ from homeport.job_coordinator.standalone.protocol import (
     StartWork,
 )
 from homeport.job_coordinator.standalone.state import ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
 from homeport.job_coordinator.zookeeper.session import Connection, SessionLease
 
 OWN = ProcessorId("one")

@@ -20,6 +20,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan
 from homeport.job_coordinator.standalone.protocol import (
@@ -27,16 +28,16 @@ from homeport.job_coordinator.standalone.protocol import (
     ComputeModel,
     Event,
     Instruction,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
     Publish,
     PublishRefused,
-    SetTimer,
+    StartTimer,
     StartWork,
     StopRequested,
     StopWork,
-    TimerFired,
-    TimerKind,
+    WorkEnded,
     WorkStarted,
-    WorkStopped,
 )
 from homeport.job_coordinator.standalone.state import Life, ProcessorState
 from homeport.job_coordinator.zookeeper.session import Connection
@@ -78,19 +79,19 @@ class Driven:
             decision = step(self.state, self.queue.pop(0))
             self.state = decision.state
             for record in decision.records:
-                self.tree.write(record, MODEL if isinstance(record, Publish) else None)
+                self.tree.write(record)
             for instruction in decision.instructions:
                 self._carry_out(instruction)
 
     def _carry_out(self, instruction: Instruction) -> None:
-        if isinstance(instruction, SetTimer):
+        if isinstance(instruction, StartTimer):
             timer = instruction.timer
-            if timer in self.state.timers and timer.kind is TimerKind.DEBOUNCE:
-                self.queue.append(TimerFired(timer))
+            if timer in self.state.timers and timer.kind is ProcessorTimerKind.DEBOUNCE:
+                self.queue.append(ProcessorTimerFired(timer))
         elif isinstance(instruction, ComputeModel):
             found = self.tree.readings()
             assert found.version == instruction.base, "it computes before it has seen the newest"
-            answer = Computed(instruction.base, found.registrations, {OWN: (TASK,)}, found.fenced)
+            answer = Computed(instruction.base, found.registrations, MODEL, found.fenced)
             self.queue.append(answer)
         elif isinstance(instruction, StartWork):
             self.started.append(instruction)
@@ -98,7 +99,7 @@ class Driven:
             self.tree.confirm(Incarnation(OWN, instruction.generation))
             self.queue.append(WorkStarted(instruction.generation))
         elif isinstance(instruction, StopWork):
-            self.queue.append(WorkStopped())
+            self.queue.append(WorkEnded(self.state.work.generation, StopCause.ORDERED))
 
 
 def driven(folder: Path) -> Driven:
@@ -210,8 +211,8 @@ def test_a_report_is_kept_before_its_incarnation_may_go_on(
     """Safety I1: what has reported may write, and a process that comes back has to fence it."""
     made = driven(tmp_path)
     kept: list[object] = []
-    plan = Plan(2, (Member(OWN, 1, 2, (TASK,)),))
-    made.tree.write(Publish(plan, 1), MODEL)
+    plan = Plan(2, (Member(OWN, 1, 2, (TASK,)),), model=MODEL)
+    made.tree.write(Publish(plan, 1))
     confirmed = made.confirmed
 
     def read(incarnation: Incarnation, *, is_newest: bool) -> None:
@@ -228,12 +229,12 @@ def test_a_report_is_kept_before_its_incarnation_may_go_on(
 def test_a_version_that_leaves_out_what_has_reported_meanwhile_is_refused(tmp_path: Path) -> None:
     """Reports of former members are deleted, too."""
     made = driven(tmp_path)
-    plan = Plan(2, (Member(ProcessorId("1"), 2, 2, (TASK,)),))
+    model = JobModel(Config({}), {ProcessorId("1"): MODEL.containers[OWN]})
+    plan = Plan(2, (Member(ProcessorId("1"), 2, 2, (TASK,)),), model=model)
     made.queue.clear()
-    made.tree.write(Publish(plan, 1, (Incarnation(OWN, 1),)), MODEL)
+    made.tree.write(Publish(plan, 1, (Incarnation(OWN, 1),)))
     assert made.queue == [PublishRefused(2)]
     assert made.tree.readings().version == 1
-    model = JobModel(Config({}), {ProcessorId("1"): MODEL.containers[OWN]})
-    made.tree.write(Publish(plan, 1, (Incarnation(OWN, 7),)), model)
+    made.tree.write(Publish(plan, 1, (Incarnation(OWN, 7),)))
     assert (made.tree.readings().version, made.tree.readings().fenced) == (2, {})
     made.tree.close()

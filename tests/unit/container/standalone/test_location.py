@@ -25,6 +25,8 @@ class Empty(LocationIdProvider):
 class Failing(LocationIdProvider):
     def location_id(self):
         raise ValueError("no slice")
+
+Stranger = 5
 """
 
 
@@ -50,7 +52,8 @@ def test_a_provider_says_the_location() -> None:
     [
         ("own_location:Empty", "the provider gave ' ', which is no location"),
         ("own_location:Failing", "the provider has failed: ValueError: no slice"),
-        ("own_location:None_such", "it must name a subclass of LocationIdProvider"),
+        ("own_location:Stranger", "it must name a subclass of LocationIdProvider"),
+        ("own_location:None_such", "the module own_location has no 'None_such'; correct"),
         ("no_such_module:X", "the module cannot be imported: "),
         ("broken_location:X", "the module cannot be imported: ZeroDivisionError"),
     ],

@@ -14,7 +14,6 @@ from homeport.config.errors import ConfigError, WireError
 from homeport.container.standalone.planner import (
     JobPlanner,
     _require_own,
-    remodelled,
     standbys_before,
     warn_of_missing_standbys,
 )
@@ -30,7 +29,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.standalone.plan import Member, Standby
-from homeport.job_coordinator.zookeeper.parts import Planned
+from homeport.job_coordinator.standalone.protocol import Computed
 from homeport.job_coordinator.zookeeper.tree import Readings
 
 FACTORY = "job.coordinator.factory"
@@ -40,9 +39,9 @@ class Answers:
     """Keeps what comes."""
 
     def __init__(self) -> None:
-        self.found: queue.SimpleQueue[Planned | str] = queue.SimpleQueue()
+        self.found: queue.SimpleQueue[Computed | str] = queue.SimpleQueue()
 
-    def planned(self, answer: Planned) -> None:
+    def planned(self, answer: Computed) -> None:
         """A JobModel."""
         self.found.put(answer)
 
@@ -62,9 +61,9 @@ def test_a_version_that_its_machine_has_not_seen_yet_makes_an_order_void() -> No
         return Readings(version, (), {}, {})
 
     planner = JobPlanner(Config({}), readings, answers)  # no configuration: it would fail
-    planner.compute(2, None, None)
+    planner.compute(2, None)
     until(lambda: planner._order is None, lambda: planner._order)
-    planner.compute(3, None, None)
+    planner.compute(3, None)
     assert answers.found.get(timeout=60) == "a foreign node"
     planner.close()
 
@@ -78,9 +77,9 @@ def test_a_fault_of_an_order_that_was_replaced_does_not_count() -> None:
         raise WireError(go.get(timeout=60))
 
     planner = JobPlanner(Config({}), readings, answers)
-    planner.compute(1, None, None)
+    planner.compute(1, None)
     begun.get(timeout=60)
-    planner.compute(2, None, None)
+    planner.compute(2, None)
     go.put("the first")
     go.put("the second")
     assert answers.found.get(timeout=60) == "the second"
@@ -95,7 +94,7 @@ def test_a_fault_of_the_program_ends_the_processor_and_not_the_thread_alone() ->
         raise KeyError("jobModels")
 
     planner = JobPlanner(Config({}), readings, answers)
-    planner.compute(1, None, None)
+    planner.compute(1, None)
     assert answers.found.get(timeout=60) == "KeyError: 'jobModels'"
     planner.close()
 
@@ -110,7 +109,7 @@ def test_a_stream_that_cannot_be_made_ready_is_the_next_orders_fault(
         planner.prepare()
         until(lambda: "is not made ready" in caplog.text, lambda: caplog.text)
     assert answers.found.empty()
-    planner.compute(1, None, None)
+    planner.compute(1, None)
     assert "job.name" in str(answers.found.get(timeout=60))
     planner.close()
     planner._thread.join(60)
@@ -148,7 +147,7 @@ def test_a_tree_that_is_an_older_copy_is_refused() -> None:
     answers, stream = Answers(), Stream()
     EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
     planner = planner_of(stream, lambda: Readings(4, (), {}, {}), answers)
-    planner.compute(4, None, None)
+    planner.compute(4, None)
     said = str(answers.found.get(timeout=60))
     assert "under another tree of zookeeper, or a later copy, which is not at hand" in said
     assert "name the same job.coordinator.zk.connect and job.coordinator.zk.root" in said
@@ -160,9 +159,9 @@ def test_a_version_that_is_published_while_the_stream_is_read_is_no_fault() -> N
     answers, stream, versions = Answers(), Stream(), iter([4, 5, 5])
     EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
     planner = planner_of(stream, lambda: Readings(next(versions), (), {}, {}), answers)
-    planner.compute(4, None, None)
+    planner.compute(4, None)
     until(lambda: planner._order is None, lambda: planner._order)
-    planner.compute(5, None, None)
+    planner.compute(5, None)
     assert "older copy" not in str(answers.found.get(timeout=60))
     assert next(versions, None) is None
     planner.close()
@@ -198,13 +197,6 @@ def model_of(**inputs: tuple[int, ...]) -> JobModel:
         for name, numbers in inputs.items()
     }
     return JobModel(Config({}), {ProcessorId("p"): ContainerModel(ProcessorId("p"), tasks)})
-
-
-def test_only_a_task_of_both_models_can_be_remodelled() -> None:
-    """A task that is new has no incarnation to replace."""
-    before, after = model_of(a=(0,), b=(1,), gone=(2,)), model_of(a=(0,), b=(1, 3), new=(2,))
-    assert remodelled(before, after) == {"b"}
-    assert remodelled(None, after) == frozenset()
 
 
 def test_the_standbys_of_a_version_are_known_to_the_next() -> None:

@@ -15,8 +15,8 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import StoreError, WireError
 from homeport.container.standalone import processor_page
 from homeport.container.standalone.processor_page import ProcessorPage, Served
-from homeport.container.standalone.server_thread import ServerThread
 from homeport.container.standalone.standby_view import standbys_shown
+from homeport.container.standalone.stream_processor import ServerThread
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from homeport.container.windows.sums import grouped
+from homeport.container.windows.partials import grouped
 
 _NS = 1_700_000_000_000_000_000
 

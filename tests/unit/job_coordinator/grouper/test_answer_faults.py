@@ -6,7 +6,10 @@ from itertools import count
 
 import pytest
 
-from homeport.job_coordinator.grouper.answer_faults import partition_answer_fault, task_answer_fault
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    partition_answer_fault,
+    task_answer_fault,
+)
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 

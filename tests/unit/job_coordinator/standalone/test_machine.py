@@ -5,23 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from planned_models import model_of
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone import machine
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
-from homeport.job_coordinator.standalone.protocol import Timer, TimerKind
-from homeport.job_coordinator.standalone.reasons import Reason, ReasonKind
-from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work, WorkPhase
+from homeport.job_coordinator.standalone.protocol import ProcessorTimer, ProcessorTimerKind
+from homeport.job_coordinator.standalone.reasons import (
+    UNEXPECTED,
+    ProcessorReason,
+    ProcessorReasonKind,
+)
+from homeport.job_coordinator.standalone.state import HeldWork, Life, ProcessorState, WorkPhase
 
 P = ProcessorId("p")
 T = TaskName("t")
 HERE = (Registration(1, P, Host("a")),)
-PLAN = Plan(2, (Member(P, 1, 2, (T,)),))
-EVERY_TIMER = frozenset(Timer(kind) for kind in TimerKind)
+PLAN = Plan(2, (Member(P, 1, 2, (T,)),), model=model_of({P: (T,)}))
+EVERY_TIMER = frozenset(ProcessorTimer(kind) for kind in ProcessorTimerKind)
 
 
-def running(timers: frozenset[Timer] = frozenset()) -> ProcessorState:
+def running(timers: frozenset[ProcessorTimer] = frozenset()) -> ProcessorState:
     """The only processor of its job, at work."""
     return ProcessorState(
         P,
@@ -33,7 +40,7 @@ def running(timers: frozenset[Timer] = frozenset()) -> ProcessorState:
         plan=PLAN,
         barrier=wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)),
         joined=2,
-        work=Work(WorkPhase.RUNNING, 2, (T,)),
+        work=HeldWork(WorkPhase.RUNNING, 2, (T,)),
         timers=timers,
     )
 
@@ -56,11 +63,11 @@ def test_a_barrier_of_another_version_is_none_of_the_newest() -> None:
         wire.PlanSeen(PLAN),
         wire.PlanSeen(Plan(1, (Member(P, 1, 1, (T,)),))),
         wire.BarrierSeen(1, wire.BarrierPhase.TIMED_OUT),
-        wire.Computed(2, HERE, {P: (T,)}, {}),
+        wire.Computed(2, HERE, model_of({P: (T,)}), {}),
         wire.PublishRefused(3),
         wire.WorkStarted(2),
         wire.WorkOvertaken(1),
-        wire.TimerFired(Timer(TimerKind.DEBOUNCE)),
+        wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE)),
     ],
     ids=str,
 )
@@ -73,29 +80,31 @@ def test_what_is_known_changes_nothing(event: wire.Event) -> None:
 
 def test_a_timer_without_its_cause_leads_to_nothing() -> None:
     """The work goes on, and the other timers without a cause end."""
-    decision = step(running(EVERY_TIMER), wire.TimerFired(Timer(TimerKind.DUPLICATE)))
+    decision = step(
+        running(EVERY_TIMER), wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DUPLICATE))
+    )
     assert not decision.records + decision.reasons
-    assert {type(order) for order in decision.instructions} == {wire.CancelTimer}
+    assert {type(order) for order in decision.instructions} == {wire.StopTimer}
     assert decision.state.work == running().work
 
 
 def test_the_time_for_a_twin_counts_while_zookeeper_answers() -> None:
     """A server that restarts gives the session of a predecessor its whole time again."""
     before = Registration(0, P, Host("a"))
-    twin = Timer(TimerKind.DUPLICATE)
+    twin = ProcessorTimer(ProcessorTimerKind.DUPLICATE)
     waiting = step(running(), wire.ProcessorsSeen((before, *HERE)))
-    assert wire.SetTimer(twin) in waiting.instructions
+    assert wire.StartTimer(twin) in waiting.instructions
     away = step(waiting.state, wire.Disconnected())
-    assert wire.CancelTimer(twin) in away.instructions
-    assert step(away.state, wire.TimerFired(twin)).state.end is not wire.EndCause.DUPLICATE
-    assert wire.SetTimer(twin) in step(away.state, wire.Reconnected()).instructions
+    assert wire.StopTimer(twin) in away.instructions
+    assert step(away.state, wire.ProcessorTimerFired(twin)).state.end is not wire.EndCause.DUPLICATE
+    assert wire.StartTimer(twin) in step(away.state, wire.Reconnected()).instructions
 
 
 def test_an_older_version_does_not_answer_a_publication() -> None:
     """Only the published one, or a newer one, does."""
     state = step(running(), wire.InputsChanged()).state
-    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
-    computed = wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T}))
+    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
+    computed = wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {})
     decision = step(state, computed)
     assert [type(record) for record in decision.records] == [wire.Publish]
     assert step(decision.state, wire.PlanSeen(PLAN)).state.publishing == 3
@@ -104,10 +113,10 @@ def test_an_older_version_does_not_answer_a_publication() -> None:
 def test_a_version_of_those_that_are_here_ends_the_debounce_time() -> None:
     """They are back in it, with other registrations: it is computed once, and without a wait."""
     state = step(running(), wire.InputsChanged()).state
-    assert state.timers == {Timer(TimerKind.DEBOUNCE)}
+    assert state.timers == {ProcessorTimer(ProcessorTimerKind.DEBOUNCE)}
     back = step(state, wire.PlanSeen(Plan(3, (Member(P, 7, 3, (T,)),))))
     assert wire.ComputeModel(3) in back.instructions
-    assert wire.CancelTimer(Timer(TimerKind.DEBOUNCE)) in back.instructions
+    assert wire.StopTimer(ProcessorTimer(ProcessorTimerKind.DEBOUNCE)) in back.instructions
     assert not back.state.timers
 
 
@@ -122,10 +131,10 @@ def test_a_snapshot_that_comes_twice_begins_no_debounce_time_again() -> None:
 def test_what_was_computed_for_fewer_processors_is_not_used() -> None:
     """Nor does it take back what was seen since."""
     state = step(running(), wire.InputsChanged()).state
-    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
     both = (*HERE, Registration(2, ProcessorId("q"), Host("b")))
     state = step(state, wire.ProcessorsSeen(both)).state
-    decision = step(state, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
+    decision = step(state, wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {}))
     assert decision.state == state
     assert decision.state.registrations == both
     assert decision.records == ()
@@ -136,8 +145,8 @@ def test_the_end_of_a_processor_without_tasks_makes_a_version() -> None:
     plan = Plan(2, (*PLAN.members, Member(ProcessorId("q"), 2, 2)))
     barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (ProcessorId("q"), 2)))
     state = step(replace(running(), plan=plan, barrier=barrier), wire.ProcessorsSeen(HERE)).state
-    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
-    (published,) = step(state, wire.Computed(2, HERE, {P: (T,)}, {})).records
+    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
+    (published,) = step(state, wire.Computed(2, HERE, model_of({P: (T,)}), {})).records
     assert isinstance(published, wire.Publish)
     assert published.plan == replace(PLAN, version=3)
 
@@ -149,12 +158,12 @@ def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     tasks = (kept.task, TaskName("v"))
     members = (Member(P, 1, 2, (T,), standbys=(kept,)), Member(lost, 2, 2, tasks))
     barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (lost, 2)))
-    work = Work(WorkPhase.RUNNING, 2, (T,), standbys=(kept,))
+    work = HeldWork(WorkPhase.RUNNING, 2, (T,), standbys=(kept,))
     state = replace(running(), plan=Plan(2, members), barrier=barrier, work=work)
     state = step(state, wire.ProcessorsSeen(HERE)).state
-    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
-    decision = step(state, wire.Computed(2, HERE, {P: (T, *tasks)}, {}))
-    (reason,) = (r for r in decision.reasons if r.kind is ReasonKind.TAKES_OVER)
+    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
+    decision = step(state, wire.Computed(2, HERE, model_of({P: (T, *tasks)}), {}))
+    (reason,) = (r for r in decision.reasons if r.kind is ProcessorReasonKind.TAKES_OVER)
     assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
 
 
@@ -162,11 +171,11 @@ def test_the_time_of_a_barrier_ends_with_its_version() -> None:
     """A newer one has a barrier of its own, whose time begins when that is seen."""
     state = replace(running(), barrier=wire.BarrierSeen(2, wire.BarrierPhase.NEW, ()))
     state = step(state, wire.ProcessorsSeen(HERE)).state
-    assert state.timers == {Timer(TimerKind.BARRIER, 2)}
+    assert state.timers == {ProcessorTimer(ProcessorTimerKind.BARRIER, 2)}
     newer = step(state, wire.PlanSeen(replace(PLAN, version=3)))
     assert newer.state.timers == frozenset()
     seen = step(newer.state, wire.BarrierSeen(3, wire.BarrierPhase.NEW, ()))
-    assert seen.state.timers == {Timer(TimerKind.BARRIER, 3)}
+    assert seen.state.timers == {ProcessorTimer(ProcessorTimerKind.BARRIER, 3)}
 
 
 def test_a_processor_with_standbys_alone_has_work() -> None:
@@ -174,7 +183,7 @@ def test_a_processor_with_standbys_alone_has_work() -> None:
     kept = Standby(T, TaskName("t'"))
     plan = Plan(2, (Member(P, 1, 2, standbys=(kept,)),))
     joined = wire.BarrierSeen(2, wire.BarrierPhase.NEW, ((P, 1),))
-    state = replace(running(), plan=plan, work=Work(), barrier=joined, closed=2)
+    state = replace(running(), plan=plan, work=HeldWork(), barrier=joined, closed=2)
     decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
     assert decision.instructions == (wire.StartWork(2, 2, (), (), (kept,)),)
 
@@ -183,20 +192,20 @@ def test_a_leader_that_leads_no_more_closes_no_barrier() -> None:
     """Its time ends with the connection; the next leader has one of its own."""
     state = replace(running(), barrier=None)
     state = step(state, wire.BarrierSeen(2, wire.BarrierPhase.NEW, ())).state
-    assert state.timers == {Timer(TimerKind.BARRIER, 2)}
+    assert state.timers == {ProcessorTimer(ProcessorTimerKind.BARRIER, 2)}
     cut = step(state, wire.Disconnected())
-    assert wire.CancelTimer(Timer(TimerKind.BARRIER, 2)) in cut.instructions
-    assert cut.state.timers == {Timer(TimerKind.SESSION)}
+    assert wire.StopTimer(ProcessorTimer(ProcessorTimerKind.BARRIER, 2)) in cut.instructions
+    assert cut.state.timers == {ProcessorTimer(ProcessorTimerKind.SESSION)}
 
 
 def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
     """Nor are the registrations that it was computed for."""
     state = step(running(), wire.InputsChanged()).state
-    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
     assert state.computing == state.version
     over = step(replace(state, closed=2), wire.SessionExpired()).state
     assert (over.joined, over.closed, over.computing) == (0, 0, -1), "as before the first session"
-    decision = step(over, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
+    decision = step(over, wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {}))
     assert decision.state == over
     assert not decision.records + decision.instructions + decision.reasons
 
@@ -204,13 +213,13 @@ def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
 def test_no_work_starts_in_a_session_that_is_given_up() -> None:
     """Whatever comes late: another processor may have its tasks."""
     joined = wire.BarrierSeen(2, wire.BarrierPhase.NEW, ((P, 1),))
-    state = replace(running(), work=Work(), barrier=joined, closed=2)
+    state = replace(running(), work=HeldWork(), barrier=joined, closed=2)
     state = step(state, wire.Disconnected()).state
-    state = step(state, wire.TimerFired(Timer(TimerKind.SESSION))).state
+    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.SESSION))).state
     assert state.is_given_up
     decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
     assert decision.instructions == ()
-    assert decision.state.work == Work()
+    assert decision.state.work == HeldWork()
 
 
 def test_a_restarted_processor_is_not_waited_for_once_it_is_back() -> None:
@@ -221,7 +230,7 @@ def test_a_restarted_processor_is_not_waited_for_once_it_is_back() -> None:
     barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (other, 2)))
     state = replace(running(), registrations=both, plan=plan, barrier=barrier)
     away = step(state, wire.ProcessorsSeen(HERE))
-    assert away.instructions == (wire.SetTimer(Timer(TimerKind.DEBOUNCE)),)
+    assert away.instructions == (wire.StartTimer(ProcessorTimer(ProcessorTimerKind.DEBOUNCE)),)
     again = (*HERE, Registration(3, other, Host("b")))
     back = step(away.state, wire.ProcessorsSeen(again))
     assert wire.ComputeModel(2) in back.instructions
@@ -235,19 +244,60 @@ def test_after_its_end_a_processor_does_nothing() -> None:
     """Stopped twice is stopped once. Z14 in part."""
     stopping = step(running(), wire.StopRequested()).state
     assert step(stopping, wire.StopRequested()).instructions == ()
-    ended = step(stopping, wire.WorkStopped()).state
+    ended = step(stopping, wire.WorkEnded(2, StopCause.ORDERED)).state
     assert ended.life is Life.ENDED
     assert step(ended, wire.StopRequested()).state is ended
 
 
-@pytest.mark.parametrize("kind", ReasonKind)
-def test_each_reason_has_its_sentence(kind: ReasonKind) -> None:
+@pytest.mark.parametrize("kind", ProcessorReasonKind)
+def test_each_reason_has_its_sentence(kind: ProcessorReasonKind) -> None:
     """With every fact that any of them names."""
     names = (
         "backed cause changes error generation held kept lost members missing processor sequence "
         "standbys tasks twin unbacked version"
     )
-    assert str(Reason(kind, tuple((name, 1) for name in names.split())))
+    assert str(ProcessorReason(kind, tuple((name, 1) for name in names.split())))
+
+
+@pytest.mark.parametrize("cause", StopCause)
+def test_each_cause_of_an_end_of_work_has_its_meaning(cause: StopCause) -> None:
+    """A further cause needs a row in ``WORK_ENDS`` and one here."""
+    over = step(running(), wire.WorkEnded(2, cause, "the last line"))
+    assert over.state.work == HeldWork(generation=2)
+    ends = [i for i in over.instructions if isinstance(i, wire.EndProcessor)]
+    if cause in {StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST}:
+        assert (ends, over.instructions[-1]) == ([], wire.RenewSession())
+        assert over.reasons[0].kind in UNEXPECTED
+        assert f"the work ended ({cause.value}): the last line" in str(over.reasons[0])
+    elif cause in {StopCause.FINISHED, StopCause.SIGNALLED, StopCause.ORDERED}:
+        assert ends == [wire.EndProcessor(wire.EndCause.STOPPED)]
+    else:
+        assert cause in {
+            StopCause.FAILED,
+            StopCause.KILLED,
+            StopCause.DISK_FULL,
+            StopCause.NO_PACKAGE,
+        }
+        assert ends == [wire.EndProcessor(wire.EndCause.FAILED, "the last line")]
+    assert set(machine.WORK_ENDS) == set(StopCause)
+
+
+@pytest.mark.parametrize("cause", StopCause)
+def test_an_end_that_was_ordered_or_comes_late_means_no_more(cause: StopCause) -> None:
+    """Whatever the cause: the stop goes on, and other work is left alone."""
+    stopping = step(running(), wire.StopRequested()).state
+    ended = step(stopping, wire.WorkEnded(2, cause, "the last line"))
+    assert ended.instructions == (wire.EndProcessor(wire.EndCause.STOPPED),)
+    assert step(running(), wire.WorkEnded(1, cause)).state == running()
+
+
+def test_work_that_ends_without_a_connection_waits_for_one() -> None:
+    """Only then its session can be given up."""
+    cut = step(running(), wire.Disconnected()).state
+    over = step(cut, wire.WorkEnded(2, StopCause.LEASE_LOST))
+    assert over.instructions == ()
+    back = step(over.state, wire.Reconnected())
+    assert wire.RenewSession() in back.instructions
 
 
 def test_another_registration_joins_again() -> None:
@@ -263,10 +313,10 @@ def test_a_newer_version_ends_a_computation() -> None:
 
 def test_inputs_that_change_again_begin_the_debounce_time_again() -> None:
     """The version is computed once they rest."""
-    debounce = Timer(TimerKind.DEBOUNCE)
+    debounce = ProcessorTimer(ProcessorTimerKind.DEBOUNCE)
     state = step(running(), wire.InputsChanged()).state
     orders = step(state, wire.InputsChanged()).instructions
-    assert orders == (wire.CancelTimer(debounce), wire.SetTimer(debounce))
+    assert orders == (wire.StopTimer(debounce), wire.StartTimer(debounce))
 
 
 def test_what_was_written_before_a_break_is_looked_for_again() -> None:
@@ -285,20 +335,20 @@ def test_a_session_that_is_over_leaves_nothing_of_it() -> None:
 def test_a_processor_that_leaves_stays_so() -> None:
     """Its session may end, and a second order to stop may come; it registers no more."""
     ordered = step(running(EVERY_TIMER), wire.StopRequested())
-    stopped = {order.timer for order in ordered.instructions if isinstance(order, wire.CancelTimer)}
+    stopped = {order.timer for order in ordered.instructions if isinstance(order, wire.StopTimer)}
     assert stopped == EVERY_TIMER
     assert ordered.state.life is Life.LEAVING
     assert step(ordered.state, wire.StopRequested()).reasons == ()
     over = step(ordered.state, wire.SessionExpired()).state
     assert over.life is Life.LEAVING
-    ended = step(over, wire.WorkStopped())
+    ended = step(over, wire.WorkEnded(2, StopCause.ORDERED))
     assert (ended.state.life, ended.records) == (Life.ENDED, ())
 
 
 @pytest.mark.parametrize("is_connected", [True, False])
 def test_only_a_registration_that_stands_is_given_back(*, is_connected: bool) -> None:
     """Without a connection it ends with the session; without one there is nothing to give."""
-    state = replace(running(), work=Work(generation=2), is_connected=is_connected)
+    state = replace(running(), work=HeldWork(generation=2), is_connected=is_connected)
     records = step(state, wire.StopRequested()).records
     assert records == ((wire.Deregister(1),) if is_connected else ())
     unregistered = replace(state, sequence=None, life=Life.OUT)
@@ -327,9 +377,9 @@ def test_where_standbys_are_is_written_by_work_that_runs(
     """Work that starts writes it once it runs; what is cut off does after the break."""
     kept = Standby(TaskName("u"), TaskName("u'"))
     plan = Plan(2, (Member(P, 1, 2, (T,), standbys=(kept,)),))
-    work = Work(phase, 2, (T,))
+    work = HeldWork(phase, 2, (T,))
     state = replace(running(), plan=plan, work=work, is_connected=is_connected)
     decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
     assert wire.FollowStandbys(2, (kept,)) in decision.instructions
-    written = wire.WriteLocality((kept.name,), Host("a"))
+    written = wire.WriteLocations((kept.name,), Host("a"))
     assert (written in decision.records) is is_written

@@ -33,70 +33,72 @@ def task(name: str, number: int) -> TaskModel:
     return TaskModel(TaskName(name), (ssp,), number)
 
 
-def planned(task_count: int) -> tuple[Plan, JobModel]:
+def planned(task_count: int) -> Plan:
     """One member with tasks, and one without."""
     tasks = {TaskName(f"Partition {i}"): task(f"Partition {i}", i) for i in range(task_count)}
     tasks = dict(sorted(tasks.items()))
     model = JobModel(Config({"job.name": "secret"}), {P: ContainerModel(P, tasks)})
     fence = (Incarnation(P, 3), Incarnation(Q, 2))
-    return Plan(7, (Member(P, 11, 5, tuple(tasks), fence), Member(Q, 12, 7))), model
+    members = (Member(P, 11, 5, tuple(tasks), fence), Member(Q, 12, 7))
+    return Plan(7, members, model=model)
 
 
 @pytest.mark.parametrize(("task_count", "segment_bytes"), [(1, 10_000), (200, 500), (200, 64)])
 def test_a_plan_is_read_back(task_count: int, segment_bytes: int) -> None:
     """Z15: small ones from one node, large ones from segments; without the configuration."""
-    plan, model = planned(task_count)
-    stored = nodes.encode_plan(plan, model, 11, segment_bytes)
+    plan = planned(task_count)
+    stored = nodes.encode_plan(plan, 11, segment_bytes)
     assert len(nodes.segment_names(7, stored.value)) == len(stored.segments)
     assert all(len(segment) <= segment_bytes for segment in stored.segments)
     assert bool(stored.segments) == (segment_bytes < 1000)
-    found, containers = nodes.decode_plan(7, stored.value, stored.segments)
+    found = nodes.decode_plan(7, stored.value, stored.segments)
     assert found == plan
-    assert containers == JobModel(Config({}), model.containers)
+    assert found.model == JobModel(Config({}), plan.model.containers)
 
 
 @pytest.mark.parametrize("unbacked", [0, 1])
 def test_standbys_what_was_lost_and_former_writers_are_read_back(unbacked: int) -> None:
     """A member's standbys are the standby tasks of its container, with the task that each is of."""
-    _, model = planned(1)
+    model = planned(1).model
     active = model.containers[P].tasks[TaskName("Partition 0")]
     replica = standby_task(active, 0)
     containers = {**model.containers, Q: ContainerModel(Q, {replica.task_name: replica})}
     standbys = (Standby(active.task_name, replica.task_name),)
     members = (Member(P, 11, 5, (active.task_name,)), Member(Q, 12, 7, standbys=standbys))
-    plan = Plan(7, members, lost=3, unbacked=unbacked, former=(Incarnation(Q, 3),))
-    stored = nodes.encode_plan(plan, JobModel(Config({}), containers), 11)
-    assert nodes.decode_plan(7, stored.value, stored.segments)[0] == plan
+    model = JobModel(Config({}), containers)
+    plan = Plan(7, members, 3, unbacked, (Incarnation(Q, 3),), model)
+    stored = nodes.encode_plan(plan, 11)
+    assert nodes.decode_plan(7, stored.value, stored.segments) == plan
 
 
 def test_a_plan_has_no_fields_that_say_nothing() -> None:
     """It fits a node to the byte."""
-    plan, model = planned(1)
-    stored = nodes.encode_plan(plan, model, 11)
+    plan = planned(1)
+    stored = nodes.encode_plan(plan, 11)
     body = zlib.decompress(stored.value.partition(b"\n")[2]).partition(b"\n")[0]
     assert json.loads(body).keys() == {"version", "members"}
-    assert nodes.encode_plan(plan, model, 11, len(stored.value)) == stored
-    assert nodes.encode_plan(plan, model, 11, len(stored.value) - 1).segments
+    assert nodes.encode_plan(plan, 11, len(stored.value)) == stored
+    assert nodes.encode_plan(plan, 11, len(stored.value) - 1).segments
 
 
 def test_a_large_plan_fits_into_few_nodes() -> None:
     """10,000 tasks: the default size of a segment holds them."""
-    plan, model = planned(10_000)
-    assert len(nodes.encode_plan(plan, model, 11).segments) <= 1
+    plan = planned(10_000)
+    assert len(nodes.encode_plan(plan, 11).segments) <= 1
 
 
 def test_leaders_write_segments_of_their_own() -> None:
     """Two that write the same version name different nodes."""
-    plan, model = planned(50)
-    first, second = (nodes.encode_plan(plan, model, writer, 64) for writer in (11, 12))
+    plan = planned(50)
+    first, second = (nodes.encode_plan(plan, writer, 64) for writer in (11, 12))
     names = [set(nodes.segment_names(7, stored.value)) for stored in (first, second)]
     assert not names[0] & names[1]
 
 
 def test_a_damaged_plan_is_refused() -> None:
     """Any one byte less, a segment missing, another version, another format."""
-    plan, model = planned(50)
-    stored = nodes.encode_plan(plan, model, 11, 64)
+    plan = planned(50)
+    stored = nodes.encode_plan(plan, 11, 64)
     with pytest.raises(WireError, match=r"jobModels/7: its .* bytes are not those"):
         nodes.decode_plan(7, stored.value, stored.segments[:-1])
     with pytest.raises(WireError, match="says that it is version 7"):
@@ -109,8 +111,8 @@ def test_a_damaged_plan_is_refused() -> None:
 
 def test_a_container_without_a_member_is_refused() -> None:
     """A plan whose JobModel names a processor that it has no generation for."""
-    plan, model = planned(1)
-    stored = nodes.encode_plan(Plan(7, plan.members[1:]), model, 11)
+    plan = planned(1)
+    stored = nodes.encode_plan(Plan(7, plan.members[1:], model=plan.model), 11)
     with pytest.raises(WireError, match=r"the containers \['p'\] are none of its members"):
         nodes.decode_plan(7, stored.value, ())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planned_models import model_of
 
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -18,6 +19,7 @@ from homeport.job_coordinator.standalone.plan import (
     are_back,
     fits,
     next_plan,
+    plan_of,
     present,
     same_work,
     unreported,
@@ -143,6 +145,20 @@ def test_a_task_with_other_inputs_is_a_new_generation() -> None:
     """Z11, Z12: more partitions, the same names of tasks."""
     more = next_plan(FIRST, there((1, P), (2, Q)), {P: (T,), Q: (U,)}, {Q: 1}, {U})
     assert said(more) == {"p": (1, "t", []), "q": (2, "u", ["q1"])}
+
+
+def test_only_a_task_of_both_models_can_have_changed() -> None:
+    """A task that is new has no incarnation to replace."""
+    here, first = there((1, P), (2, Q)), model_of({P: (T,), Q: (U,)})
+    before = plan_of(None, here, first, {})
+    assert plan_of(before, here, first, {}).members == before.members
+    assert said(plan_of(before, here, model_of({P: (T,)}, partition=1), {P: 1})) == {
+        "p": (2, "t", ["p1"]),
+        "q": (2, "", []),
+    }
+    again = plan_of(before, here, model_of({P: (T,), Q: (U,)}, {P: kept(U)}), {})
+    assert [m.generation for m in again.members] == [1, 1]
+    assert again.members[0].standbys == kept(U)
 
 
 def test_of_twins_the_first_counts() -> None:

@@ -9,7 +9,7 @@ import pytest
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone.plan import Registration, next_plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, BarrierSeen
-from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work, WorkPhase
+from homeport.job_coordinator.standalone.state import HeldWork, Life, ProcessorState, WorkPhase
 from homeport.job_coordinator.standalone.waits import waits
 
 ONE, TWO = ProcessorId("one"), ProcessorId("two")
@@ -26,7 +26,7 @@ LEADER = ProcessorState(
     registrations=THERE,
     plan=PLAN,
     barrier=DONE,
-    work=Work(WorkPhase.RUNNING, 1, (TaskName("a"),)),
+    work=HeldWork(WorkPhase.RUNNING, 1, (TaskName("a"),)),
 )
 OTHER = replace(LEADER, processor_id=TWO, location=Host("h2"), sequence=2)
 CHANGED = "for version 2 (The processors are not the members of the newest version)"
@@ -40,14 +40,14 @@ ALONE = THERE[:1]
     [
         (LEADER, []),
         (replace(LEADER, is_connected=False), ["for ZooKeeper to answer"]),
-        (replace(OTHER, plan=IDLE, work=Work()), ["for tasks: version 1 has none for it"]),
+        (replace(OTHER, plan=IDLE, work=HeldWork()), ["for tasks: version 1 has none for it"]),
         (
             replace(LEADER, sequence=3, registrations=(Registration(1, ONE, Host("h9")), THERE[1])),
             ["for the end of registration 1 at h9, which has its id"],
         ),
         (replace(OTHER, barrier=None), []),
         (
-            replace(OTHER, barrier=None, work=Work()),
+            replace(OTHER, barrier=None, work=HeldWork()),
             ["for ZooKeeper to show the barrier of version 1"],
         ),
         (
@@ -65,7 +65,7 @@ ALONE = THERE[:1]
         (replace(LEADER, registrations=ALONE, computing=1), [f"{CHANGED}: {COMPUTED}"]),
         (replace(LEADER, computing=1), [f"for version 2: {COMPUTED}"]),
         (
-            replace(LEADER, plan=None, barrier=None, work=Work(), computing=0),
+            replace(LEADER, plan=None, barrier=None, work=HeldWork(), computing=0),
             ["for a version after 0 that has a place for it", f"{FIRST_ONE}: {COMPUTED}"],
         ),
         (replace(LEADER, publishing=2), ["for version 2: ZooKeeper takes it"]),

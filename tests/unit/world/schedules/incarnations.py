@@ -19,11 +19,11 @@ from homeport.container.api import MessageCollector
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation import start_up
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.ahead import Piped
 from homeport.container.processing.open_transaction import OpenTransaction
+from homeport.container.processing.prefetch import Prefetched
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import Host
@@ -68,7 +68,7 @@ def lists_the_last_one_only(patch: pytest.MonkeyPatch) -> None:
     permit = container_allocator.permit
 
     def permit_after_the_last(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401 - as the product's
-        permit(draft, draft.change(container, unfenced=container.unfenced[-1:]), *rest)
+        permit(draft, draft.change(replace(container, unfenced=container.unfenced[-1:])), *rest)
 
     patch.setattr(container_allocator, "permit", permit_after_the_last)
 
@@ -243,9 +243,9 @@ def sends_outputs_as_they_come(patch: pytest.MonkeyPatch) -> None:
     """Every batch's outputs leave at once, within a transaction that ends when it is due."""
     process = RunLoop._process
 
-    def process_and_send(loop: RunLoop, batch: Piped) -> None:
+    def process_and_send(loop: RunLoop, batch: Prefetched) -> None:
         process(loop, batch)
-        producer, outputs = loop._parts.producer._producer, loop._parts.outputs
+        producer, outputs = loop._deps.producer._producer, loop._deps.outputs
         for send in outputs.sends:
             producer.produce(send.topic, value=send.value, key=send.key)
         producer.flush()
@@ -287,7 +287,7 @@ def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
     drop = OpenTransaction.drop
 
     def commit_and_drop(transaction: OpenTransaction) -> None:
-        parts = transaction._parts
+        parts = transaction._deps
         if transaction._stop.is_set() and parts.outputs.sends:
             changes = parts.storage.changes()
             parts.producer.begin()
@@ -416,15 +416,15 @@ def _state_is_whole(scene: Scene) -> bool:
 
 def settles_when_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     """The outputs' reports are waited for after the checkpoint."""
-    settle, finish = PlainOutputs.settle, OpenTransaction.finish
+    deliver, finish = PlainOutputs.deliver, OpenTransaction.finish
 
     def finish_and_settle(transaction: OpenTransaction) -> None:
         was_on_its_way = transaction.is_on_its_way
         finish(transaction)
-        if was_on_its_way and transaction._parts.plain is not None:
-            settle(transaction._parts.plain, transaction._stop.pause)
+        if was_on_its_way and transaction._deps.plain is not None:
+            deliver(transaction._deps.plain, transaction._stop.pause)
 
-    patch.setattr(PlainOutputs, "settle", lambda *_: None)
+    patch.setattr(PlainOutputs, "deliver", lambda *_: None)
     patch.setattr(OpenTransaction, "finish", finish_and_settle)
 
 
@@ -452,7 +452,7 @@ def heeds_no_report(patch: pytest.MonkeyPatch) -> None:
         plain._producer.flush(1)
         plain._refused = None
 
-    patch.setattr(_PlainProducer, "settle", flush_and_hope)
+    patch.setattr(_PlainProducer, "deliver", flush_and_hope)
 
 
 @schedule("I8", heeds_no_report, "something was lost", config=AT_ONCE)

@@ -86,8 +86,7 @@ def a_version(scene: Scene, nodes: NodesInMemory, tasks: Mapping[str, tuple[str,
         kept,
         version=plan.version,
         written=kept.written + 1,
-        plan=plan,
-        model=JobModel(Config({}), containers),
+        plan=replace(plan, model=JobModel(Config({}), containers)),
         fenced={**kept.fenced, **{m.processor_id: m.generation for m in begun}},
     )
     return plan

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.job_model import takeover
 from homeport.appmaster.lease import fencing
 from homeport.cli.yarn import preflight, state_reset
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.job_coordinator.planning import next_model
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted
 from tests.unit.world.rules import schedule
@@ -88,7 +88,7 @@ def topics_come_first(patch: pytest.MonkeyPatch) -> None:
     late: list[Callable[[], None]] = []
 
     def create(*arguments: Any) -> None:  # noqa: ANN401 - as the product's
-        takeover.create_topics(*arguments)
+        next_model.create_topics(*arguments)
         late.pop()()
 
     patch.setattr(state_reset, "fence_everybody", lambda *args: late.append(lambda: fence(*args)))

@@ -12,7 +12,7 @@ from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.store_plan import StorePlan, plan_stores
 from homeport.container.adjunct.versions import Run
-from homeport.container.host.beside import Beside, Inline
+from homeport.container.host.executors import Executor, SameThread
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
@@ -62,7 +62,7 @@ class Host:
     kept_ms: int | None = None
     forms: tuple[str, str] | None = ("string", "string")
     now_ms: int = 1_000_000
-    beside: Beside = field(default_factory=Inline)
+    beside: Executor = field(default_factory=SameThread)
     asked: list[int] = field(default_factory=list)
     starts: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
 

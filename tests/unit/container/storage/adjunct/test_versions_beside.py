@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
-from homeport.container.host.beside import Call
+from homeport.container.host.executors import complete
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
@@ -46,30 +47,30 @@ _FLUSH, _CATALOGUE, _SWITCH, _DROP = SWITCH_STEPS
 
 
 class _Later:
-    """Implements ``Beside``: a call is made when it is waited for, or by ``make``."""
+    """Implements ``Executor``: a call is made when it is waited for, or by ``make``."""
 
     def __init__(self) -> None:
-        self.calls: list[Call[Any]] = []
+        self.calls: list[tuple[Future[Any], Callable[[], Any]]] = []
         self.failure: StoreError | None = None
 
-    def submit(self, function: Callable[[], Any]) -> Call[Any]:
+    def submit(self, function: Callable[[], Any]) -> Future[Any]:
         """The call waits."""
-        self.calls.append(Call(self._fail if self.failure else function))
-        return self.calls[-1]
+        self.calls.append((Future(), self._fail if self.failure else function))
+        return self.calls[-1][0]
 
     def _fail(self) -> None:
         assert self.failure is not None
         raise self.failure
 
-    def wait(self, call: Call[Any], timeout_s: float) -> None:
+    def wait(self, call: Future[Any], timeout_s: float) -> None:
         """The call, and all before it, are made."""
         assert timeout_s > 0
-        while not call.is_done:
+        while not call.done():
             self.make()
 
     def make(self) -> None:
         """The oldest call is made."""
-        self.calls.pop(0).make()
+        complete(*self.calls.pop(0))
 
     def close(self) -> None:
         """Every call was waited for."""

@@ -1,0 +1,171 @@
+"""What a container's loop and its transactions work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.tuning import Tuning
+from homeport.container.adjunct.frames import StoreFrames
+from homeport.container.api import Timer
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.topic_watch import TopicWatch
+from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.adjunct_feed import AdjunctFeed
+from homeport.container.processing.drain import Drain
+from homeport.container.processing.stream_task_instance import Requests
+from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.timers import Timers
+from homeport.container.processing.typed_input import TypedInput
+from homeport.container.progress.transaction_plan import TransactionContent
+from homeport.container.reporting.traces import NO_TRACES, Traces
+from homeport.container.reporting.work_report import WorkReport
+from homeport.container.spark.faults import Named
+from homeport.container.spark.inputs import Rows
+from homeport.container.storage.container_storage import ContainerStorage
+from homeport.container.storage.task_store import Reached, passed
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+NO_PIPELINE = Named(keys.TASK_PIPELINE_CLASS.name, "")
+Offsets = Mapping[TaskName, Mapping[SystemStreamPartition, int]]
+
+
+class Pipeline(Protocol):
+    """What stands between input and tasks."""
+
+    def run(self, given: Rows, stores: StoreFrames, /) -> pa.Table:
+        """The pipeline's rows of a micro-batch, sorted by task; ``stores``: as it finds them."""
+
+
+class Task(Protocol):
+    """One task of the container, of either kind."""
+
+    def process_batch(self, rows: pa.Table) -> None:
+        """The task has seen ``rows``."""
+
+    def end_transaction(self) -> None:
+        """The task had its last chance to send."""
+
+    def window(self) -> None:
+        """The task had its window."""
+
+    def on_timer(self, timer: Timer) -> None:
+        """The task was called for ``timer``."""
+
+    def end_of_stream(self) -> None:
+        """The task knows that it gets no more."""
+
+    def close(self) -> None:
+        """The task was closed."""
+
+
+class SideCalls(Protocol):
+    """Calls of tasks that were handed over and not made yet."""
+
+    def finish(self) -> None:
+        """All of them were made; none is under way."""
+
+    def close(self) -> None:
+        """No thread of them is left."""
+
+
+@dataclass(frozen=True)
+class LoopDependencies:
+    """What the loop works with.
+
+    ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
+    ``requests``: what the tasks ask for. ``refused``: names the record
+    that its topic refuses, None where there is none; UnavailableError where Kafka does not answer.
+    ``tuning``: the tuning in force, asked for once per turn of the loop.
+    ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
+    ``plain``: sends the outputs at once; None where they are part of the transaction.
+    ``on_step_begin``, ``on_step_done``: get each step of a transaction and of a flush.
+    ``report``: reports the work to the AM.
+    ``clock``: seconds that never go back; None: the machine's.
+    ``typed``: makes columns of the values; None: they are bytes.
+    ``timers``: of each task that may have some.
+    ``drain``: says when a container that is to drain has done so; None: it never is.
+    ``adjuncts``: fills the stores that inputs fill; None: there are none.
+    ``traces``: gets the stages of each transaction.
+    ``calls``: holds calls of tasks until a batch ends; None: each is made when its message comes.
+    """
+
+    source: InputConsumer
+    pipeline: Pipeline | None
+    tasks: Mapping[TaskName, Task]
+    requests: Requests
+    outputs: Outputs
+    storage: ContainerStorage
+    producer: TransactionalProducer
+    processed: Offsets
+    history: Callable[..., None]
+    refused: Callable[[TransactionContent], str | None]
+    topics: TopicWatch
+    tuning: Callable[[], Tuning]
+    plain: PlainOutputs | None = None
+    on_step_done: Reached = passed
+    report: WorkReport = field(default_factory=WorkReport)
+    on_step_begin: Reached = passed
+    clock: Callable[[], float] | None = None
+    typed: TypedInput | None = None
+    timers: Mapping[TaskName, Timers] = field(default_factory=dict)
+    calls: SideCalls | None = None
+    drain: Drain | None = None
+    adjuncts: AdjunctFeed | None = None
+    traces: Traces = NO_TRACES
+
+    def of_tasks(self, offsets: Offsets) -> Offsets:
+        """Those of the inputs that tasks see.
+
+        An adjunct store has a position of its own, which may be ahead of a dropped transaction.
+        """
+        if self.adjuncts is None:
+            return offsets
+        kept = {
+            task: {ssp: o for ssp, o in own.items() if ssp not in self.adjuncts.partitions}
+            for task, own in offsets.items()
+        }
+        return {task: own for task, own in kept.items() if own}
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """What the loop keeps from start to end.
+
+    ``max_rows``: of a micro-batch, at most. ``checkpoint_topic``: None for no checkpoints.
+    ``has_windows``: whether tasks have any.
+    ``overlaps``: whether threads of its own work beside the tasks.
+    ``pipeline``: names the pipeline, if there is one, in messages.
+    """
+
+    max_rows: int
+    grouper: str
+    checkpoint_topic: str | None
+    has_windows: bool
+    overlaps: bool
+    pipeline: Named = NO_PIPELINE
+
+
+def flat(offsets: Offsets) -> dict[str, dict[str, Any]]:
+    """The offsets with partitions as text, ``system.stream.partition``, as the history has them."""
+    return {task: {ssp.name: o for ssp, o in own.items()} for task, own in offsets.items()}
+
+
+def spans(first: Offsets, last: Offsets) -> dict[str, dict[str, Any]]:
+    """What a transaction moves, as the history has it: [first, last] of each partition's records.
+
+    The last offset alone where a partition of these tasks had no records.
+    """
+    return {
+        task: {
+            ssp.name: [first[task][ssp], offset] if ssp in first.get(task, ()) else offset
+            for ssp, offset in own.items()
+        }
+        for task, own in last.items()
+    }

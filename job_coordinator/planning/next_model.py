@@ -1,0 +1,111 @@
+"""The next JobModel: computed from configuration, Kafka and what was assigned before.
+
+Both the application master and the leader of a standalone job compute it so. The job's own topics
+are there before the model is used, and what they are stands in the coordinator stream.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from homeport.config.config import Config
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.one_time_configuration import require_same_tasks
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream, TaskMode
+
+_LOG = logging.getLogger(__name__)
+
+
+def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
+    """Return the last assignment by the stream's records, as of its last catch-up.
+
+    Standby tasks are left out: they follow from the active ones. A task without a mode is active
+    (reference, section 3.7).
+
+    Raises:
+        WireError: a task's changelog partition cannot be read.
+    """
+    locality = LocalityManager(stream)
+    modes = TaskModeManager(stream).read()
+    standby = {task for task, mode in modes.items() if mode is TaskMode.STANDBY}
+    owners, inputs = TaskAssignmentManager(stream).read(), TaskPartitionManager(stream)
+    return PreviousAssignment(
+        task_processors={task: p for task, p in owners.items() if task not in standby},
+        task_partitions={t: ssps for t, ssps in inputs.read_inputs().items() if t not in standby},
+        changelog_partitions=ChangelogPartitionManager(stream).read(),
+        task_hosts=locality.read_tasks(),
+        processor_hosts=locality.read_processors(),
+    )
+
+
+def counts_now(config: Config) -> Mapping[SystemStream, int]:
+    """Return {input of the configuration: its partitions now}; UnavailableError as below."""
+    return StreamMetadataCache(config).partition_counts(input_streams(config))
+
+
+def next_model(
+    config: Config,
+    stream: CoordinatorStream,
+    before: PreviousAssignment,
+    counts: Mapping[SystemStream, int],
+    processors: Sequence[ProcessorId] | None = None,
+    *,
+    is_submission: bool = False,
+) -> JobModel:
+    """Compute the JobModel of ``config``, and make the job's own topics.
+
+    Args:
+        config: of the job.
+        before: what was assigned.
+        counts: {input: its partitions now}.
+        stream: where the topics' ids are kept; read to its head.
+        processors: those that are present; None: as many as the configuration has.
+        is_submission: as ``create_topics`` has it.
+
+    Raises:
+        ConfigError: the configuration does not fit the inputs, the job's state or its topics.
+        UnavailableError: Kafka did not answer.
+    """
+    model = calculate_job_model(config, counts, before, processors)
+    require_same_tasks(config, before, model)
+    create_topics(model, stream, is_submission=is_submission)
+    return model
+
+
+def create_topics(
+    model: JobModel, stream: CoordinatorStream, *, is_submission: bool = False
+) -> None:
+    """Make the job's checkpoint topic and changelogs, in the right shape, where they are missing.
+
+    Args:
+        model: of the job.
+        stream: where the topics' ids are kept; read to its head.
+        is_submission: whether the job is being submitted now: changelogs that were recreated are
+            taken if records have been brought back into them.
+
+    Raises:
+        ConfigError: one exists in another shape, or is not the one any more that held state.
+        UnavailableError: Kafka did not answer.
+    """
+    config = model.config
+    checkpoints, changelogs = CheckpointTopic(config, stream), ChangelogTopics(config, stream)
+    partitions = model.max_change_log_stream_partitions
+    for line in changelogs.check(partitions, may_be_replaced=is_submission):
+        _LOG.warning("%s", line)
+    checkpoints.check()
+    checkpoints.make()
+    changelogs.make(partitions)

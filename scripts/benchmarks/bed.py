@@ -1,0 +1,87 @@
+"""What measurements run on: a folder, a broker or a YARN of this run, cores that are watched."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.report import BenchmarkError
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
+
+_PREFIX = "bench-"
+_TOPICS_S = 60.0
+_POLL_S = 0.1
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Make a folder that is removed after the block."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"homeport-{_PREFIX}", ignore_cleanup_errors=True
+    ) as made:
+        yield Path(made)
+
+
+@contextmanager
+def cluster(nodes: int = 3) -> Iterator[LocalCluster]:
+    """Run a Kafka on loopback and, where there are nodes, a YARN."""
+    remove_abandoned(_PREFIX)
+    with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=nodes) as started:
+        yield started
+
+
+def broker() -> AbstractContextManager[LocalCluster]:
+    """Run a Kafka on loopback."""
+    return cluster(nodes=0)
+
+
+def make_topics(servers: str, topics: Sequence[str], partitions: int) -> None:
+    """Create topics without replicas."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    for made in admin.create_topics([NewTopic(name, partitions, 1) for name in topics]).values():
+        made.result(_TOPICS_S)
+
+
+class Busy:
+    """How busy the machine's cores are from now on. ``load``: of the minute before."""
+
+    def __init__(self) -> None:
+        self.load = os.getloadavg()[0]
+        self._began = ticks()
+
+    def share(self) -> float:
+        """Return the busy part of the time of all cores, 0 to 1."""
+        busy, total = (now - then for now, then in zip(ticks(), self._began, strict=True))
+        return busy / total if total else 0.0
+
+
+def ticks() -> tuple[int, int]:
+    """Return the ticks of all cores since the machine's start: (busy, all)."""
+    line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+    fields = [int(field) for field in line.split()[1:9]]
+    return sum(fields) - fields[3] - fields[4], sum(fields)
+
+
+def wait_until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
+    """Poll a condition, as status, history and YARN have no event to wait for.
+
+    Raises:
+        BenchmarkError: it does not hold in time.
+    """
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            if condition():
+                return
+        except (OSError, http.client.HTTPException, ValueError):
+            pass  # a driver that starts again does not answer yet
+        if time.monotonic() > deadline:
+            raise BenchmarkError(f"waited for {limit_s:.0f} s in vain for {what}")
+        time.sleep(_POLL_S)

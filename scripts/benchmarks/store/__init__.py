@@ -1,1 +1,0 @@
-"""``scripts/bench store``: one module for each section, and what they run."""

@@ -1,0 +1,134 @@
+"""The head of every command: how its job is named, opened and closed; progress and answers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+
+from homeport.cli.options import (
+    FromJob,
+    Given,
+    Named,
+    NamedJob,
+    Progress,
+    described,
+    new_app,
+    print_answer,
+    print_item,
+)
+from homeport.cli.usage import run_app
+from homeport.config.errors import ConfigError
+
+EVENTS: list[str] = []
+
+
+@contextlib.contextmanager
+def _opened(job: NamedJob) -> Iterator[str]:
+    EVENTS.append(f"open {job.path} {job.overrides}")
+    try:
+        yield job.path
+    finally:
+        EVENTS.append("close")
+
+
+app = new_app()
+
+
+@app.command()
+@described(last="How many.", name=typer.Argument(help="Of what."))
+def show(
+    *, name: str, job: Annotated[str, FromJob(_opened)], last: int = 3, fails: bool = False
+) -> None:
+    """Shows a job."""
+    EVENTS.append(f"{name} {job} {last}")
+    if fails:
+        raise ConfigError("k", None, "it is so", "change it")
+
+
+def test_a_job_is_open_while_its_command_runs() -> None:
+    """It is closed also where the command fails, whose error comes out."""
+    EVENTS.clear()
+    run_app(app, ["n", "--config-path=p", "--config=a=b", "--config=c=d", "--last=7"])
+    assert EVENTS == ["open p ['a=b', 'c=d']", "n p 7", "close"]
+    EVENTS.clear()
+    with pytest.raises(ConfigError, match="it is so"):
+        run_app(app, ["n", "--config-path=p", "--fails"])
+    assert EVENTS[-2:] == ["n p 3", "close"]
+
+
+def test_the_options_of_a_job_stand_where_its_parameter_stands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In the help they are in the order of the parameters."""
+    run_app(app, ["--help"])
+    shown = capsys.readouterr().out
+    places = [shown.index(word) for word in ("--config-path", "--config ", "--last", "--fails")]
+    assert places == sorted(places)
+    assert "--config-path" in shown[: shown.index("--last")]
+
+
+def test_a_configuration_is_loaded_at_once_or_by_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Secrets on the command line are warned of when it is loaded."""
+    file = tmp_path / "j.properties"
+    file.write_text("job.name=j", encoding="utf-8")
+    early, late = new_app(), new_app()
+
+    @early.command()
+    def loads(*, given: Given) -> None:
+        print(given["job.name"], given["a.password"])
+
+    @late.command()
+    def names(*, job: Named) -> None:
+        print("first")
+        print(job.config()["job.name"])
+
+    arguments = [f"--config-path={file}", "--config=a.password=1"]
+    run_app(early, arguments)
+    printed = capsys.readouterr()
+    assert printed.out == "j 1\n"
+    assert printed.err.startswith("warning: ")
+    run_app(late, arguments)
+    assert capsys.readouterr().out == "first\nj\n"
+
+
+def test_progress_is_at_most_one_line_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first comes at once, or after its time."""
+    now_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    lines: list[str] = []
+    at_once = Progress(2.0, report=lines.append)
+    later = Progress(5.0, 5.0, lines.append)
+    for now_s[0] in (100.0, 101.9, 102.0, 105.0):
+        at_once.show(f"a{now_s[0]:g}")
+        later.show(f"b{now_s[0]:g}")
+    assert lines == ["a100", "a102", "a105", "b105"]
+
+
+@dataclass
+class _Thing:
+    name: str
+
+    def to_json(self) -> object:
+        """As each item has it."""
+        return {"name": self.name}
+
+    def __str__(self) -> str:
+        return f"thing {self.name}"
+
+
+def test_an_answer_is_for_a_script_or_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line of JSON, or text that a terminal only shows."""
+    print_answer({"a": "é"}, ["x\x1b", "y"], as_json=True)
+    print_answer({"a": "é"}, ["x\x1b", "y"], as_json=False)
+    print_item(_Thing("n"), as_json=True)
+    print_item(_Thing("n"), as_json=False)
+    printed = capsys.readouterr().out
+    assert printed == '{"a":"é"}\nx\\u001b\ny\n{"name":"n"}\nthing n\n'
