@@ -81,7 +81,7 @@ class BulkLoader(Protocol):
     def flush(self) -> None:
         """All that was written is on the disk."""
 
-    def settle(self, report: Callable[[int], None]) -> None:
+    def compact(self, report: Callable[[int], None]) -> None:
         """The store is fit for use. ``report`` gets the number of files that are merged, if any."""
 
     def close(self) -> None:

@@ -196,19 +196,17 @@ def _made(
     coordinator: ApplicationMaster | ProcessorCoordinator,
     standbys: StandbyTasks | None,
 ) -> StreamContainer | StandbyContainer | StandbysOnly:
-    from homeport.container.incarnation.coordinators import ApplicationMaster  # noqa: PLC0415 - as in _prepared
-
     launcher, stop, ready = given.memory or NoLauncher(), given.stop, given.ready
     if job.is_standby and standbys is not None:
         ready.stop()
         from homeport.container.incarnation.standby_tasks import StandbysOnly  # noqa: PLC0415 - as in _prepared
 
         return StandbysOnly(job, permit, environment, coordinator, stop, standbys)
-    if job.is_standby and isinstance(coordinator, ApplicationMaster):
+    if job.is_standby:
         ready.stop()
         from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as in _prepared
 
-        return StandbyContainer(job, permit, environment, coordinator.client, stop, launcher)
+        return StandbyContainer(job, permit, environment, coordinator, stop, launcher)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as in _prepared
 
     arguments = (job, permit, environment, coordinator, stop, launcher, ready)

@@ -6,7 +6,6 @@ memory that they share: no incarnation of it needs a session with ZooKeeper of i
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -18,8 +17,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import EpochManager
-
-_LOG = logging.getLogger(__name__)
 
 _STEP_S = 0.02
 
@@ -118,9 +115,7 @@ class ProcessorCoordinator:
     ) -> None:
         """The processor finds it in the memory."""
         self._memory.started = message.incarnation.epoch
-        history("started", seconds=dict(message.seconds))
-        shown = ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items())
-        _LOG.info("started: %s", shown)
+        start_up.note_started(message, history)
 
 
 def require_tree(stream: CoordinatorStream, own: str) -> None:

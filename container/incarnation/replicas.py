@@ -24,7 +24,7 @@ from homeport.container.host.permit import Permit
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_ends, streams_now
 from homeport.container.incarnation.environment import Environment
-from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.restoring import RestoreReport, restore_stores
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.client_properties import follow_properties
 from homeport.container.kafka.input_consumer import InputConsumer
@@ -227,7 +227,7 @@ class Replicas:
         with contextlib.ExitStack() as opened:
             with log_readers(job.systems, pause) as readers:
                 report = RestoreReport(self._history, self._send)
-                restored = start_up.restore_stores(
+                restored = restore_stores(
                     job, self._permit, storage, readers, report, pause, phases
                 )
                 with phases.phase("restore"):

@@ -19,10 +19,10 @@ from homeport.container.host.niceness import give_way
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
+from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.replicas import Replicas
-from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 
 _LOG = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class StandbyContainer:
         job: ContainerJob,
         permit: Permit,
         environment: Environment,
-        client: CoordinatorClient,
+        coordinator: Coordinator,
         stop: StopFlag,
         launcher: LeaseMemory | NoLauncher,
     ) -> None:
@@ -48,7 +48,7 @@ class StandbyContainer:
         self._job = job
         self._permit = permit
         self._environment = environment
-        self._client = client
+        self._coordinator = coordinator
         self._stop = stop
         self._want_spare = launcher.want_spare
         self.shutdown_ms = job.task.shutdown_ms
@@ -60,7 +60,7 @@ class StandbyContainer:
             job, permit, environment, self._history, launcher.announce, stop.pause
         )
         self._tuning = LiveTuning(
-            job.config, permit.model_version, client.config, launcher, self._history, stop
+            job.config, permit.model_version, coordinator.config, launcher, self._history, stop
         )
 
     def run(self) -> bool:
@@ -78,8 +78,7 @@ class StandbyContainer:
                 start_up.fence_and_only_read(self._job, self._permit, self._history, self._stop)
             with self._phases.phase("coordinator-stream"):
                 stream.bootstrap()
-            start_up.require_newest(stream, self._permit)
-            start_up.report_fenced(stream, self._permit)
+            self._coordinator.confirm(stream, self._permit)
             start_up.require_forms(stream, self._job, self._replicas.storage)
             restored = self._replicas.restore(self._phases)
             self._stop.check()
@@ -87,7 +86,7 @@ class StandbyContainer:
                 host = self._environment.host
                 start_up.write_locality(stream, self._job, self._permit, host, self._history)
         started = Started(self._permit.incarnation, restored, self._phases.total())
-        start_up.report_started(self._client, started, self._history, self._stop)
+        self._coordinator.report_started(started, self._history, self._stop)
         self._want_spare(self._job.spare)
         try:
             self._replicas.follow(self._flush_s, self._stop.check, self._flushed)

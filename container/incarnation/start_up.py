@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.config.system_stream import SystemStream
@@ -28,7 +29,6 @@ from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
 from homeport.container.incarnation.environment import Environment
-from homeport.container.incarnation.predecessors import longest_stop_s, open_stores
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, input_ranges
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
@@ -41,12 +41,9 @@ from homeport.container.progress.input_position import (
     first_position,
     next_position,
 )
-from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
-from homeport.container.restore.restore_workers import RestoreWorkers
 from homeport.container.serde.forms import in_brief, require_readable
 from homeport.container.storage.adjunct.adjunct_storage import Starts
-from homeport.container.storage.changelog_reader import RestoreListener
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.task_store import Position
@@ -66,7 +63,6 @@ from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentMana
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
-from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,6 +73,20 @@ _FENCERS = 8
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
+_Answer = TypeVar("_Answer")
+
+
+_LEASE_PARTS = 5
+"""The AM's side counts a fifth of the lease more than the launcher's."""
+
+
+def longest_stop_s(job: ContainerJob) -> float:
+    """How long an incarnation can live after the order to stop, or without its lease.
+
+    The second comes before the first where a child hangs after its launcher's order to stop.
+    """
+    lease_ms = job.cluster.lease_ms
+    return (job.task.shutdown_ms + lease_ms + lease_ms // _LEASE_PARTS) / 1000
 
 
 def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage) -> None:
@@ -172,27 +182,21 @@ class Phases:
 
 
 def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -> JobModel:
-    """The JobModel of the permit's version with the permit's container alone.
+    """Return the JobModel of the permit's version with the permit's container alone.
 
     Raises:
         UnavailableError: the AM did not answer for half a minute.
         StopRequestedError: the order to stop came meanwhile.
     """
-    deadline = time.monotonic() + _AM_PATIENCE_S
-    while True:
-        try:
-            return client.processor_model(permit.incarnation.processor_id, permit.model_version)
-        except UnavailableError as error:
-            if time.monotonic() > deadline:
-                raise
-            _LOG.warning("%s: asking again", error)
-        stop.pause(_AM_PAUSE_S)
+    own = permit.incarnation.processor_id
+    model = functools.partial(client.processor_model, own, permit.model_version)
+    return _answered(model, stop, "asking again")
 
 
 def report_started(
     client: CoordinatorClient, message: Started, history: History, stop: StopFlag
 ) -> None:
-    """The AM, history and log know that the container has started.
+    """Report to the AM, and note in history and log, that the container has started.
 
     A driver that is being restarted is waited for. A refusal says nothing of the container, which
     goes on: whether it may is for its lease to say.
@@ -201,20 +205,27 @@ def report_started(
         UnavailableError: the AM did not answer for half a minute.
         StopRequestedError: the order to stop came meanwhile.
     """
+    try:
+        _answered(functools.partial(client.started, message), stop, "sending it again")
+    except WireError as error:
+        _LOG.error("the AM does not take the report of the start: %s", error)
+    note_started(message, history)
+
+
+def _answered(ask: Callable[[], _Answer], stop: StopFlag, again: str) -> _Answer:
     deadline = time.monotonic() + _AM_PATIENCE_S
     while True:
         try:
-            client.started(message)
+            return ask()
         except UnavailableError as error:
             if time.monotonic() > deadline:
                 raise
-            _LOG.warning("%s: sending it again", error)
-        except WireError as error:
-            _LOG.error("the AM does not take the report of the start: %s", error)
-            break
-        else:
-            break
+            _LOG.warning("%s: %s", error, again)
         stop.pause(_AM_PAUSE_S)
+
+
+def note_started(message: Started, history: History) -> None:
+    """Write to history and log that the container has started."""
     history("started", seconds=dict(message.seconds))
     _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items()))
 
@@ -344,33 +355,6 @@ def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
     own = permit.incarnation
     report = FenceReport(own.epoch, permit.fence)
     EpochManager(stream).write_fenced(own.processor_id, report)
-
-
-def restore_stores(
-    job: ContainerJob,
-    permit: Permit,
-    storage: ContainerStorage,
-    readers: Mapping[str, LogReader],
-    report: RestoreListener,
-    pause: Callable[[float], None],
-    phases: Phases,
-) -> dict[str, dict[str, Restored]]:
-    """Open the stores and read their changelogs to the heads; return {store: {task: how}}.
-
-    Raises:
-        HomeportError: as of ``open_stores``, or a changelog cannot be read.
-    """
-    with phases.phase("stores"):
-        open_stores(storage, job, permit)
-    with phases.phase("restore"):
-        return storage.restore(KafkaChangelogReader(readers), report, restore_workers(job, pause))
-
-
-def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:
-    """The processes that restore large stores; ``pause`` waits, and raises to stop."""
-    cores = job.cluster.container_cpu_cores
-    limits = worker_limits(job.task.memory, cores, len(job.stores) * len(job.tasks))
-    return RestoreWorkers(job.config, limits, cores, pause)
 
 
 def read_positions(

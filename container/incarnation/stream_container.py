@@ -23,7 +23,7 @@ from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
-from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.restoring import RestoreReport, restore_stores
 from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.start_up import History, Reset
 from homeport.container.incarnation.warm_up import GettingReady
@@ -368,7 +368,7 @@ class StreamContainer:
         used = {name: self._job.systems[name] for name in self._job.used_systems}
         with log_readers(used, self._stop.pause) as readers:
             report, pause = RestoreReport(self._history, self._send), self._stop.pause
-            self._restored = start_up.restore_stores(
+            self._restored = restore_stores(
                 self._job, self._permit, self._storage, readers, report, pause, self._phases
             )
             with self._phases.phase("checkpoint"):

@@ -169,13 +169,13 @@ class AdjunctFeed:
             self._bad.met(row, reason)
         write(brought.layers, reached, begins)
         # A pipeline works ahead, and has to know which batch is the first that reads a version.
-        self._storage.settle(reached, begins, waits=waits or self._frames is not None)
+        self._storage.switch_versions(reached, begins, waits=waits or self._frames is not None)
         if self._frames is not None:
             self._frames.written(brought.layers)
 
     def show_ready(self, reached: Reached, begins: Reached) -> None:
         """Show tasks the versions that have become ready, though no batch has come."""
-        self._storage.settle(reached, begins)
+        self._storage.switch_versions(reached, begins)
 
     def poll_heads(
         self, now_s: float, following: Mapping[SystemStreamPartition, int] | None

@@ -106,7 +106,7 @@ class RestoreWorker:
             store.write((), (), head - 1)
             self._last = head - 1
             self._flush()
-            store.settle(lambda files: _send({"merging": files}))
+            store.compact(lambda files: _send({"merging": files}))
         except _StopError:
             self._flush()
             return STOPPED

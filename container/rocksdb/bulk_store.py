@@ -3,7 +3,7 @@
 Records go into memory tables that are mere lists, sorted by a thread of RocksDB's when they are
 written out: for keys in random order the usual skip list costs three times the rest of the work.
 Nothing is compressed and nothing merged meanwhile, since all of it is read and written once more by
-compaction; how much may be left of that is bounded by ``settle``. A store that holds more than a
+compaction; how much may be left of that is bounded by ``compact``. A store that holds more than a
 bulk load's files, as before a long tail, is compacted as usual instead.
 
 As everywhere the position is written with the entries (safety S1) and the write-ahead log is off.
@@ -16,14 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    DBCompressionType,
-    MemtableFactory,
-    Options,
-    WriteBatch,
-)
+from rocksdict import Cache, DBCompressionType, MemtableFactory, Options, WriteBatch
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.rocksdb_section import RocksDbConfig
@@ -36,8 +29,7 @@ from homeport.container.rocksdb.rocksdb_store import (
     compression_type,
     one_line,
     open_with,
-    set_compaction_options,
-    set_file_options,
+    options_of,
     without_wal,
 )
 
@@ -118,7 +110,7 @@ class BulkStore:
         """All that was written is on the disk; DiskFullError where there is no room for it."""
         self._do(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
-    def settle(self, report: Callable[[int], None]) -> None:
+    def compact(self, report: Callable[[int], None]) -> None:
         """No more is left to be merged than writers can bear. All must have been flushed.
 
         ``report`` hears first how many files are merged, where any are.
@@ -154,15 +146,7 @@ class BulkStore:
 
 def _bulk_options(memory: WorkerMemory, cores: int, config: RocksDbConfig) -> Options:
     levels = config.levels or _LEVELS
-    table = BlockBasedOptions()
-    table.set_block_cache(Cache(_CACHE_BYTES))
-    table.set_bloom_filter(10, block_based=False)
-    table.set_block_size(config.block_size_bytes)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
-    options.set_block_based_table_factory(table)
-    set_file_options(options, config)
-    set_compaction_options(options, config)
+    options = options_of(config, Cache(_CACHE_BYTES))
     options.set_allow_concurrent_memtable_write(False)
     options.set_memtable_factory(MemtableFactory.vector())
     options.set_write_buffer_size(memory.table_mb * _MIB)

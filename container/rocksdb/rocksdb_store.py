@@ -74,8 +74,15 @@ def compression_type(config: RocksDbConfig) -> DBCompressionType:
     return _COMPRESSIONS[config.compression]()
 
 
-def set_file_options(options: Options, config: RocksDbConfig) -> None:
-    """``options`` say how files are written, opened and removed."""
+def options_of(config: RocksDbConfig, cache: Cache) -> Options:
+    """Return the options of a store as the configuration has them; else RocksDB's own."""
+    table = BlockBasedOptions()
+    table.set_block_cache(cache)
+    table.set_bloom_filter(10, block_based=False)
+    table.set_block_size(config.block_size_bytes)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
+    options.set_block_based_table_factory(table)
     options.set_compression_type(compression_type(config))
     options.set_keep_log_file_num(config.log_files)
     options.set_max_log_file_size(config.log_file_bytes)
@@ -83,10 +90,6 @@ def set_file_options(options: Options, config: RocksDbConfig) -> None:
     options.set_max_open_files(config.open_files)
     options.set_max_file_opening_threads(config.file_opening_threads)
     options.set_max_manifest_file_size(config.manifest_bytes)
-
-
-def set_compaction_options(options: Options, config: RocksDbConfig) -> None:
-    """``options`` say how files are merged; RocksDB's own where the configuration says nothing."""
     for value, set_value in (
         (config.background_jobs, options.set_max_background_jobs),
         (config.levels, options.set_num_levels),
@@ -99,6 +102,7 @@ def set_compaction_options(options: Options, config: RocksDbConfig) -> None:
     if config.universal is not None:
         options.set_compaction_style(DBCompactionStyle.universal())
         options.set_universal_compaction_options(_universal(config.universal))
+    return options
 
 
 def _universal(config: UniversalCompaction) -> UniversalCompactOptions:
@@ -140,18 +144,10 @@ class RocksDbMemory:
 
     def options(self, config: RocksDbConfig) -> Options:
         """The options of one store."""
-        table = BlockBasedOptions()
-        table.set_block_cache(self._cache)
-        table.set_bloom_filter(10, block_based=False)
-        table.set_block_size(config.block_size_bytes)
-        options = Options(raw_mode=True)
-        options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
-        options.set_block_based_table_factory(table)
+        options = options_of(config, self._cache)
         options.set_write_buffer_size(self._write_buffer_size(config))
         options.set_max_write_buffer_number(config.write_buffers)
         options.set_write_buffer_manager(self._write_buffers)
-        set_file_options(options, config)
-        set_compaction_options(options, config)
         return options
 
     def _write_buffer_size(self, config: RocksDbConfig) -> int:

@@ -30,7 +30,7 @@ from homeport.container.host.lease_memory import unheard
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
-from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.restoring import RestoreReport
 from homeport.container.incarnation.start_up import Positions, commit_starts, read_positions
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds

@@ -81,7 +81,9 @@ def shortage(system: SystemConfig, client: Client, places: Collection[OutputPlac
     return None
 
 
-def known_shortage(system: SystemConfig, client: Client, places: Collection[Place]) -> str | None:
+def known_shortage(
+    system: SystemConfig, client: Client, places: Collection[OutputPlace]
+) -> str | None:
     """Return as ``shortage``; None, too, where Kafka does not answer."""
     try:
         return shortage(system, client, places)

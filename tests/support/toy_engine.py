@@ -64,7 +64,7 @@ class ToyLoader:
         pairs = zip(keys, values, strict=True)
         self._store.write({key: value for key, value in pairs if key is not None}, position)
 
-    def settle(self, _announce: Callable[[int], None]) -> None:
+    def compact(self, _announce: Callable[[int], None]) -> None:
         """Nothing has to be merged."""
 
 

@@ -141,7 +141,7 @@ class _Part:
     rows: FrameRows
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
 
-    def settle(self) -> None:
+    def merge_changes(self) -> None:
         if self.changes:
             self.rows, self.changes = self.rows.changed(self.changes), {}
 
@@ -161,8 +161,8 @@ class AdjunctFrames:
     def __init__(
         self, storage: AdjunctStorage, columns: Mapping[str, EntryColumns], limit_bytes: int
     ) -> None:
-        # From here on each batch settles all versions that it makes whole.
-        storage.settle(passed, passed, waits=True)
+        # From here on each batch switches to a version that it makes whole.
+        storage.switch_versions(passed, passed, waits=True)
         self._limit_bytes = limit_bytes
         self._columns = columns
         self._parts: dict[str, list[_Part]] = {}
@@ -192,7 +192,7 @@ class AdjunctFrames:
                 continue
             part.changes |= change.entries
             if len(part.changes) > _MOST_CHANGES:
-                part.settle()
+                part.merge_changes()
                 self._require_room({store.planned.store.name: part.rows.rows})
 
     def written(self, layers: Layers) -> None:
@@ -216,7 +216,7 @@ class AdjunctFrames:
 
     def _frame(self, name: str) -> StoreFrame:
         for part in self._parts[name]:
-            part.settle()
+            part.merge_changes()
         none = self._columns[name].schema.empty_table()
         rows = pa.concat_tables([none, *(part.rows.rows for part in self._parts[name])])
         return StoreFrame(next(_numbers), rows)

@@ -257,10 +257,10 @@ class AdjunctStorage:
         found = ((item, item.sealed()) for item in self._opened)
         return tuple((item, layer) for item, layer in found if layer is not None)
 
-    def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
+    def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
         """Between two batches: tasks see the versions that are ready; as of ``FilledStore``."""
         for item in self._opened:
-            item.settle(reached, begins, waits=waits)
+            item.switch_versions(reached, begins, waits=waits)
 
     def holds_back(self) -> str | None:
         """Return what other inputs wait for: the first version of a store marked for that.

@@ -141,7 +141,7 @@ class FilledStore(ABC):
     ) -> None:
         """Tasks see what ``layer`` has, which is in an engine together with its position."""
 
-    def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
+    def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
         """Tasks see what has become ready beside the batches; with ``waits``, all of it has."""
 
     def awaits(self, _clock_ms: Callable[[], int]) -> str | None:

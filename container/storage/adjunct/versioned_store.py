@@ -227,7 +227,7 @@ class VersionedStore(FilledStore):
         self._shown = self._versions.catalogue.served
         if self._shown is not None:
             self.entries.engine = self._engine_of(self._shown)
-        self.settle(passed, passed)
+        self.switch_versions(passed, passed)
 
     def _forget(self) -> None:
         self._unflushed.clear()
@@ -260,7 +260,7 @@ class VersionedStore(FilledStore):
             self._strays += taken.strays
         reached(step)
 
-    def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
+    def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
         """Tasks see the newest version that is whole, once it and its catalogue are on the disk.
 
         Both reach it beside the batches, unless ``waits``, and what is not served any more is

@@ -29,7 +29,7 @@ def rows(records: int = RECORDS) -> Iterator[Row]:
             part = keys[at : at + BATCH]
             store.take(part, values_of(part))
         store.ends()
-        store.storage.settle(_passed, _passed, waits=True)
+        store.storage.switch_versions(_passed, _passed, waits=True)
         entries = store.sink.entries
         numbers = random.Random(4)  # noqa: S311 - for a measurement
         hot = [_column(numbers.choices(keys[:_HOT_KEYS], k=BATCH)) for _ in range(_BATCHES)]

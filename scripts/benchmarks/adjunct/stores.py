@@ -77,7 +77,7 @@ class Built:
     def settle(self) -> float:
         """A batch that brings nothing; as ``take``."""
         began = time.perf_counter()
-        self.storage.settle(passed, passed)
+        self.storage.switch_versions(passed, passed)
         return time.perf_counter() - began
 
     @property
@@ -93,7 +93,7 @@ class Built:
     def _shown(self) -> float:
         began = time.perf_counter()
         write(self.storage.sealed(), passed, passed)
-        self.storage.settle(passed, passed)
+        self.storage.switch_versions(passed, passed)
         return time.perf_counter() - began
 
 

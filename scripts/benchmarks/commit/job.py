@@ -23,8 +23,8 @@ from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.loop_inputs import loop_settings
-from homeport.container.incarnation.restore_report import RestoreReport
-from homeport.container.incarnation.start_up import Positions, read_positions, restore_workers
+from homeport.container.incarnation.restoring import RestoreReport, restore_workers
+from homeport.container.incarnation.start_up import Positions, read_positions
 from homeport.container.incarnation.stream_container import spare_collections
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader

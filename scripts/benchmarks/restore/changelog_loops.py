@@ -93,6 +93,6 @@ def stages(servers: str, topic: str, head: int, path: str) -> Found:
     with stage("flush"):
         store.flush()
     with stage("merge"):
-        store.settle(lambda _: None)
+        store.compact(lambda _: None)
     store.close()
     return {**times(), **found, **{f"{name}_ran": s for name, s in ran.items()}}

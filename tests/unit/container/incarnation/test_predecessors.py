@@ -13,7 +13,8 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
-from homeport.container.incarnation.predecessors import is_predecessor, longest_stop_s, open_stores
+from homeport.container.incarnation.restoring import is_predecessor, open_stores
+from homeport.container.incarnation.start_up import longest_stop_s
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, DirectoryHeldError, Holder

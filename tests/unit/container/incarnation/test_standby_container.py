@@ -13,6 +13,7 @@ from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import standby_container, start_up
+from homeport.container.incarnation.coordinators import ApplicationMaster
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.standby_container import StandbyContainer
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -82,7 +83,7 @@ def test_a_standby_fences_its_list_before_it_looks_whether_it_was_overtaken(
         job,
         Permit(Incarnation(OWN, 4), 7, EARLIER),
         Environment("http://127.0.0.1:1/", "", Host("nm1"), str(tmp_path), tmp_path),
-        CoordinatorClient("http://127.0.0.1:1/", None),
+        ApplicationMaster(CoordinatorClient("http://127.0.0.1:1/", None)),
         StopFlag(),
         NoLauncher(),
     )

@@ -183,7 +183,9 @@ def test_a_version_is_waited_for_where_a_pipeline_takes_stores(
 ) -> None:
     """It works ahead, and has to know which batch is the first that reads the version."""
     waited: list[bool] = []
-    monkeypatch.setattr(case.storage, "settle", lambda *_, waits=False: waited.append(waits))
+    monkeypatch.setattr(
+        case.storage, "switch_versions", lambda *_, waits=False: waited.append(waits)
+    )
     bare = AdjunctFeed(case.storage, {}, RefusedRecords(), cast("BadRecords", None))
     case.feed.show(NOTHING, _passed, _passed)
     bare.show(NOTHING, _passed, _passed)

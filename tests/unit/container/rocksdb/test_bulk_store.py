@@ -27,7 +27,7 @@ def test_the_last_value_counts_and_none_deletes(tmp_path: Path) -> None:
     bulk.write([b"b", b"a", b"a", None], [b"1", b"1", b"2", b"x"], 3)
     bulk.write([b"c", b"b"], [b"3", None], 5)
     bulk.flush()
-    bulk.settle(lambda _: pytest.fail("there is nothing to merge"))
+    bulk.compact(lambda _: pytest.fail("there is nothing to merge"))
     bulk.close()
     store = _opened(tmp_path)
     assert (list(store.scan()), store.position) == ([(b"a", b"2"), (b"c", b"3")], 5)
@@ -92,8 +92,8 @@ def test_files_that_wait_for_compaction_are_bounded(
         bulk.write([b"%d" % i, b"same"], [b"x", b"%d" % i], i)
         bulk.flush()
     stated: list[int] = []
-    bulk.settle(stated.append)
-    bulk.settle(stated.append)
+    bulk.compact(stated.append)
+    bulk.compact(stated.append)
     bulk.close()
     assert stated == [4]
     store = _opened(tmp_path)
@@ -111,7 +111,7 @@ def test_a_layered_store_is_compacted_as_usual(
         for i in range(first, first + 6):
             bulk.write([b"%02d" % i], [b"x"], i)
             bulk.flush()
-        bulk.settle(lambda _: None)
+        bulk.compact(lambda _: None)
         bulk.close()
     store = _opened(tmp_path)
     assert (len(list(store.scan())), store.position) == (12, 15)

@@ -396,7 +396,7 @@ def test_what_is_told_of_a_store_is_of_the_version_that_tasks_see(host: Host) ->
     assert before.positions[P0] == 2
     sink.take(Run(P0, [2], [4_000], {0: Marker(MarkerKind.END)}), [None], [None])
     write(storage.sealed(), passed, passed)
-    storage.settle(passed, passed)
+    storage.switch_versions(passed, passed)
     (_, served), _ = ((p, f) for p, f in storage.facts() if p.store.name == "planes")
     assert (served.records, served.version, served.age_s(4_500)) == (2, 1, 2.5)
     assert served.positions == {P0: 3}

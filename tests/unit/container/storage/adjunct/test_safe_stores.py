@@ -92,7 +92,7 @@ def _take(storage: AdjunctStorage, first: int, *values: bytes, gone_below: int =
     run = Run(P0, offsets, [0] * len(values), markers, gone_below)
     sink.take(run, [b"k"] * len(values), values)
     write(storage.sealed(), passed, passed)
-    storage.settle(passed, passed, waits=True)
+    storage.switch_versions(passed, passed, waits=True)
 
 
 def _seen(storage: AdjunctStorage) -> bytes | None:

@@ -136,7 +136,7 @@ def test_predicted_rows_are_what_readers_see(
         elif waiting:
             layers, expected = waiting.popleft()
             write(layers, passed, passed)
-            storage.settle(passed, passed, waits=True)
+            storage.switch_versions(passed, passed, waits=True)
             head.written()
             assert _seen(store) == expected
     assert changes > (2 if is_bounded else 20)
@@ -180,7 +180,7 @@ def test_frames_have_the_predicted_rows(
         elif waiting:
             layers, expected = waiting.popleft()
             write(layers, passed, passed)
-            storage.settle(passed, passed, waits=True)
+            storage.switch_versions(passed, passed, waits=True)
             frames.written(layers)
             assert _seen(store) == expected
     storage.close()

@@ -65,7 +65,7 @@ class _Case:
         keys = [b"k%d" % offset for offset in offsets]
         sink.take(Run(_P0, offsets, [1_000] * len(offsets), markers), keys, list(values))
         write(self.storage.sealed(), passed, passed)
-        self.storage.settle(passed, passed)
+        self.storage.switch_versions(passed, passed)
         self.storage.flush(passed, passed)
 
     def seen(self) -> dict[bytes, bytes]:

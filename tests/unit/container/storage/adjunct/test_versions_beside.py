@@ -115,7 +115,7 @@ class _Host:
     def settle(self) -> list[AdjunctAction]:
         """The steps that ended, once the store has settled what is ready."""
         ended: list[AdjunctAction] = []
-        self.storage.settle(lambda step: ended.append(step.action), passed)
+        self.storage.switch_versions(lambda step: ended.append(step.action), passed)
         return ended
 
     @property
@@ -177,7 +177,7 @@ def test_what_is_waited_for_is_shown(host: _Host) -> None:
     """So is the last of several versions."""
     host.version(0, b"1")
     host.version(2, b"2")
-    host.storage.settle(passed, passed, waits=True)
+    host.storage.switch_versions(passed, passed, waits=True)
     assert host.seen == b"2"
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from homeport.container.incarnation import restore_report
-from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation import restoring
+from homeport.container.incarnation.restoring import RestoreReport
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import progress_line
 from homeport.job_coordinator.model.ids import TaskName
@@ -60,12 +60,12 @@ def test_the_log_says_how_far_a_restore_is_every_five_seconds(
 ) -> None:
     """Of each store by itself, however often it gets on."""
     now = 1000.0
-    monkeypatch.setattr(restore_report, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(restoring, "time", SimpleNamespace(monotonic=lambda: now))
     report = RestoreReport(lambda *_, **__: None, lambda _: None)
     report.restore_started("s", ONE, RestorePlan(0, 100))
     now = 1003.0
     report.restore_started("s", TWO, RestorePlan(0, 100))
-    with caplog.at_level(logging.INFO, restore_report.__name__):
+    with caplog.at_level(logging.INFO, restoring.__name__):
         for second in range(1003, 1014):
             now = float(second)
             for task in (ONE, TWO):

@@ -1,0 +1,143 @@
+"""The stores of one container: opened, restored, and reported to history, log and AM.
+
+A permit may be given before the kernel has taken a killed predecessor's locks away, and a launcher
+kills an isolated one only when its lease has run out: whose fault that is not, is decided here.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from homeport.config.errors import UnavailableError
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.permit import Permit
+from homeport.container.incarnation.start_up import Phases
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.progress.restore import RestorePlan
+from homeport.container.progress.restore_meter import progress_line
+from homeport.container.progress.restore_schedule import worker_limits
+from homeport.container.restore.restore_workers import RestoreWorkers
+from homeport.container.storage.changelog_reader import RestoreListener
+from homeport.container.storage.container_storage import ContainerStorage
+from homeport.container.storage.directory_lock import DirectoryHeldError, Holder
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.container_report import ContainerReport, RestoreProgress
+
+_LOG = logging.getLogger(__name__)
+
+_SAY_S = 5.0
+
+_Place = tuple[str, TaskName]
+
+
+class RestoreReport:
+    """A ``RestoreListener``. Several stores may be under way at once.
+
+    Args:
+        history: writes one event of the job's history.
+        send: hands a report on to the AM; the last one holds.
+    """
+
+    def __init__(
+        self, history: Callable[..., None], send: Callable[[ContainerReport], None]
+    ) -> None:
+        self._history = history
+        self._send = send
+        self._began: dict[_Place, float] = {}
+        self._said: dict[_Place, float] = {}
+        self._under_way: dict[_Place, RestoreProgress] = {}
+
+    def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
+        """The store is about to be read."""
+        self._began[store, task_name] = self._said[store, task_name] = time.monotonic()
+        self._history(
+            "restore-started",
+            store=store,
+            task=task_name,
+            head=plan.head,
+            rebuild=plan.rebuild,
+            reason=plan.reason,
+            **{"from": plan.start},
+        )
+
+    def restore_progress(self, progress: RestoreProgress) -> None:
+        """The AM knows it; the log says it every five seconds."""
+        place = (progress.store, progress.task)
+        now = time.monotonic()
+        if now - self._said[place] >= _SAY_S:
+            self._said[place] = now
+            _LOG.info("%s", progress_line(progress))
+        self._under_way[place] = progress
+        self._send_all()
+
+    def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
+        """The store stands at the head."""
+        seconds = time.monotonic() - self._began[store, task_name]
+        kind, records = result.kind.value, result.records
+        _LOG.info(
+            "restored %s/%s: %s, %d records, %.2f s", store, task_name, kind, records, seconds
+        )
+        self._history("restore-finished", store=store, task=task_name, **result.to_json())
+        if self._under_way.pop((store, task_name), None) is not None:
+            self._send_all()
+
+    def _send_all(self) -> None:
+        self._send(ContainerReport(restoring=tuple(self._under_way.values())))
+
+
+def open_stores(storage: ContainerStorage, job: ContainerJob, permit: Permit) -> None:
+    """The stores are open.
+
+    Raises:
+        UnavailableError: a predecessor still holds a directory: no failure of this container's.
+        StoreError: another process does, or a directory cannot be used.
+    """
+    try:
+        storage.open()
+    except DirectoryHeldError as error:
+        if error.holder is None or not is_predecessor(job.job.directory_name, permit, error.holder):
+            raise
+        raise UnavailableError(f"{error}: a predecessor that has not ended yet") from None
+
+
+def is_predecessor(job: str, permit: Permit, holder: Holder) -> bool:
+    """Whether ``holder`` says to be an incarnation of ``job`` whose place the permit takes."""
+    own = permit.incarnation
+    if holder.epoch is None or holder.job != job:
+        return False
+    if permit.model or holder.processor_id == own.processor_id:
+        # Generations of standalone processors are versions, which are in one order for all.
+        return holder.epoch < own.epoch
+    return any(
+        (i.processor_id, i.epoch) == (holder.processor_id, holder.epoch) for i in permit.fence
+    )
+
+
+def restore_stores(
+    job: ContainerJob,
+    permit: Permit,
+    storage: ContainerStorage,
+    readers: Mapping[str, LogReader],
+    report: RestoreListener,
+    pause: Callable[[float], None],
+    phases: Phases,
+) -> dict[str, dict[str, Restored]]:
+    """Open the stores and read their changelogs to the heads; return {store: {task: how}}.
+
+    Raises:
+        HomeportError: as of ``open_stores``, or a changelog cannot be read.
+    """
+    with phases.phase("stores"):
+        open_stores(storage, job, permit)
+    with phases.phase("restore"):
+        return storage.restore(KafkaChangelogReader(readers), report, restore_workers(job, pause))
+
+
+def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:
+    """The processes that restore large stores; ``pause`` waits, and raises to stop."""
+    cores = job.cluster.container_cpu_cores
+    limits = worker_limits(job.task.memory, cores, len(job.stores) * len(job.tasks))
+    return RestoreWorkers(job.config, limits, cores, pause)
