@@ -114,7 +114,7 @@ class LogReader:
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[tuple[str, int], int]:
-        """{(topic, partition): offset}; the request is repeated while a leader changes.
+        """Return {(topic, partition): offset}; the request is repeated while a leader changes.
 
         It is repeated without a limit while a new leader lacks the replicas in sync without which
         it does not know its high watermark (Kafka's KIP-966): that passes once their brokers run.
@@ -169,7 +169,7 @@ class LogReader:
         return {name: _changelog_topic(ids[name], admin.topic_config(name)) for name in names}
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """{topic: the broker's id of it}.
+        """Return {topic: the broker's id of it}.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -183,7 +183,7 @@ class LogReader:
         return ids
 
     def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
-        """{topic: ms for which it keeps deletions} of those that are compacted.
+        """Return {topic: ms for which it keeps deletions} of those that are compacted.
 
         A newer record of such a topic takes older ones of the same key away.
 
@@ -313,7 +313,7 @@ def _changelog_topic(topic_id: str, config: Mapping[str, str]) -> ChangelogTopic
 def input_ranges(
     readers: Mapping[str, LogReader], partitions: Iterable[SystemStreamPartition]
 ) -> dict[SystemStreamPartition, InputRange]:
-    """What Kafka has of each of ``partitions``; errors of ``LogReader.ends``."""
+    """Return what Kafka has of each of ``partitions``; errors of ``LogReader.ends``."""
     wanted = sorted(set(partitions))
     found: dict[SystemStreamPartition, InputRange] = {}
     for system, reader in readers.items():
@@ -328,7 +328,7 @@ def input_ranges(
 def topic_ids(
     readers: Mapping[str, LogReader], streams: Iterable[SystemStream]
 ) -> dict[SystemStream, str]:
-    """{stream: the broker's id of its topic}; errors of ``LogReader.topic_ids``."""
+    """Return {stream: the broker's id of its topic}; errors of ``LogReader.topic_ids``."""
     wanted = set(streams)
     found: dict[SystemStream, str] = {}
     for system, reader in readers.items():
@@ -386,7 +386,7 @@ class KafkaChangelogReader:
         self._readers = readers
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """What the broker says of each stream."""
+        """Return what the broker says of each stream."""
         found: dict[SystemStream, ChangelogTopic] = {}
         for system, reader in self._readers.items():
             names = sorted({s.stream for s in changelogs if s.system == system})

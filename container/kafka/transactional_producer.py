@@ -191,7 +191,7 @@ class TransactionalProducer:
             self._require_progress()
 
     def _await_reports(self) -> int:
-        """How many records are still on their way: 0, or the transaction has failed.
+        """Return how many records are still on their way: 0, or the transaction has failed.
 
         Once a record is refused, those behind it go nowhere until they run out of time with the
         transaction, which would then be the error.
@@ -259,7 +259,7 @@ class TransactionalProducer:
             self._give_up("sending: a fatal error", None)
 
     def _reason(self, error: KafkaError) -> KafkaError:
-        """Why the transaction has failed, where ``error`` says only that it has.
+        """Return why the transaction has failed, where ``error`` says only that it has.
 
         Once Kafka has refused a record, the next one that is handed over hears no more than
         "Erroneous state".
@@ -267,7 +267,7 @@ class TransactionalProducer:
         return (self._verdict() or error) if _is_state(error) else error
 
     def _verdict(self) -> KafkaError | None:
-        """Why the open transaction has failed; None where it has not.
+        """Return why the open transaction has failed; None where it has not.
 
         Why a new transaction cannot begin: one is open, or one has failed.
         """

@@ -55,7 +55,7 @@ _SCRIPTS_ALONE = frozenset(
 
 
 def made_folder() -> Path:
-    """Where archive and command of this environment are, if they were made."""
+    """Return where archive and command of this environment are, if they were made."""
     return Path(sys.prefix) / "share" / "homeport"
 
 
@@ -85,7 +85,7 @@ def options_file(properties: Mapping[str, str]) -> str:
 def jvm_command(
     home: Path, properties: Mapping[str, str], options: Path, made: Path | None = None
 ) -> list[str]:
-    """What starts the JVM of the Spark in ``home``; Spark's own options follow.
+    """Return what starts the JVM of the Spark in ``home``; Spark's own options follow.
 
     The command that the set-up found; Spark's script where there is none for this Java and this
     place, or where job or installation ask for what only the script heeds. ``options``: where
