@@ -155,7 +155,12 @@ class AdjunctFeed:
         return NO_FRAMES if self._frames is None else self._frames.frames()
 
     def show(
-        self, brought: Brought, reached: Reached, begins: Reached, *, waits: bool = False
+        self,
+        brought: Brought,
+        on_step_done: Reached,
+        on_step_begin: Reached,
+        *,
+        waits: bool = False,
     ) -> None:
         """Show tasks what the batch brought; the open transaction gets what was refused of it.
 
@@ -167,15 +172,15 @@ class AdjunctFeed:
         """
         for row, reason in brought.refused:
             self._bad.met(row, reason)
-        write(brought.layers, reached, begins)
+        write(brought.layers, on_step_done, on_step_begin)
         # A pipeline works ahead, and has to know which batch is the first that reads a version.
-        self._storage.settle(reached, begins, waits=waits or self._frames is not None)
+        self._storage.settle(on_step_done, on_step_begin, waits=waits or self._frames is not None)
         if self._frames is not None:
             self._frames.written(brought.layers)
 
-    def show_ready(self, reached: Reached, begins: Reached) -> None:
+    def show_ready(self, on_step_done: Reached, on_step_begin: Reached) -> None:
         """Show tasks the versions that have become ready, though no batch has come."""
-        self._storage.settle(reached, begins)
+        self._storage.settle(on_step_done, on_step_begin)
 
     def poll_heads(
         self, now_s: float, following: Mapping[SystemStreamPartition, int] | None
