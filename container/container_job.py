@@ -144,12 +144,12 @@ class ContainerJob:
 
     @property
     def is_standby(self) -> bool:
-        """Whether the container only keeps a replica of the state of another one."""
+        """Return whether the container only keeps a replica of the state of another one."""
         return self.active_processor is not None
 
     @property
     def adjunct_configs(self) -> dict[str, StoreConfig]:
-        """{name: its configuration} of each of ``adjuncts``."""
+        """Return {name: its configuration} of each of ``adjuncts``."""
         stores = StorageConfig.of(self.config).stores
         return {name: stores[name] for name in self.adjuncts}
 
@@ -171,7 +171,7 @@ class ContainerJob:
 
     @property
     def records(self) -> RecordsConfig:
-        """How single records are handed to a StreamTask, and what becomes of bad ones."""
+        """Return how single records are handed to a StreamTask, and what becomes of bad ones."""
         return RecordsConfig.of(self.config)
 
     def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:

@@ -36,7 +36,7 @@ class InputSerde:
 
     @property
     def has_schema(self) -> bool:
-        """Whether it can make columns."""
+        """Return whether it can make columns."""
         return isinstance(self.serde, SchemaSerde)
 
 
@@ -51,7 +51,7 @@ def input_serdes(config: Config) -> tuple[InputSerde, ...]:
 
 
 def are_alike(inputs: Sequence[InputSerde]) -> bool:
-    """Whether one serde reads the values of all of them, by one schema."""
+    """Return whether one serde reads the values of all of them, by one schema."""
     if len({item.serde for item in inputs}) > 1:
         return False
     return len({item.stream for item in inputs}) < 2 or not _is_per_stream(inputs[0].serde)  # noqa: PLR2004 - one

@@ -86,13 +86,8 @@ class LeaseMemory:
     is_finished = _Number(6, bool)
     """Whether every task has voted for the end and all that they did is committed.
 
-<<<<<<< HEAD
-    The child writes it as the last thing that it does. An exit code does not show it: code of the job's,
-    or a library of its, can exit with any.
-=======
     The child writes it as the last thing that it does. An exit code cannot show it: code of the
     job's, or a library of its, can exit with any.
->>>>>>> h/control
     """
     model_version = _Number(7, int)
     """Version of the JobModel in force, 0 where it is not known; the launcher writes it."""

@@ -67,7 +67,7 @@ class KafkaChangelogFeed:
         self._watch = HeadWatch(system, list(starts), pause, clocks, _DELETED)
 
     def poll(self, seconds: float) -> dict[Position, Chunk]:
-        """What has come, after at most ``seconds``; at most a thousand records.
+        """Return what has come, after at most ``seconds``; at most a thousand records.
 
         Raises:
             PartitionError: a partition cannot be read any more.

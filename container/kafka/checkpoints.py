@@ -41,7 +41,7 @@ class Checkpoint:
 
     @property
     def is_samzas(self) -> bool:
-        """Whether Samza has written it, or may read one of its own instead."""
+        """Return whether Samza has written it, or may read one of its own instead."""
         return bool(self.changelogs) or self.has_v2
 
 

@@ -218,7 +218,7 @@ class InputConsumer:
         return sum(max(0, end - following) for end, following in places)
 
     def held(self) -> Mapping[SystemStreamPartition, float]:
-        """{partition that stands behind an open transaction: for how many seconds}."""
+        """Return {partition that stands behind an open transaction: for how many seconds}."""
         return self._open_ends.held()
 
     def bootstrap_left(
@@ -236,7 +236,7 @@ class InputConsumer:
         return left, seconds_left(self._began_s, own.left(self._starts), now_s, left)
 
     def is_at_end(self) -> bool:
-        """Whether every partition has been read as far as it is known to go.
+        """Return whether every partition has been read as far as it is known to go.
 
         One offset more may be the end of a transaction, which is no record. Where it is one, it
         came just now.
@@ -253,7 +253,7 @@ class InputConsumer:
         return all(self._known_end(ssp) >= 0 for ssp in self._next)
 
     def _known_end(self, ssp: SystemStreamPartition) -> int:
-        """Where the partition ended at its last answer; below 0 before the first one."""
+        """Return where the partition ended at its last answer; below 0 before the first one."""
         place = TopicPartition(ssp.stream, ssp.partition)
         client = self._clients[self._schedule.tiers[ssp], ssp.system]
         end: int = client.get_watermark_offsets(place, cached=True)[1]
@@ -461,7 +461,7 @@ class OpenEnds:
         self._looked_s = clock()
 
     def held(self) -> dict[SystemStreamPartition, float]:
-        """{partition that stands behind an open transaction: for how many seconds}."""
+        """Return {partition that stands behind an open transaction: for how many seconds}."""
         now_s = self._clock()
         return {ssp: now_s - s.since_s for ssp, s in self._still.items() if s.is_held}
 

@@ -51,7 +51,12 @@ _LOOK_S = 5.0
 
 
 class LogReader:
-    """Reads partitions of one system, one after the other."""
+    """Reads partitions of one system, one after the other.
+
+    Raises:
+        UnavailableError: (from every method) Kafka does not answer.
+        PartitionError: (as above) a topic or partition does not exist, or cannot be read.
+    """
 
     def __init__(
         self,
@@ -78,32 +83,17 @@ class LogReader:
         self._consumer.close()
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
-        """Oldest offset and head of each (topic, partition), uncommitted records included.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            PartitionError: a topic or partition does not exist.
-        """
+        """Return oldest offset and head of each (topic, partition), uncommitted records too."""
         oldest = self._offsets(partitions, EARLIEST)
         heads = self._offsets(partitions, LATEST)
         return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The last stable offset of each: from there on nothing is known as committed yet.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            PartitionError: a topic or partition does not exist.
-        """
+        """Return the last stable offset of each: from there on nothing is known as committed."""
         return self._offsets(partitions, LATEST, IsolationLevel.READ_COMMITTED)
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
-        """The first offset whose record is of that time or later; None: there is none.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            PartitionError: the topic or partition does not exist.
-        """
+        """Return the first offset whose record is of that time or later; None: there is none."""
         spec: OffsetSpec = OffsetSpec.for_timestamp(time_ms)
         found = self._offsets([(topic, partition)], spec)[topic, partition]
         return None if found < 0 else found
@@ -114,7 +104,7 @@ class LogReader:
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[tuple[str, int], int]:
-        """{(topic, partition): offset}; the request is repeated while a leader changes.
+        """Return {(topic, partition): offset}; the request is repeated while a leader changes.
 
         It is repeated without a limit while a new leader lacks the replicas in sync without which
         it does not know its high watermark (Kafka's KIP-966): that passes once their brokers run.
@@ -159,22 +149,12 @@ class LogReader:
         return found
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
-        """Return of each topic its id, how long it keeps deletions, and what it removes.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            PartitionError: one does not exist.
-        """
+        """Return of each topic its id, how long it keeps deletions, and what it removes."""
         admin, ids = TopicAdmin(self._system), self.topic_ids(names)
         return {name: _changelog_topic(ids[name], admin.topic_config(name)) for name in names}
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """{topic: the broker's id of it}.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            PartitionError: one does not exist.
-        """
+        """Return {topic: the broker's id of it}."""
         if not names:
             return {}
         ids = TopicAdmin(self._system).existing_ids(names)
@@ -183,7 +163,7 @@ class LogReader:
         return ids
 
     def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
-        """{topic: ms for which it keeps deletions} of those that are compacted.
+        """Return {topic: ms for which it keeps deletions} of those that are compacted.
 
         A newer record of such a topic takes older ones of the same key away.
 
@@ -206,7 +186,6 @@ class LogReader:
         Raises:
             HangingTransactionError: for longer than one of the job's can be open.
             UnavailableError: Kafka sent nothing for a minute while the head was not reached.
-            PartitionError: the partition cannot be read.
         """
         if start >= head:
             return
@@ -313,7 +292,7 @@ def _changelog_topic(topic_id: str, config: Mapping[str, str]) -> ChangelogTopic
 def input_ranges(
     readers: Mapping[str, LogReader], partitions: Iterable[SystemStreamPartition]
 ) -> dict[SystemStreamPartition, InputRange]:
-    """What Kafka has of each of ``partitions``; errors of ``LogReader.ends``."""
+    """Return what Kafka has of each of ``partitions``; errors of ``LogReader.ends``."""
     wanted = sorted(set(partitions))
     found: dict[SystemStreamPartition, InputRange] = {}
     for system, reader in readers.items():
@@ -328,7 +307,7 @@ def input_ranges(
 def topic_ids(
     readers: Mapping[str, LogReader], streams: Iterable[SystemStream]
 ) -> dict[SystemStream, str]:
-    """{stream: the broker's id of its topic}; errors of ``LogReader.topic_ids``."""
+    """Return {stream: the broker's id of its topic}; errors of ``LogReader.topic_ids``."""
     wanted = set(streams)
     found: dict[SystemStream, str] = {}
     for system, reader in readers.items():
@@ -386,7 +365,7 @@ class KafkaChangelogReader:
         self._readers = readers
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """What the broker says of each stream."""
+        """Return what the broker says of each stream."""
         found: dict[SystemStream, ChangelogTopic] = {}
         for system, reader in self._readers.items():
             names = sorted({s.stream for s in changelogs if s.system == system})
@@ -395,7 +374,7 @@ class KafkaChangelogReader:
         return found
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
-        """Oldest offset and head of each (stream, partition), in the order given."""
+        """Return the oldest offset and head of each (stream, partition), in the order given."""
         found: dict[tuple[str, str, int], ChangelogRange] = {}
         for system, reader in self._readers.items():
             places = [(s.stream, p) for s, p in changelogs if s.system == system]

@@ -50,7 +50,7 @@ class PlainOutputs:
         self._producers: dict[str, _PlainProducer] = {}
 
     def send(self, sends: Iterable[Send]) -> None:
-        """All of ``sends`` are on their way, in their order within each partition.
+        """Send ``sends``, in their order within each partition.
 
         Raises:
             RecordRefusedError: a record was not taken, this one or one sent before.
@@ -63,7 +63,7 @@ class PlainOutputs:
             plain.raise_if_failed()
 
     def deliver(self, pause: Callable[[float], None]) -> None:
-        """Everything that was sent is in Kafka: all reports are in, without an error (safety I8).
+        """Wait until Kafka has all that was sent: all reports are in, without an error (safety I8).
 
         Waits for brokers and replicas that are away, also where they go meanwhile, for as long as
         it takes.
@@ -80,7 +80,7 @@ class PlainOutputs:
             plain.deliver(pause)
 
     def close(self) -> None:
-        """The clients are closed; what was not delivered yet is dropped."""
+        """Close the clients; what was not delivered yet is dropped."""
         for plain in self._producers.values():
             plain.close()
 
@@ -111,7 +111,7 @@ class _PlainProducer:
             self._fail(error_of(error))
 
     def raise_if_failed(self) -> None:
-        """What has been reported so far is no error."""
+        """Raise the error that was reported so far, if any."""
         self._serve(lambda: self._producer.poll(0))
 
     def deliver(self, pause: Callable[[float], None]) -> None:
@@ -132,7 +132,7 @@ class _PlainProducer:
         self._producer.close()
 
     def _note_shortage(self) -> None:
-        """Records were not delivered in time, because replicas are missing: they are waited for.
+        """Log that records wait for missing replicas.
 
         Raises:
             UndeliveredError: for another reason, which Kafka does not say.

@@ -44,7 +44,7 @@ def enqueue(
     delivered: Delivered | None,
     look: Callable[[], None] | None = None,
 ) -> None:
-    """The record is in the producer's queue, and ``delivered`` will hear of it.
+    """Put the record into the producer's queue; ``delivered`` gets its report.
 
     Args:
         producer: whose queue it is.
@@ -113,7 +113,7 @@ def _looked_up(client: Producer | AdminClient, name: str) -> TopicMetadata | Non
 
 
 def absent(name: str) -> str:
-    """What is wrong, and what helps, where there is no such topic."""
+    """Return what is wrong, and what helps, where there is no such topic."""
     return f"no such topic in Kafka: {name!r}; create it, or correct its name"
 
 

@@ -121,7 +121,7 @@ class TransactionalProducer:
         *,
         are_all: bool = True,
     ) -> None:
-        """A broker answers, and enough replicas of ``places`` are in sync.
+        """Wait for a broker that answers, and for enough replicas of ``places`` in sync.
 
         They are looked at before the first transaction, and where a connection was lost since the
         last one; it costs nothing else. A transaction that has not begun can wait for Kafka for as
@@ -139,7 +139,7 @@ class TransactionalProducer:
             self._is_looked_at = are_all
 
     def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """A transaction is committed only where its records in these partitions come later.
+        """Commit a transaction only where its records in these partitions come later.
 
         Later than these offsets, and then than those of the transaction before: where they go back,
         the topic was recreated.
@@ -149,11 +149,7 @@ class TransactionalProducer:
         self._beyond.update(positions)
 
     def begin(self) -> None:
-        """A transaction is open; nothing of it is sent.
-
-        Raises:
-            FencedError, UnavailableError, TransactionError: as ``commit``.
-        """
+        """Open a transaction; errors as of ``commit``."""
         self._reports = {}
         self._failure = None
         self._began_s = time.monotonic()
@@ -162,20 +158,12 @@ class TransactionalProducer:
             self._producer.begin_transaction()
 
     def send(self, sends: Iterable[Send]) -> None:
-        """All of ``sends`` are on their way, in their order within each partition.
-
-        Raises:
-            FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
-        """
+        """Send ``sends``, in their order within each partition; errors as of ``commit``."""
         with self._sending():
             self._produce_all(sends)
 
     def send_changes(self, changes: Changes) -> None:
-        """All of ``changes`` are on their way to their changelog.
-
-        Raises:
-            FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
-        """
+        """Send ``changes`` to their changelog; errors as of ``commit``."""
         topic, partition, entries = changes.changelog.stream, changes.partition, changes.entries
         if not entries:
             return
@@ -193,11 +181,7 @@ class TransactionalProducer:
                 self._enqueue(Send(topic, key, value, partition), self._delivered)
 
     def deliver(self) -> None:
-        """All that was sent is in Kafka, undecided.
-
-        Raises:
-            FencedError, RecordRefusedError, UnavailableError, TransactionError: as ``commit``.
-        """
+        """Wait until all that was sent is in Kafka, undecided; errors as of ``commit``."""
         with self._sending():
             remaining = self._await_reports()
             if remaining or self._failure:
@@ -207,7 +191,7 @@ class TransactionalProducer:
             self._require_progress()
 
     def _await_reports(self) -> int:
-        """How many records are still on their way: 0, or the transaction has failed.
+        """Return how many records are still on their way: 0, or the transaction has failed.
 
         Once a record is refused, those behind it go nowhere until they run out of time with the
         transaction, which would then be the error.
@@ -233,7 +217,7 @@ class TransactionalProducer:
         return self._failure is not None
 
     def commit(self) -> dict[tuple[str, int], int]:
-        """All that was sent since ``begin`` is committed.
+        """Commit all that was sent since ``begin``.
 
         Returns:
             {(topic, partition): last offset} of the sends that name a partition.
@@ -275,7 +259,7 @@ class TransactionalProducer:
             self._give_up("sending: a fatal error", None)
 
     def _reason(self, error: KafkaError) -> KafkaError:
-        """Why the transaction has failed, where ``error`` says only that it has.
+        """Return why the transaction has failed, where ``error`` says only that it has.
 
         Once Kafka has refused a record, the next one that is handed over hears no more than
         "Erroneous state".
@@ -283,7 +267,7 @@ class TransactionalProducer:
         return (self._verdict() or error) if _is_state(error) else error
 
     def _verdict(self) -> KafkaError | None:
-        """Why the open transaction has failed; None where it has not.
+        """Return why the open transaction has failed; None where it has not.
 
         Why a new transaction cannot begin: one is open, or one has failed.
         """

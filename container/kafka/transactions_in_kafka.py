@@ -44,7 +44,7 @@ class PartitionLeaders:
         self._admin = admin(system)
 
     def refusal(self) -> str | None:
-        """Why no leader can be asked; None where they can be."""
+        """Return why no leader can be asked; None where they can be."""
         protocol = self.system.admin.get("security.protocol", _PLAINTEXT)
         if protocol.lower() == _PLAINTEXT:
             return None
@@ -143,7 +143,7 @@ class TransactionsInKafka(PartitionLeaders):
         return max(0, min(times) - _HOUR_MS)
 
     def ends(self, since_ms: int, transactional_id: str | None = None) -> TransactionEnds:
-        """How transactions ended since then, of all ids, or with those of one."""
+        """Return how transactions ended since then, of all ids, or with those of one."""
         found = TransactionEnds()
         count = TopicAdmin(self.system).partition_counts([STATE_TOPIC]).get(STATE_TOPIC, 0)
         wanted = range(count)

@@ -53,11 +53,11 @@ class RefusedRecords:
     found: list[tuple[Row, str]] = field(default_factory=list)
 
     def met(self, row: Row, reason: str) -> None:
-        """The record is one of them."""
+        """Add a record to them."""
         self.found.append((row, reason))
 
     def take(self) -> tuple[tuple[Row, str], ...]:
-        """All of them, which are the caller's now."""
+        """Return all of them, which are the caller's now."""
         found, self.found = self.found, []
         return tuple(found)
 
@@ -129,7 +129,7 @@ class AdjunctFeed:
         )
 
     def split(self, batch: MicroBatch) -> tuple[pa.Table, Brought]:
-        """The rows of ``batch`` that are for the tasks, in their order, and what is for stores.
+        """Return the rows of ``batch`` for the tasks, in their order, and what is for stores.
 
         Raises:
             HomeportError: a record cannot be stored, and may not be dropped.
@@ -147,7 +147,7 @@ class AdjunctFeed:
         return rows, brought
 
     def frames(self) -> StoreFrames:
-        """{store: its rows} for the pipeline, as the batch finds them that was split last.
+        """Return {store: its rows} for the pipeline, as the batch finds them that was split last.
 
         Raises:
             FrameError: the pipeline cannot have them.
@@ -155,9 +155,14 @@ class AdjunctFeed:
         return NO_FRAMES if self._frames is None else self._frames.frames()
 
     def show(
-        self, brought: Brought, reached: Reached, begins: Reached, *, waits: bool = False
+        self,
+        brought: Brought,
+        on_step_done: Reached,
+        on_step_begin: Reached,
+        *,
+        waits: bool = False,
     ) -> None:
-        """Tasks see what the batch brought; the open transaction has what was refused of it.
+        """Show tasks what the batch brought; the open transaction gets what was refused of it.
 
         A version that it makes whole is seen once it is on the disk; with ``waits``, and where a
         pipeline takes stores, it is.
@@ -167,15 +172,17 @@ class AdjunctFeed:
         """
         for row, reason in brought.refused:
             self._bad.met(row, reason)
-        write(brought.layers, reached, begins)
+        write(brought.layers, on_step_done, on_step_begin)
         # A pipeline works ahead, and has to know which batch is the first that reads a version.
-        self._storage.switch_versions(reached, begins, waits=waits or self._frames is not None)
+        self._storage.switch_versions(
+            on_step_done, on_step_begin, waits=waits or self._frames is not None
+        )
         if self._frames is not None:
             self._frames.written(brought.layers)
 
-    def show_ready(self, reached: Reached, begins: Reached) -> None:
+    def show_ready(self, on_step_done: Reached, on_step_begin: Reached) -> None:
         """Show tasks the versions that have become ready, though no batch has come."""
-        self._storage.switch_versions(reached, begins)
+        self._storage.switch_versions(on_step_done, on_step_begin)
 
     def poll_heads(
         self, now_s: float, following: Mapping[SystemStreamPartition, int] | None
@@ -193,7 +200,7 @@ class AdjunctFeed:
             self._watch.close()
 
     def note_reads(self, batch: int, history: Callable[..., None]) -> None:
-        """The history says which versions tasks read in ``batch``, where others than before.
+        """Write to the history which versions tasks read in ``batch``, where others than before.
 
         It is called before the batch and after it: tasks may not have read two.
         """
@@ -204,11 +211,11 @@ class VersionReads:
     """Which engine the tasks had of each store when it was last noted."""
 
     def __init__(self) -> None:
-        """Nothing was noted."""
+        """Begin without a note."""
         self._engines: dict[str, StorageEngine] = {}
 
     def note(self, stores: Iterable[FilledStore], batch: int, history: Callable[..., None]) -> None:
-        """The history has an event of each store whose tasks have another engine than before.
+        """Write an event to the history for each store whose tasks have another engine than before.
 
         What it says of the version comes from the engine itself: whether each partition has ended
         it, and where.

@@ -172,7 +172,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     def _result(
         self, work: Coroutine[Any, Any, BaseException | None], *, may_be_stopped: bool = True
     ) -> BaseException | None:
-        """What ``work`` comes to; cancelled and over where the order to stop comes first."""
+        """Return what ``work`` comes to; cancelled and over where the order to stop comes first."""
         ended = threading.Event()
         begun: list[asyncio.Task[BaseException | None]] = []
 

@@ -123,7 +123,7 @@ class AsyncStreamTask(_ConcurrentStreamTask):
 
 
 def order_of(task_name: str, message: IncomingMessage) -> Hashable | None:
-    """What messages that come one after the other have in common; None: there is nothing."""
+    """Return what messages that come one after the other have in common; None: there is nothing."""
     if message.key is None:
         return None
     try:
@@ -140,7 +140,7 @@ def calls_for(
     begins: Callable[[], None] = lambda: None,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> ThreadCalls | LoopCalls | None:
-    """What makes the calls of these tasks; None: each is made when its message comes.
+    """Return what makes the calls of these tasks; None: each is made when its message comes.
 
     ``begins``: called before each call on an event loop. ``around``: each one in a thread is made
     within what that returns.

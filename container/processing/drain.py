@@ -18,7 +18,7 @@ class Ends(Protocol):
         """One past the last offset of each, undecided records included."""
 
     def holds_nothing(self, partition: SystemStreamPartition, start: int, head: int) -> bool:
-        """Whether [start, head) has no committed record and will have none."""
+        """Return whether [start, head) has no committed record and will have none."""
 
     def close(self) -> None:
         """No request follows."""
@@ -36,7 +36,7 @@ class Drain:
         self._left: dict[SystemStreamPartition, int] | None = None
 
     def is_done(self, processed: Mapping[TaskName, Offsets], *, is_quiet: bool) -> bool:
-        """Whether everything below the heads is processed.
+        """Return whether everything below the heads is processed.
 
         Args:
             processed: of each task, the last processed offset of each of its partitions.

@@ -40,39 +40,39 @@ class Pipeline(Protocol):
     """What stands between input and tasks."""
 
     def run(self, given: Rows, stores: StoreFrames, /) -> pa.Table:
-        """The pipeline's rows of a micro-batch, sorted by task; ``stores``: as it finds them."""
+        """Return the rows that the pipeline makes of ``given`` and ``stores``, sorted by task."""
 
 
 class Task(Protocol):
     """One task of the container, of either kind."""
 
     def process_batch(self, rows: pa.Table) -> None:
-        """The task has seen ``rows``."""
+        """Call the task with ``rows``."""
 
     def end_transaction(self) -> None:
-        """The task had its last chance to send."""
+        """Give the task its last chance to send."""
 
     def window(self) -> None:
-        """The task had its window."""
+        """Call the task for its window."""
 
     def on_timer(self, timer: Timer) -> None:
-        """The task was called for ``timer``."""
+        """Call the task for ``timer``."""
 
     def end_of_stream(self) -> None:
-        """The task knows that it gets no more."""
+        """End the input of the task."""
 
     def close(self) -> None:
-        """The task was closed."""
+        """Close the task."""
 
 
 class SideCalls(Protocol):
     """Calls of tasks that were handed over and not made yet."""
 
     def finish(self) -> None:
-        """All of them were made; none is under way."""
+        """Make all of them, and wait for their ends."""
 
     def close(self) -> None:
-        """No thread of them is left."""
+        """End the threads of the calls."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class LoopDependencies:
     traces: Traces = NO_TRACES
 
     def of_tasks(self, offsets: Offsets) -> Offsets:
-        """Those of the inputs that tasks see.
+        """Return those of the inputs that tasks see.
 
         An adjunct store has a position of its own, which may be ahead of a dropped transaction.
         """
@@ -153,12 +153,12 @@ class LoopSettings:
 
 
 def flat(offsets: Offsets) -> dict[str, dict[str, Any]]:
-    """The offsets with partitions as text, ``system.stream.partition``, as the history has them."""
+    """Return the offsets with partitions as text, ``system.stream.partition``, for the history."""
     return {task: {ssp.name: o for ssp, o in own.items()} for task, own in offsets.items()}
 
 
 def spans(first: Offsets, last: Offsets) -> dict[str, dict[str, Any]]:
-    """What a transaction moves, as the history has it: [first, last] of each partition's records.
+    """Return what a transaction moves, for the history: [first, last] of each partition's records.
 
     The last offset alone where a partition of these tasks had no records.
     """

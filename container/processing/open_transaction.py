@@ -75,7 +75,7 @@ class _Ended:
     positions: Mapping[Position, int] = field(default_factory=dict)
 
     def places(self, checkpoint_topic: str | None) -> set[OutputPlace]:
-        """What the transaction writes to."""
+        """Return what the transaction writes to."""
         places: set[OutputPlace] = {(send.topic, send.partition) for send in self.content.outputs}
         places |= {(c.changelog.stream, c.partition) for c in self.content.changes if c.entries}
         if checkpoint_topic is not None:
@@ -83,7 +83,7 @@ class _Ended:
         return places
 
     def spans(self, of_tasks: Callable[[Offsets], Offsets]) -> Mapping[str, Any]:
-        """What it moves, as the history has it."""
+        """Return what it moves, as the history has it."""
         return spans(of_tasks(self.first), of_tasks(self.content.processed))
 
 
@@ -104,7 +104,7 @@ class OpenTransaction:
         stop: StopFlag,
         beside: Executor | None = None,
     ) -> None:
-        """Nothing is open.
+        """Begin without an open transaction.
 
         Args:
             deps: what it works with; between ``end`` and ``finish`` the producer is not ours.
@@ -158,11 +158,11 @@ class OpenTransaction:
 
     @property
     def processed(self) -> Offsets:
-        """The last offset of each partition that each task has processed, committed or not."""
+        """Return the last processed offset of each partition of each task, committed or not."""
         return self._processed
 
     def begin(self, since_s: float | None = None) -> None:
-        """The age of the transaction counts from now on, unless it does already.
+        """Count the age of the transaction from now on, unless it is counted already.
 
         Args:
             since_s: from then on, where the transaction before had ended by then; else from its
@@ -172,7 +172,7 @@ class OpenTransaction:
             self._began_s = self._clock() if since_s is None else max(since_s, self._ended_s)
 
     def add_input(self, batch: MicroBatch) -> None:
-        """The tasks have processed ``batch``."""
+        """Add ``batch``, which the tasks have processed."""
         self._input_bytes += batch.size_bytes
         for task_name, offsets in batch.first.items():
             self._first[task_name] = {**offsets, **self._first.get(task_name, {})}
@@ -180,26 +180,26 @@ class OpenTransaction:
             self._processed[task_name].update(offsets)
 
     def add_writes(self) -> None:
-        """Tasks may have written. Outputs that are no part of the transaction are on their way."""
+        """Note what tasks have written; send outputs that leave outside of the transaction."""
         if self._began_s is None and (self._deps.outputs.sends or self._deps.storage.size_bytes):
             self.begin()
         if self._deps.plain is not None:
             self._deps.plain.send(self._deps.outputs.take())
 
     def time_left_s(self) -> float:
-        """Seconds until the transaction is due by its age; infinite where it has not begun."""
+        """Return the seconds until its age makes it due; infinite where it has not begun."""
         if self._began_s is None:
             return math.inf
         return self._began_s + self.tuning.transaction_ms / 1000 - self._clock()
 
     def early_left_s(self) -> float:
-        """Seconds until the transaction may end early; infinite where it may not at all."""
+        """Return the seconds until it may end early; infinite where it may not at all."""
         if self._began_s is None or self.tuning.idle_ms is None or self.is_on_its_way:
             return math.inf
         return self._pace.left_s(self._clock(), least_s=self.tuning.idle_ms / 1000)
 
     def is_due(self, is_idle: Callable[[], bool]) -> bool:
-        """Whether the transaction has begun and ends now.
+        """Return whether the transaction has begun and ends now.
 
         ``is_idle``: whether there is no input for now; called only where that matters.
         """
@@ -216,11 +216,11 @@ class OpenTransaction:
 
     @property
     def is_on_its_way(self) -> bool:
-        """Whether a transaction was ended and has not reached the stores."""
+        """Return whether a transaction was ended and has not reached the stores."""
         return self._on_its_way is not None
 
     def end(self) -> None:
-        """The tasks have ended the transaction, which is on its way; the next one may begin.
+        """Let the tasks end the transaction, and send it; the next one may begin.
 
         The one before has arrived. The first one of a container has too: its readers wait for it.
 
@@ -253,12 +253,12 @@ class OpenTransaction:
             self.finish()
 
     def wait(self, timeout_s: float) -> None:
-        """Returns when the ended transaction is no longer sent, or after ``timeout_s``."""
+        """Wait until the ended transaction is no longer sent, for at most ``timeout_s``."""
         if self._on_its_way is not None:
             self._beside.wait(self._on_its_way[1], timeout_s)
 
     def finish(self) -> None:
-        """The ended transaction, if there is one, is in Kafka and in the stores.
+        """Bring the ended transaction, if there is one, into Kafka and the stores.
 
         Raises:
             HomeportError: it is not; whether it is committed, the error says where that is known.
@@ -283,14 +283,14 @@ class OpenTransaction:
         self._deps.report.committed(self._deps.source.lag)
 
     def drop(self) -> None:
-        """No transaction holds anything: what was written and is not in the stores is gone."""
+        """Drop what was written and is not in the stores."""
         self._deps.outputs.clear()
         self._deps.traces.dropped()
         self._deps.storage.drop()
         self._clear()
 
     def close(self) -> None:
-        """Nothing more is sent."""
+        """Send nothing more."""
         self._beside.close()
 
     def is_over(self, limit_s: float) -> bool:
@@ -298,7 +298,7 @@ class OpenTransaction:
         return self._beside.is_over(limit_s)
 
     def _send(self, ended: _Ended) -> float:
-        """What was ended is committed in Kafka; when that was. Uses the producer alone."""
+        """Commit what was ended in Kafka; return when. Nothing else uses the producer meanwhile."""
         others = (Action.END_TASKS, Action.APPLY)
         self._carry_out([step for step in self.plan if step.action not in others], ended)
         return self._clock()
@@ -315,7 +315,7 @@ class OpenTransaction:
             self._deps.on_step_done(step)
 
     def _explained(self, error: HomeportError, content: TransactionContent) -> HomeportError:
-        """An error that names the record that its topic refuses, where one is known."""
+        """Return an error that names the record that its topic refuses, where one is known."""
         try:
             story = self._deps.refused(content)
         except UnavailableError:

@@ -75,20 +75,20 @@ class Prefetch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no batch is on its way."""
+        """Return whether no batch is on its way."""
         return not self._batches
 
     @property
     def size_bytes(self) -> int:
-        """Of the input of all batches on their way."""
+        """Return the bytes of the input of all batches on their way."""
         return sum(size for size, _ in self._batches)
 
     def works_ahead(self) -> bool:
-        """Whether one more batch may be on its way while the tasks work."""
+        """Return whether one more batch may be on its way while the tasks work."""
         return len(self._batches) < self._most and self.size_bytes < _MOST_BYTES
 
     def add(self, batch: MicroBatch, fetch_s: float = 0.0) -> None:
-        """The batch is on its way; ``fetch_s``: so long it took to come.
+        """Give the batch to the pipeline; ``fetch_s``: how long its fetch took.
 
         Raises:
             HomeportError: a record of it cannot be kept in its adjunct store, or the store cannot
@@ -127,7 +127,7 @@ class Prefetch:
         self._batches.append((batch.size_bytes, self._beside.submit(prefetched)))
 
     def take(self, timeout_s: float) -> Prefetched | None:
-        """The oldest batch when it is through; None after ``timeout_s``, or where there is none.
+        """Return the oldest batch when it is through; None after ``timeout_s``, or without a batch.
 
         Raises whatever the pipeline raised over it.
         """
@@ -142,7 +142,7 @@ class Prefetch:
         return call.result()
 
     def close(self) -> None:
-        """Nothing is on its way, and no further batch enters the pipeline."""
+        """Drop what is on its way; no further batch enters the pipeline."""
         self._is_closed = True
         self._batches.clear()
         self._beside.close()

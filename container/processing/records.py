@@ -56,7 +56,7 @@ class Messages(Protocol):
     """How rows become messages."""
 
     def of(self, rows: pa.Table) -> Iterator[IncomingMessage]:
-        """The messages of ``rows``, in their order."""
+        """Return the messages of ``rows``, in their order."""
 
 
 def place_of(row: Row) -> str:
@@ -107,7 +107,7 @@ class BadRecords:
         self.dropped = 0
 
     def met(self, row: Row, reason: str) -> None:
-        """The record is skipped, counted, logged, and sent to the dead letters where there are any.
+        """Skip the record, count it, log it, and send it to the dead letters where there are any.
 
         Raises:
             UndecodableError: nothing may be dropped.
@@ -144,7 +144,7 @@ class MeetsBadRecords(Protocol):
     """What becomes of records that their serdes cannot read."""
 
     def met(self, row: Row, reason: str) -> None:
-        """The record is no message; it may raise to end the container."""
+        """Take a record that is no message; raise to end the container."""
 
 
 class InputMessages:
@@ -160,7 +160,7 @@ class InputMessages:
         self._known: dict[tuple[str, str], tuple[Serde | None, Serde | None]] = {}
 
     def of(self, rows: pa.Table) -> Iterator[IncomingMessage]:
-        """The messages of ``rows`` that can be read, in their order.
+        """Return the messages of ``rows`` that can be read, in their order.
 
         Raises:
             UndecodableError: one cannot be read, and may not be dropped.
@@ -263,7 +263,7 @@ class PipelineMessages:
     """Messages of rows that a pipeline made: the row is the value."""
 
     def of(self, rows: pa.Table) -> Iterator[IncomingMessage]:
-        """The messages of ``rows``, in their order."""
+        """Return the messages of ``rows``, in their order."""
         batches = rows.drop_columns(["task"]).to_batches(_ROWS)
         return chain.from_iterable(map(_of_pipeline, batches))
 

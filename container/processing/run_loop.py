@@ -64,7 +64,7 @@ class RunLoop:
         self._fetch_s = 0.0
 
     def run(self) -> bool:
-        """Whether every task has voted for the end, or the input is drained, and all is committed.
+        """Run; return whether every task has voted for the end, or the input is drained.
 
         False when a stop was ordered; the transaction that was open then is dropped.
         """
@@ -106,13 +106,14 @@ class RunLoop:
         return self._prefetch.is_over(limit_s) and self._open.is_over(limit_s)
 
     def drop(self) -> None:
-        """What the open transaction holds is gone."""
+        """Drop what the open transaction holds."""
         self._open.drop()
 
     def turn(self) -> bool:
-        """What has arrived is processed; windows, timers, transaction and flush came if due.
+        """Process what has arrived; call windows and timers, commit and flush where they are due.
 
-        Whether every task has voted for the end, or the input is drained, and all is committed.
+        Returns:
+            Whether every task has voted for the end, or the input is drained, and all is committed.
 
         Raises:
             HomeportError: something failed; the open transaction is not committed.
@@ -172,13 +173,13 @@ class RunLoop:
             self._open.add_writes()
 
     def wait_s(self) -> float:
-        """Seconds until a window, timer or the open transaction is due; infinite: none will be."""
+        """Return the seconds until a window, a timer or the transaction is due, or infinity."""
         look_s = _QUIET_S if self._open.is_on_its_way else math.inf
         own_s = min(self._windows.wait_s(), self._timers.wait_s(), look_s)
         return max(0.0, min(own_s, self._open.time_left_s()))
 
     def _take_input(self) -> None:
-        """A batch that is through the pipeline is processed; others are on their way meanwhile.
+        """Process a batch that is through the pipeline, and take others meanwhile.
 
         Waits for one, or for something due.
         """
@@ -202,7 +203,7 @@ class RunLoop:
             self._deps.adjuncts.poll_heads(self._clock(), following)
 
     def _fetch(self) -> None:
-        """What has arrived is on its way, unless it is to wait for more; waits for what is due."""
+        """Take what has arrived, unless it is to wait for more; wait for what is due."""
         due_s = min(_IDLE_S, self.wait_s())
         if self._open.is_on_its_way and not self._is_worth_a_batch():
             # What few records do now could leave no sooner, and each batch has its price.
@@ -224,14 +225,14 @@ class RunLoop:
             self._prefetch.add(batch, self._fetch_s)
 
     def _fetch_ahead(self) -> None:
-        """The pipeline has work while the tasks have some, where as much waits as is worth it."""
+        """Take a batch for the pipeline while the tasks have work, where enough input waits."""
         if self._prefetch.works_ahead() and self._is_worth_a_batch():
             batch = self._polled(0)
             if batch is not None:
                 self._prefetch.add(batch, self._fetch_s)
 
     def _is_worth_a_batch(self) -> bool:
-        """Whether so much input waits that it is taken while something else is under way."""
+        """Return whether enough input waits to take it while something else is under way."""
         return self._deps.source.lag() >= min(ENOUGH_ROWS, self._observer.size.rows)
 
     def _polled(self, patience_s: float) -> MicroBatch | None:
@@ -298,7 +299,7 @@ class RunLoop:
             self._deps.requests.commit = False
 
     def flush(self) -> None:
-        """All that was ended is in the stores, they are flushed, and OFFSET names where."""
+        """Bring all that was ended into the stores, flush them, and write OFFSET."""
         self._open.finish()
         moved = self._deps.storage.flush(self._deps.on_step_done, self._deps.on_step_begin)
         self._flushed_at = self._clock()
@@ -315,20 +316,20 @@ class _Windows:
         self._next = 0.0
 
     def keep_to(self, period_ms: int | None) -> None:
-        """They are due at that rate; another one than before begins now. None: never."""
+        """Make them due at that rate; another one than before begins now. None: never."""
         period_s = None if period_ms is None else period_ms / 1000
         if period_s != self._period_s:
             self._period_s = period_s
             self._next = self._clock() + (period_s or 0)
 
     def wait_s(self) -> float:
-        """Seconds until the next one."""
+        """Return the seconds until the next one."""
         if self._period_s is None:
             return math.inf
         return max(0.0, self._next - self._clock())
 
     def is_due(self) -> bool:
-        """Whether one is due; it then counts as held. Missed ones are not made up for."""
+        """Return whether one is due; it then counts as held. Missed ones are not made up for."""
         if self._period_s is None or self.wait_s() > 0:
             return False
         missed = (self._clock() - self._next) // self._period_s
@@ -429,16 +430,16 @@ class TimerWork:
         self._go_on = go_on
 
     def saw(self, task_name: TaskName, rows: pa.Table) -> None:
-        """The task has processed ``rows``."""
+        """Note the times of ``rows``, which the task has processed."""
         if task_name in self._timers:
             self._timers[task_name].saw(rows)
 
     def wait_s(self) -> float:
-        """Seconds until one is due; infinite where none will be without more input."""
+        """Return the seconds until one is due; infinite where none will be without more input."""
         return min((timers.wait_s() for timers in self._timers.values()), default=math.inf)
 
     def run(self) -> set[TaskName]:
-        """Those that were due at the call have been called, each task's in turn; whose they were.
+        """Call those that are due, each task's in turn; return whose they were.
 
         One that a call before it has cancelled, or given another time, is not called.
         """

@@ -30,7 +30,7 @@ class Requests:
     commit: bool = False
 
     def has_all_of(self, tasks: Collection[str]) -> bool:
-        """Whether there are tasks, and every one has voted for the end."""
+        """Return whether there are tasks, and every one has voted for the end."""
         return bool(tasks) and self.votes.issuperset(tasks)
 
 

@@ -122,7 +122,7 @@ class TakesFrames(Protocol):
         """The frames that it gets."""
 
     def wanted(self, rows: int) -> Wanted | None:
-        """What it reads of a batch of so many rows; None: perhaps all."""
+        """Return what it reads of a batch of so many rows; None: perhaps all."""
 
 
 def typed_input(
@@ -154,7 +154,7 @@ def _typing(item: InputSerde) -> Typing:
 
 
 def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:
-    """What becomes of records of the container's inputs that cannot be read."""
+    """Return what becomes of records of the container's inputs that cannot be read."""
     dead_letter = str(job.records.dead_letter) if job.records.dead_letter else None
     return BadRecords(outputs, dead_letter, drop=job.records.drop_undecodable)
 

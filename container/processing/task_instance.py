@@ -139,7 +139,7 @@ class Outputs:
         return Send(topic, key, value, number, pairs, system, time)
 
     def take(self) -> list[Send]:
-        """What has not left yet, which is now the caller's to send."""
+        """Return what has not left yet, which is now the caller's to send."""
         taken, self.sends = self.sends, []
         return taken
 
@@ -216,7 +216,7 @@ class Context:
 
     @property
     def partitions(self) -> Partitions:
-        """(system, stream, partition) of each that the task reads, sorted."""
+        """Return (system, stream, partition) of each that the task reads, sorted."""
         return self._partitions
 
     @property

@@ -43,7 +43,7 @@ class Timers:
         store: KeyValueStore | None = None,
         ahead_ms: int | None = None,
     ) -> None:
-        """What the store holds is scheduled."""
+        """Schedule what the store holds."""
         self._ahead_ms = ahead_ms
         self._now_ms = now_ms
         self._watermark = watermark
@@ -64,18 +64,18 @@ class Timers:
 
     @property
     def now_ms(self) -> int:
-        """The time of the clock, in ms since 1970."""
+        """Return the time of the clock, in ms since 1970."""
         return self._now_ms()
 
     @property
     def watermark_ms(self) -> int | None:
-        """How far event time has come; None before it is known."""
+        """Return how far event time has come; None before it is known."""
         return None if self._watermark is None else self._watermark.at(self._now_ms())
 
     def schedule(
         self, name: str, key: str = "", *, at_ms: int | None = None, after_ms: int | None = None
     ) -> None:
-        """The timer is due at that time of the clock.
+        """Schedule the timer for that time of the clock.
 
         Raises:
             ValueError: no time, or not one time, is given; or it is not one that comes.
@@ -88,7 +88,7 @@ class Timers:
         self._put(name, key, due_ms, is_event_time=False)
 
     def schedule_event(self, name: str, key: str = "", *, at_ms: int) -> None:
-        """The timer is due at that time of the input.
+        """Schedule the timer for that time of the input.
 
         Raises:
             ValueError: the job has no event time.
@@ -101,12 +101,12 @@ class Timers:
         self._put(name, key, at_ms, is_event_time=True)
 
     def scheduled(self, name: str, key: str = "") -> Timer | None:
-        """The timer of that name and key."""
+        """Return the timer of that name and key."""
         _require_text(name, key)
         return self._timers.get((name, key))
 
     def cancel(self, name: str, key: str = "") -> None:
-        """There is none of that name and key."""
+        """Cancel the timer of that name and key."""
         _require_text(name, key)
         timer = self._timers.pop((name, key), None)
         if timer is not None and self._store is not None:
@@ -116,11 +116,11 @@ class Timers:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._timers)
 
     def saw(self, rows: pa.Table) -> None:
-        """The task has processed these, which brings event time on."""
+        """Bring event time on by rows that the task has processed."""
         watermark = self._watermark
         if watermark is not None and "timestamp" in rows.column_names:
             now_ms = self._now_ms()
@@ -130,7 +130,7 @@ class Timers:
                 watermark.saw(source, newest_ms, now_ms)
 
     def wait_s(self) -> float:
-        """Seconds until one is due; infinite where none will be without more input."""
+        """Return the seconds until one is due; infinite where none will be without more input."""
         if not self._timers:
             return math.inf
         now_ms = self._now_ms()
@@ -148,7 +148,7 @@ class Timers:
         return max(0.0, min(waits) / _MS_PER_S)
 
     def due(self, limit: int) -> list[Timer]:
-        """Those that are due, at most so many, the oldest of the clock's first; they stay so."""
+        """Return at most so many that are due, the oldest of the clock's first; they stay due."""
         if not self._timers:
             return []
         found: list[Timer] = []
@@ -166,7 +166,7 @@ class Timers:
         return found
 
     def take(self, timer: Timer) -> bool:
-        """It is no longer scheduled; whether it was, with that time."""
+        """Remove it from the schedule; return whether it was there, with that time."""
         if self._timers.get((timer.name, timer.key)) != timer:
             return False
         self.cancel(timer.name, timer.key)
@@ -221,7 +221,7 @@ def timers_of(
     now_ms: Callable[[], int] = wall_ms,
     unseen: Collection[SystemStream] = (),
 ) -> Timers:
-    """The timers of one task at its start; its stores are restored.
+    """Return the timers of one task at its start; its stores are restored.
 
     ``unseen``: inputs whose records the task does not see.
     """
@@ -234,7 +234,7 @@ def timers_of(
 
 
 def partitions_of(task: TaskModel, unseen: Collection[SystemStream] = ()) -> Partitions:
-    """(system, stream, partition) of each that the task reads, sorted, without those ``unseen``."""
+    """Return (system, stream, partition) of what the task reads, sorted, without ``unseen``."""
     return tuple(
         sorted(
             (ssp.system, ssp.stream, ssp.partition)

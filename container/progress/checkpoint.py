@@ -191,7 +191,7 @@ def encode_changes(changes: Iterable[Change]) -> bytes:
 
 
 def decode_changes(data: bytes) -> tuple[Change, ...]:
-    """What ``encode_changes`` was given; WireError where the bytes are not of that form."""
+    """Return what ``encode_changes`` was given; WireError where the bytes are not of that form."""
     entries = _parsed(data).get("changes")
     if not isinstance(entries, list):
         raise WireError(f"changes of a checkpoint are no list: {data[:200]!r}")

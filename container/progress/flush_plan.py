@@ -50,12 +50,12 @@ class StoreProgress:
 
     @property
     def has_moved(self) -> bool:
-        """Whether OFFSET lies behind."""
+        """Return whether OFFSET lies behind."""
         return self.position is not None and self.position != self.flushed
 
 
 def flush_plan(store: StoreId, progress: StoreProgress) -> tuple[FlushStep, ...]:
-    """How one store is flushed; nothing where there is nothing to say.
+    """Return how one store is flushed; nothing where there is nothing to say.
 
     OFFSET gets the position that the store had before the flush began (safety S1); STORE-META comes
     after it, and says when that was the head (safety S2).

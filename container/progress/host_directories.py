@@ -110,7 +110,7 @@ def _role(host: Host, active_host: Host | None, replicas: set[Host]) -> HostRole
 
 
 def kind_of(directory: PurePosixPath, known: Mapping[PurePosixPath, Owner]) -> DirectoryKind:
-    """What ``<store>/<task>`` below the job's folder is."""
+    """Return what ``<store>/<task>`` below the job's folder is."""
     if directory in known:
         return DirectoryKind.STORE
     if directory.parent not in {path.parent for path in known}:
@@ -122,7 +122,7 @@ def kind_of(directory: PurePosixPath, known: Mapping[PurePosixPath, Owner]) -> D
 def judged(
     kind: DirectoryKind, owner: Owner | None, *, is_held: bool, age_ms: int, limit_ms: int
 ) -> Verdict:
-    """What becomes of a directory whose newest file is ``age_ms`` old."""
+    """Return what becomes of a directory whose newest file is ``age_ms`` old."""
     if is_held:
         return Verdict(is_removable=False, reason="in use")
     if owner is not None and owner.role is not HostRole.ELSEWHERE:
@@ -177,7 +177,7 @@ def task_directory(store: str, task_name: TaskName) -> PurePosixPath:
 
 
 def container_directory(store: str, owner: ProcessorId) -> PurePosixPath:
-    """Where a store is that the container has whole, below the job's folder."""
+    """Return where a store is that the container has whole, below the job's folder."""
     return task_directory(store, TaskName(f"container-{owner}"))
 
 

@@ -86,7 +86,7 @@ class InputSchedule:
 
     @property
     def is_bootstrapping(self) -> bool:
-        """Whether bootstrap streams alone are read."""
+        """Return whether bootstrap streams alone are read."""
         return bool(self.ends)
 
     def left(self, following: Mapping[SystemStreamPartition, int]) -> int:

@@ -116,7 +116,7 @@ def plan_restore(
 
 
 def restored(plan: RestorePlan, records: int) -> Restored:
-    """What is reported of a restore that read ``records`` records."""
+    """Return what is reported of a restore that read ``records`` records."""
     reason = plan.reason if plan.rebuild else None
     refusal = None if plan.refusal is None else plan.refusal.value
     if records == 0:

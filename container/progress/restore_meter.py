@@ -40,7 +40,7 @@ class RestoreMeter:
         self._next = last_offset + 1
 
     def progress(self, now_s: float) -> RestoreProgress:
-        """How far it has come by ``now_s``."""
+        """Return how far it has come by ``now_s``."""
         while len(self._past) > 1 and now_s - self._past[0][0] > _WINDOW_S:
             self._past.popleft()
         since_s, records, offset = self._past[0]

@@ -64,7 +64,7 @@ class WorkerLimits:
 
 
 def is_read_in_place(plan: RestorePlan, *, is_persistent: bool) -> bool:
-    """Whether the container itself reads the store.
+    """Return whether the container itself reads the store.
 
     What is kept in memory alone can be filled by no other process.
     """
@@ -101,5 +101,5 @@ def worker_memory(worker_mb: int) -> WorkerMemory:
 
 
 def is_debt_too_large(level0_files: int) -> bool:
-    """Whether so many files must be merged before the store is used."""
+    """Return whether so many files must be merged before the store is used."""
     return level0_files > MOST_LEVEL0_FILES

@@ -58,7 +58,7 @@ class Watermark:
             self._reached = time_ms
 
     def at(self, now_ms: int) -> int | None:
-        """How far event time has come; None before a source has brought a time."""
+        """Return how far event time has come; None before a source has brought a time."""
         newest = list(self._newest.values())
         if len(newest) > 1 and self._idle_ms is not None:
             newest = [
@@ -72,7 +72,7 @@ class Watermark:
         return self._reached
 
     def idles_at_ms(self, now_ms: int) -> int | None:
-        """When the next source that is not idle becomes so; None: none will."""
+        """Return when the next source that is not idle becomes so; None: none will."""
         if self._idle_ms is None or len(self._newest) == 1:
             return None
         ends = [heard_ms + self._idle_ms for heard_ms in self._heard_ms.values()]
@@ -95,7 +95,7 @@ def times_of(rows: pa.Table, column: str) -> pa.ChunkedArray:
 def newest_times(
     rows: pa.Table, column: str, sources: Sequence[Hashable], last_ms: int | None = None
 ) -> list[tuple[Hashable, int]]:
-    """(source, its newest time) of each that has rows with a time.
+    """Return (source, its newest time) of each that has rows with a time.
 
     A column of anything but whole numbers and timestamps, as a pipeline may make one, has none.
     ``last_ms``: a later time is none. A source is (system, stream, partition). Rows that do not say

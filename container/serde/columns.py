@@ -148,7 +148,7 @@ def part_type(kind: pa.StructType, only: frozenset[str]) -> pa.StructType:
 
 
 def is_taken(kind: pa.DataType, *, are_exact: bool) -> bool:
-    """Whether Arrow makes a column of ``kind`` of any objects that a decoder makes for it.
+    """Return whether Arrow makes a column of ``kind`` of any objects that a decoder makes for it.
 
     ``are_exact``: whether the decoder holds whole numbers to their ranges.
     """
@@ -205,6 +205,6 @@ def require_years(array: pa.Array) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What ``error`` says, in one line."""
+    """Return what ``error`` says, in one line."""
     text = " ".join(str(error).split())
     return text or type(error).__name__

@@ -75,7 +75,7 @@ class _Reader:
         return passed
 
     def is_at(self, *words: str) -> bool:
-        """Whether the present token is one of ``words``, in any case."""
+        """Return whether the present token is one of ``words``, in any case."""
         return not self.is_quoted and self.token.lower() in words
 
     def take(self, word: str) -> None:

@@ -71,7 +71,7 @@ def json_meaning(kind: pa.StructType) -> dict[str, str]:
 
 
 def json_columns(kind: pa.StructType) -> Columns:
-    """How bytes of such objects become a column of ``kind``."""
+    """Return how bytes of such objects become a column of ``kind``."""
 
     @lru_cache(PARTS)
     def part(only: frozenset[str]) -> Columns:

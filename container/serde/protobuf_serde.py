@@ -113,7 +113,7 @@ def _add_meaning(descriptor: Descriptor, found: dict[str, Any]) -> None:
 
 
 def message_columns(kind: type[Message], row: Callable[[bytes], Any]) -> Columns:
-    """How bytes that ``row`` makes dicts of become a column.
+    """Return how bytes that ``row`` makes dicts of become a column.
 
     Raises:
         ValueError: a message holds itself, and so is no column.

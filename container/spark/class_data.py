@@ -67,7 +67,7 @@ def _class_path(home: Path) -> str:
 
 
 def _arguments(java: str, home: Path) -> list[str]:
-    """What Spark's scripts would start its JVM with, without class path and heap."""
+    """Return what Spark's scripts would start its JVM with, without class path and heap."""
     command = [java, "-cp", f"{home}/jars/*", _LAUNCHER, _MAIN_CLASS, "pyspark-shell"]
     # The version is for a class path that is not taken; without it Spark's sources are looked for.
     said = {"SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0", "SPARK_SCALA_VERSION": "2.13"}

@@ -25,7 +25,7 @@ class Named:
 
     @contextmanager
     def in_one_line(self) -> Iterator[None]:
-        """What Spark or the job's own code raises becomes a ConfigError.
+        """Raise what Spark or the job's own code raises as a ConfigError.
 
         A traceback of the job's own code is its cause, and Java's is left out.
         """

@@ -98,7 +98,7 @@ def refuse_twins(stores: Sequence[StoreSerdes], streams: Sequence[str]) -> None:
 
 
 def store_columns(stores: Sequence[StoreSerdes]) -> Mapping[str, EntryColumns | HomeportError]:
-    """{store: how its entries become rows; or why they cannot be}."""
+    """Return {store: how its entries become rows; or why they cannot be}."""
     return {store.name: _columns_or_reason(store) for store in stores}
 
 

@@ -61,7 +61,7 @@ class Given:
     stores: Mapping[str, EntryColumns | HomeportError] = field(default_factory=dict)
 
     def schemas(self) -> dict[str, pa.Schema]:
-        """{frame: its columns}."""
+        """Return {frame: its columns}."""
         return {name: batch_schema(self.types.get(name, pa.binary())) for name in self.takes}
 
 
@@ -116,7 +116,7 @@ AS_THEY_COME = Given()
 
 
 def stream_names(inputs: Iterable[SystemStream]) -> dict[str, SystemStream]:
-    """{name: stream} of each input once.
+    """Return {name: stream} of each input once.
 
     The name is the stream's own. Where another input has that name, or it is ``input``, which
     stands for all, it is ``system.stream``. Case makes no difference to Spark.
@@ -128,7 +128,7 @@ def stream_names(inputs: Iterable[SystemStream]) -> dict[str, SystemStream]:
 
 
 def parts(rows: Rows, given: Given) -> dict[str, pa.Table]:
-    """{frame: its rows, in their order}; a table without rows where there are none."""
+    """Return {frame: its rows, in their order}; a table without rows where there are none."""
     if isinstance(rows, SplitRows):
         found = {
             name: rows.by_stream.get(stream) if stream is not None else None

@@ -54,7 +54,7 @@ _SCRIPTS_ALONE = frozenset(
 
 
 def made_folder() -> Path:
-    """Where archive and command of this environment are, if they were made."""
+    """Return where archive and command of this environment are, if they were made."""
     return Path(sys.prefix) / "share" / "homeport"
 
 
@@ -84,7 +84,7 @@ def options_file(properties: Mapping[str, str]) -> str:
 def jvm_command(
     home: Path, properties: Mapping[str, str], options: Path, made: Path | None = None
 ) -> list[str]:
-    """What starts the JVM of the Spark in ``home``; Spark's own options follow.
+    """Return what starts the JVM of the Spark in ``home``; Spark's own options follow.
 
     The command that was written down; Spark's script where there is none, no Java, or where job or
     installation ask for what only the script heeds. ``options``: where

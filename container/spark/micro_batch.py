@@ -244,7 +244,7 @@ def _exercise(frames: Frames) -> DataFrame:
 
 
 def _input_of(given: Rows) -> str:
-    """How many rows the pipeline ran over, and from where, as far as there are any."""
+    """Return how many rows the pipeline ran over, and from where, as far as there are any."""
     found = f"{given.num_rows} rows ({given.nbytes // 1024} KB)"
     table = given.first if isinstance(given, SplitRows) else given
     if table is None or table.num_rows == 0 or "offset" not in table.column_names:

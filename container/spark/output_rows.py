@@ -38,7 +38,7 @@ class Leaving:
 
     @staticmethod
     def of(config: Config) -> Leaving | None:
-        """What ``config`` says; None where a task gets the rows."""
+        """Return what ``config`` says; None where a task gets the rows."""
         pipeline = PipelineConfig.of(config)
         if pipeline is None or pipeline.output is None:
             return None
@@ -48,7 +48,7 @@ class Leaving:
 
     @property
     def is_json(self) -> bool:
-        """Whether the value is the row as JSON."""
+        """Return whether the value is the row as JSON."""
         return self.msg_serde in {None, "json"}
 
     @property

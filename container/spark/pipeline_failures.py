@@ -27,7 +27,7 @@ class PipelineFailedError(HomeportError):
 
 
 def is_lost_jvm(error: BaseException) -> bool:
-    """Whether the JVM may not be there any more."""
+    """Return whether the JVM may not be there any more."""
     return _LOST.search(f"{type(error).__name__}: {error}") is not None
 
 

@@ -128,11 +128,11 @@ class PlanOnce:
 
     @property
     def has_plans(self) -> bool:
-        """Whether any plan so far lasts."""
+        """Return whether any plan so far lasts."""
         return any(plan is not None for plan in self._plans.values())
 
     def reads(self, schemas: Schemas, rows: int) -> dict[str, Reads] | None:
-        """What the plans read that may run over tables with so many rows together, or fewer.
+        """Return what the plans read that may run over tables with so many rows together, or fewer.
 
         None: one of them is not there, so that a batch must have all columns.
         """
@@ -343,7 +343,7 @@ class PlanOnce:
         return pa.Table.from_batches(batches, plan.output)
 
     def _answer(self, orders: list[bytes | memoryview]) -> list[pa.Buffer]:
-        """What the JVM answers to ``orders``, the last of which has an answer.
+        """Return what the JVM answers to ``orders``, the last of which has an answer.
 
         Where that is not read to its end there is no connection any more, so that no later batch
         gets what is left of it.

@@ -69,7 +69,7 @@ class PipelineSettings:
 
     @staticmethod
     def of(config: Config, work_dir: Path) -> PipelineSettings | None:
-        """What ``config`` says; None where the job has no pipeline."""
+        """Return what ``config`` says; None where the job has no pipeline."""
         pipeline = PipelineConfig.of(config)
         if pipeline is None:
             return None

@@ -69,7 +69,7 @@ class _Read:
 def reads_of(
     plan: Sequence[_Node], leaves: Sequence[Leaf], schemas: Mapping[int, pa.Schema]
 ) -> dict[int, Reads]:
-    """{source: what ``plan`` reads of it}.
+    """Return {source: what ``plan`` reads of it}.
 
     Shapes: ``plan`` an optimized plan as Spark's ``toJSON`` has it, its nodes from the top, each
     before what is below it; ``schemas`` {source: its columns}.
@@ -105,7 +105,7 @@ def reads_of(
 
 
 def _steps(plan: Sequence[_Node]) -> Iterator[tuple[_Node, bool]]:
-    """(node, whether all that comes out of it is taken to be read), from the top."""
+    """Return (node, whether all that comes out of it is taken to be read), from the top."""
     waiting = [True]
     for node in plan:
         if not waiting:
@@ -165,7 +165,7 @@ def _of_source(
 
 
 def merged(one: Reads, other: Reads) -> Reads:
-    """What is read by either."""
+    """Return what is read by either."""
     result = {**one, **other}
     for name in one.keys() & other.keys():
         first, second = one[name], other[name]

@@ -228,7 +228,7 @@ class LocalSpark:
         return sum(count for count, _ in times), sum(ms for _, ms in times)
 
     def is_alive(self) -> bool:
-        """Whether the JVM runs."""
+        """Return whether the JVM runs."""
         return self._process.poll() is None
 
     def ended(self) -> int | None:
@@ -238,11 +238,11 @@ class LocalSpark:
         return None
 
     def is_ready(self) -> bool:
-        """Whether the pipeline can be had at once."""
+        """Return whether the pipeline can be had at once."""
         return self._pipeline.done() and self.is_sound()
 
     def is_sound(self) -> bool:
-        """Whether it runs, and nothing has gone wrong with the pipeline so far."""
+        """Return whether it runs, and nothing has gone wrong with the pipeline so far."""
         failed = self._pipeline.done() and self._pipeline.exception() is not None
         return self.is_alive() and not failed
 

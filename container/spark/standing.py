@@ -129,5 +129,5 @@ class StandingSources:
 
 
 def numbers_of(sources: Mapping[str, StandingSource]) -> dict[str, int]:
-    """{store: the number of its rows}."""
+    """Return {store: the number of its rows}."""
     return {name: source.loaded or 0 for name, source in sources.items()}

@@ -59,10 +59,10 @@ class Work(Protocol):
 
     @property
     def takes(self) -> Takes:
-        """{name of a frame: its stream}."""
+        """Return {name of a frame: its stream}."""
 
     def __call__(self, frames: Frames) -> DataFrame:
-        """What the pipeline makes of them."""
+        """Return what the pipeline makes of them."""
 
 
 class FunctionWork:
@@ -81,7 +81,7 @@ class FunctionWork:
         self._call = call
 
     def __call__(self, frames: Frames) -> DataFrame:
-        """What the function returns."""
+        """Return what the function returns."""
         return self._call(frames)
 
     @staticmethod
@@ -212,7 +212,7 @@ class SqlWork:
 
 
 def _is_plain(frame: DataFrame, stores: Sequence[str]) -> bool:
-    """Whether each row is made of one row of the input, and of what stores have for it."""
+    """Return whether each row is made of one row of the input, and of what stores have for it."""
     plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
     while True:
         if plan.nodeName() == "Join" and _is_store(plan.right(), stores):

@@ -152,7 +152,7 @@ class Windows:
 
     @property
     def watermark_ms(self) -> int | None:
-        """How far event time has come; None before it is known."""
+        """Return how far event time has come; None before it is known."""
         return None if self._closed == _NEVER else self._closed
 
     def add(

@@ -37,7 +37,7 @@ class Partials:
     at: str
 
     def late(self) -> Iterator[tuple[str, Mapping[str, Any], int, bool]]:
-        """(key, row, time in ms, whether it is ahead) of each row that is in no window."""
+        """Return (key, row, time in ms, whether it is ahead) of each row that is in no window."""
         for rows, is_ahead in ((self.too_late, False), (self.ahead, True)):
             for row in rows.to_pylist():
                 yield row[self.key], row, row[self.at], is_ahead
@@ -52,7 +52,7 @@ def partials(
     key: str,
     at: str,
 ) -> Partials:
-    """What each window gets of the table.
+    """Return what each window gets of the table.
 
     Args:
         table: the rows.
@@ -91,7 +91,7 @@ def partials(
 
 
 def _modulo(times: pa.ChunkedArray, step_ms: int) -> pa.ChunkedArray:
-    """What each time is beyond the last whole step, before 1970 too; never negative."""
+    """Return what each time is beyond the last whole step, before 1970 too; never negative."""
     # Arrow divides towards 0.
     rest = pc.subtract(times, pc.multiply(pc.divide(times, step_ms), step_ms))
     return pc.if_else(pc.less(rest, 0), pc.add(rest, step_ms), rest)

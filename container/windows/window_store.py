@@ -119,7 +119,7 @@ class WindowStore:
     # -- facts
 
     def facts(self) -> dict[str, str]:
-        """{fact: its text} of what the windows were made with."""
+        """Return {fact: its text} of what the windows were made with."""
         with self._store.range("f/", "f0") as pairs:
             return dict(entry[2:].split("/", 1) for entry, _ in pairs)
 
@@ -135,7 +135,7 @@ class WindowStore:
     # -- times
 
     def reached(self) -> int | None:
-        """How far event time had come."""
+        """Return how far event time had come."""
         return self._time("t/")
 
     def put_reached(self, time_ms: int) -> None:
@@ -143,7 +143,7 @@ class WindowStore:
         self._put_time("t/", time_ms)
 
     def newest(self, sources: Iterable[Hashable]) -> Iterator[tuple[Hashable, int]]:
-        """(source, newest time) of each that had one."""
+        """Return (source, newest time) of each that had one."""
         for source in sources:
             found = self._time(_source(source))
             if found is not None:

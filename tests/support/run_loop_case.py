@@ -209,7 +209,7 @@ class Plain:
         for send in sends:
             self._case.note(f"sent to {send.topic}")
 
-    def settle(self, _pause: object) -> None:
+    def deliver(self, _pause: object) -> None:
         """All have arrived."""
 
 

@@ -242,7 +242,7 @@ def test_exceptions_of_the_task_s_own_code_are_ignored_as_ever(
         _send(runner, "a", "b", "c", "b")
         runner.run()
         assert len(runner.output("kafka.out")) == 2
-        assert sum(t.ignored for t in runner._running()._deps.tasks.values()) == 2  # type: ignore[attr-defined]  # of that class
+        assert sum(t.ignored for t in runner._running()._parts.tasks.values()) == 2  # type: ignore[attr-defined]  # of that class
     watch.hook = lambda _key: None
     badly = _Badly if task is _Slow else _BadlyAsync
     with _runner(badly, 4, task__ignored__exceptions="*") as runner:

@@ -153,7 +153,7 @@ def test_a_watch_looks_again_and_again() -> None:
     looks: list[int] = []
 
     class Later(CallWatch):
-        def look(self, now_ms: int) -> str | None:
+        def overdue(self, now_ms: int) -> str | None:
             looks.append(now_ms)
             return None if len(looks) < 3 else "it hangs"
 
