@@ -135,7 +135,7 @@ def _become(
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - descriptors
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["homeport", *words]
+    sys.argv = ["homeport" if module == MODULE else "run-job", *words]
     sys.path[:0] = [p for p in environment.get("PYTHONPATH", "").split(":") if p not in sys.path]
     code = 0
     try:
