@@ -29,7 +29,7 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 
 _TRAIL: Final = 10
 
-MAX_TOLD: Final = 1_000
+MAX_SHOWN: Final = 1_000
 """Reasons, and likewise records and instructions, of one event; the others are only counted."""
 
 
@@ -62,7 +62,7 @@ class EventLog:
         """The event is the newest; ``instructions``: those of the decision that are shown."""
         self._last += 1
         reasons, records, orders = decision.reasons, decision.records, tuple(instructions)
-        said = (reasons[:MAX_TOLD], records[:MAX_TOLD], orders[:MAX_TOLD])
+        said = (reasons[:MAX_SHOWN], records[:MAX_SHOWN], orders[:MAX_SHOWN])
         body = {
             "number": self._last,
             "at_ms": self._now_ms(),

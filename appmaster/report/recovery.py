@@ -166,7 +166,7 @@ _LEAVES = frozenset(
 _RUNS = frozenset({ReasonKind.STARTED, ReasonKind.ADOPTED})
 _STAYS_AWAY = frozenset({ReasonKind.FINISHED, ReasonKind.GIVEN_UP, ReasonKind.RETIRED})
 _ENDS = (ContainerStopped, LauncherSilent, ResourceEnded)
-_TOLD_BY_ITSELF = frozenset({RecoveryPhase.FENCE, RecoveryPhase.RESTORE})
+_SELF_REPORTED = frozenset({RecoveryPhase.FENCE, RecoveryPhase.RESTORE})
 
 _PREPARES = frozenset({"prepare"})
 _FENCES = frozenset({"kafka", "fence", "coordinator-stream"})
@@ -225,7 +225,7 @@ class Recoveries:
             recovery = replace(recovery, own_ms=own_ms).entered(RecoveryPhase.FENCE, begins_ms)
             recovery = recovery.entered(RecoveryPhase.RESTORE, begins_ms + _ms(seconds, _FENCES))
         else:
-            recovery = replace(recovery, unknown=recovery.unknown | _TOLD_BY_ITSELF)
+            recovery = replace(recovery, unknown=recovery.unknown | _SELF_REPORTED)
         self._put(recovery.entered(RecoveryPhase.FIRST_BATCH, at_ms))
 
     def works(self, incarnation: Incarnation, after_ms: int, at_ms: int) -> tuple[Recovery, ...]:

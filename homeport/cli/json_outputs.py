@@ -90,6 +90,7 @@ OUTPUTS: Mapping[str, Output] = {
 """{command, with the word below it: what it prints}. Further ones: ``local logs``, ``config get
 KEY`` and ``metrics-targets``, whose answers are no objects of ours."""
 
+_NONE = object()
 _OMITS_DEFAULTS = frozenset({Restored.__name__})
 
 
@@ -97,11 +98,15 @@ def schema(output: Output) -> dict[str, Any]:
     """Return the JSON Schema, draft 2020-12, of the answer; of ``Form.LINES`` of each line."""
     (root,), types = msgspec.json.schema_components([output.type], ref_template="#/$defs/{name}")
     for name, found in types.items():
-        if name not in _OMITS_DEFAULTS and "properties" in found:
-            required, properties = found["required"], found["properties"]
-            found["required"] = [
-                n for n in properties if n in required or "default" in properties[n]
-            ]
+        found["description"] = " ".join(found.get("description", name).split())
+        defaults = {
+            n
+            for n, f in found.get("properties", {}).items()
+            if f.pop("default", _NONE) is not _NONE
+        }
+        if name not in _OMITS_DEFAULTS and defaults:
+            required = {*found["required"], *defaults}
+            found["required"] = [n for n in found["properties"] if n in required]
     if output.form is Form.ARRAY:
         root = {"type": "array", "items": root}
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **root}

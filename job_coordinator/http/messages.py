@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 
@@ -60,6 +60,23 @@ class LeaseAnswer(Enum):
     """Not now: it is not registered yet, or renewals are held back. Ask again."""
     NO = "no"
     """Never again: it is revoked, or belongs to another attempt."""
+
+
+class _Message:
+    """A body of HTTP; ``_flat``: the field whose own fields stand in the object itself."""
+
+    __slots__ = ()
+    _what: ClassVar[str]
+    _flat: ClassVar[str] = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body."""
+        return body_of(self, flat=self._flat)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Return the message of ``body``; WireError where a field is missing or wrong."""
+        return value_of(cls, body, cls._what, flat=cls._flat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,52 +159,35 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """A launcher asks for its child's lease to last longer."""
+class Renewal(_Message):
+    """A launcher asks for its child's lease to last longer, by ``POST /v1/lease``."""
 
+    _what = "a renewal"
+    _flat = "incarnation"
     attempt: Int
     incarnation: Incarnation
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the body of ``POST /v1/lease``."""
-        return body_of(self, flat="incarnation")
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the renewal of ``body``; WireError where a field is missing or wrong."""
-        return value_of(cls, body, "a renewal", flat="incarnation")
-
-
-class LeaseGrant(msgspec.Struct, frozen=True, rename={"answer": "lease"}):
+class LeaseGrant(_Message, msgspec.Struct, frozen=True, rename={"answer": "lease"}):
     """The keeper's answer to a renewal; ``lease_ms`` counts from when the renewal was sent."""
 
+    _what: ClassVar[str] = "a lease"
     answer: LeaseAnswer
     lease_ms: Int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer's body."""
-        return body_of(self)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the answer of ``body``; WireError where a field is missing or wrong."""
-        return value_of(cls, body, "a lease")
-
 
 @dataclass(frozen=True)
-class Started:
+class Started(_Message):
     """A stream container has restored and written its locality; it is about to take input.
 
     Shapes: ``restored`` {store: {task: Restored}}; ``seconds`` {phase: seconds}.
     """
 
+    _what = "a start"
+    _flat = "incarnation"
     incarnation: Incarnation
     restored: Mapping[str, Mapping[str, Restored]] = field(default_factory=dict)
     seconds: Mapping[str, _Seconds] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the body of ``POST /v1/started``."""
-        return body_of(self, flat="incarnation")
 
     def within(self, limit_bytes: int) -> Started:
         """This report, with sums in the place of tasks where its body would be longer."""
@@ -197,28 +197,21 @@ class Started:
             self, restored={s: Restored.sums(tasks.values()) for s, tasks in self.restored.items()}
         )
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the message of ``body``; WireError where a field is missing or wrong."""
-        return value_of(cls, body, "a start", flat="incarnation")
-
 
 @dataclass(frozen=True)
-class Stopped:
-    """A launcher waited for its stream container and it is gone.
+class Stopped(_Message):
+    """A launcher waited for its stream container and it is gone, by ``POST /v1/stopped``.
 
     ``age_ms``: how long ago the launcher saw the end, when it reports.
     """
 
+    _what = "a stop"
+    _flat = "incarnation"
     incarnation: Incarnation
     cause: StopCause
     exit_code: Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
     last_lines: tuple[str, ...] = ()
     age_ms: Annotated[int, msgspec.Meta(ge=-LONG_MAX, le=LONG_MAX)] = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the body of ``POST /v1/stopped``."""
-        return body_of(self, flat="incarnation")
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:

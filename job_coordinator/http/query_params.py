@@ -14,10 +14,10 @@ from homeport.config.errors import WireError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.json_values import shown
 
-MAX_EVENTS_TOLD: Final = 1_000
+MAX_EVENTS_SENT: Final = 1_000
 """Most events of one answer."""
 
-_EVENTS_TOLD: Final = 100
+_EVENTS_SENT: Final = 100
 _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
@@ -37,15 +37,15 @@ class EventsAsked:
 
     processor_id: ProcessorId | None = None
     since: int | None = None
-    limit: int = _EVENTS_TOLD
+    limit: int = _EVENTS_SENT
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> EventsAsked:
         """Return ``?processor=&since=&limit=``, each optional; WireError for other values."""
         processor, since, limit = map(query.get, ("processor", "since", "limit"))
-        said = _EVENTS_TOLD if limit is None else _number("limit", limit)
-        if not 1 <= said <= MAX_EVENTS_TOLD:
-            raise WireError(f"limit is {said}: it must be from 1 to {MAX_EVENTS_TOLD}")
+        said = _EVENTS_SENT if limit is None else _number("limit", limit)
+        if not 1 <= said <= MAX_EVENTS_SENT:
+            raise WireError(f"limit is {said}: it must be from 1 to {MAX_EVENTS_SENT}")
         return cls(
             None if processor is None else ProcessorId(processor),
             None if since is None else _number("since", since),

@@ -14,7 +14,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.report.event_log import MAX_TOLD, EventLog
+from homeport.appmaster.report.event_log import MAX_SHOWN, EventLog
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -149,10 +149,10 @@ def test_the_oldest_go_when_they_are_too_large() -> None:
 def test_the_report_of_one_event_is_bounded() -> None:
     """A model of thousands of processors is one event: the rest of its reasons is counted."""
     log = EventLog(lambda: 0)
-    many = (Reason(ReasonKind.ENTERED, ProcessorId(str(n))) for n in range(MAX_TOLD + 7))
+    many = (Reason(ReasonKind.ENTERED, ProcessorId(str(n))) for n in range(MAX_SHOWN + 7))
     log.add(_event(), _decision(*many), ())
     (event,) = _stated(log)["events"]
-    assert (len(event["reasons"]), event["left_out"]) == (MAX_TOLD, 7)
+    assert (len(event["reasons"]), event["left_out"]) == (MAX_SHOWN, 7)
 
 
 def test_an_answer_to_a_command_is_reported_in_short() -> None:
