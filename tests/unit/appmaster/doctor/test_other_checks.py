@@ -140,9 +140,10 @@ def test_whose_configuration_a_job_reads_it_must_be_allowed_to() -> None:
 
 def test_a_job_without_checkpoints_that_makes_its_outputs() -> None:
     """It has no checkpoint topic, and no output that must exist."""
-    config = Config(
-        JOB | {"task.outputs.create.partitions": "2", "task.checkpoint.factory": "none"}
-    )
-    by_name = {use.name: use for use in topic_uses(config)["kafka"]}
+    dead = {"task.dead.letter.stream": "kafka.dead", "task.drop.deserialization.errors": "true"}
+    made = {"task.outputs.create.partitions": "2", "task.checkpoint.factory": "none"}
+    by_name = {use.name: use for use in topic_uses(Config(JOB | dead | made))["kafka"]}
     assert by_name["out"].is_made
+    assert by_name["dead"].is_made
+    assert by_name["dead"].key == "task.dead.letter.stream"
     assert "__samza_checkpoint_ver_1_for_j_1" not in by_name
