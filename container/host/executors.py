@@ -7,10 +7,10 @@ its end: a call of user code that hangs must not hold up the end of the process.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from functools import partial
-from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -66,14 +66,17 @@ class OneThread:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._calls: deque[Callable[[], None]] = deque()
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
         """Make the call when those before it are done."""
         call = Future[T]()
-        self._calls.put(partial(complete, call, function))
+        with self._changed:
+            self._calls.append(partial(complete, call, function))
+            self._changed.notify_all()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
@@ -81,12 +84,14 @@ class OneThread:
 
     def wait(self, call: Future[T], timeout_s: float) -> None:
         """Return when the call is done, or after ``timeout_s``."""
-        wait([call], timeout_s)
+        with self._changed:
+            self._changed.wait_for(call.done, timeout_s)
 
     def close(self) -> None:
         """End the thread after the call that it makes now, if any."""
-        self._is_closed = True
-        self._calls.put(None)  # wakes the thread
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
 
     def is_over(self, limit_s: float) -> bool:
         """Return whether the thread has ended; wait ``limit_s`` for that."""
@@ -100,8 +105,11 @@ class OneThread:
             pass  # it keeps nothing of a call while it waits for the next
 
     def _make_next(self) -> bool:
-        call = self._calls.get()
-        if call is None or self._is_closed:
-            return False
+        with self._changed:
+            self._changed.notify_all()  # of the call before
+            self._changed.wait_for(lambda: self._is_closed or bool(self._calls))
+            if self._is_closed:
+                return False
+            call = self._calls.popleft()
         call()
         return True
