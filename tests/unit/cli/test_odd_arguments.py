@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeport.cli.job import coordinator_stream_writer
 from homeport.cli import main as homeport
 from homeport.cli.host.checkpoint_commands import milliseconds
+from homeport.cli.job import coordinator_stream_writer
 from homeport.cli.job.coordinator_stream_writer import WritableType, message_of
 from homeport.cli.yarn import run_job
 from homeport.config.errors import ConfigError
