@@ -12,6 +12,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager
 from homeport.job_coordinator.metadata.task_assignment import TaskModeManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskMode
@@ -120,3 +121,16 @@ def test_the_jobs_own_record_is_right(
     stream.catch_up()
     assert manager.read()[T0] == 0
     assert [error.value for error in manager.contradictions()] == [None, "x"]
+
+
+def test_many_tasks_share_a_record(stream: InMemoryCoordinatorStream) -> None:
+    """A new task rewrites one of them."""
+    facts = StateFactManager(stream)
+    tasks = {TaskName(f"t{n}"): n for n in range(600)}
+    stream.write(facts.partition_messages(tasks))
+    stream.catch_up()
+    assert facts.partitions() == tasks
+    assert len(stream.log) == 3
+    (only,) = facts.partition_messages({TaskName("new"): 600})
+    assert only.key == "partitions 512"
+    assert list(facts.partition_messages(tasks)) == []

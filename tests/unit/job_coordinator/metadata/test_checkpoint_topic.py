@@ -14,6 +14,7 @@ from homeport.job_coordinator.metadata.checkpoint_topic import (
     CheckpointTopicManager,
     lost_positions,
 )
+from homeport.job_coordinator.metadata.state_reset import state_removed
 
 TOPIC, OTHER = SystemStream("kafka", "__samza_checkpoint.j"), SystemStream("other", "c")
 
@@ -30,6 +31,16 @@ def test_the_id_is_read_as_it_was_written(stream: InMemoryCoordinatorStream) -> 
     manager.write(OTHER, "id-2")
     assert [m.key for m in stream.catch_up()] == [str(OTHER)]
     assert (manager.read(TOPIC), manager.read(OTHER)) == ("id-1", "id-2")
+
+
+def test_a_reset_takes_it_away(stream: InMemoryCoordinatorStream) -> None:
+    """The topic is recreated, and no position is missed of the one before."""
+    manager = CheckpointTopicManager(stream)
+    manager.write(TOPIC, "id-1")
+    stream.catch_up()
+    stream.write(state_removed(stream))
+    stream.catch_up()
+    assert manager.read(TOPIC) is None
 
 
 def test_a_record_that_cannot_be_read_says_nothing(

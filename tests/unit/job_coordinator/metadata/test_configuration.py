@@ -44,3 +44,16 @@ def test_values_of_the_writer_tool_outlive_a_deployment(stream: InMemoryCoordina
     stream.catch_up()
     manager.replace({"b": "2"}, "job-runner")
     assert manager.read() == Config({"b": "2", "only-by-hand": "9"})
+
+
+def test_a_configuration_record_without_value_is_left_out(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """G29: null is no value, the empty string is one; a stale key without a value goes as well."""
+    stream.log.append((b'[1,"set-config","a"]', b'{"values":{"value":null}}'))
+    stream.write([wire.set_config("b", "")])
+    stream.catch_up()
+    manager = ConfigManager(stream)
+    assert manager.read() == Config({"b": ""})
+    manager.replace({}, "job-runner")
+    assert _keys(stream)[2:] == [("a", True), ("b", True)]

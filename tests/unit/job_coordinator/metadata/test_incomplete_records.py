@@ -8,7 +8,10 @@ from homeport.config.config import Config
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    InMemoryCoordinatorStream,
+    StreamState,
+)
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
@@ -54,6 +57,40 @@ def test_a_null_of_the_writer_tool_overrides_no_file(stream: InMemoryCoordinator
     stream.catch_up()
     assert stream.latest("set-config")["a"].source == WRITER_SOURCE
     assert ConfigManager(stream).written() == Config({})
+
+
+def test_a_tombstone_has_no_value_of_any_name() -> None:
+    """A tombstone returns no value for any name."""
+    assert wire.tombstone(MessageType.SET_CONFIG, "a").value("value") is None
+
+
+def test_a_task_may_be_named_like_a_processor() -> None:
+    """Only records of locality can be late: the permit of processor 0 is none of task 0."""
+    state = StreamState()
+    for message in (
+        wire.set_processor_epoch("1", 9, 1, []),
+        wire.set_task_container_assignment("0", "1"),
+        wire.set_processor_epoch("0", 4, 1, []),
+    ):
+        state.apply(message)
+    assert list(state.latest(MessageType.SET_PROCESSOR_EPOCH)) == ["1", "0"]
+
+
+def test_a_twin_that_is_written_itself_has_no_other_twin(stream: InMemoryCoordinatorStream) -> None:
+    """A record in the document's form is written as it is: its own key is not deleted before it."""
+    stream.log.append((b'["1","set-config","a"]', b'{"values":{"value":"old"}}'))
+    stream.catch_up()
+    stream.write([CoordinatorStreamMessage("set-config", "a", None, has_text_version=True)])
+    assert stream.log[1:] == [(b'["1","set-config","a"]', None)]
+
+
+def test_a_standby_of_an_unknown_epoch_says_where_it_is() -> None:
+    """A failover uses it; no epoch of it is known, so no word of it can be of before."""
+    state = StreamState()
+    state.apply(wire.set_failover("0", 4, "0-1", "nm2", step="standby"))
+    state.apply(wire.set_container_host_assignment("0-1", "nm3", 1))
+    (found,) = state.latest(MessageType.SET_CONTAINER_HOST).values()
+    assert wire.host(found) == "nm3"
 
 
 def test_a_partition_without_tasks_named_cannot_be_read() -> None:

@@ -32,6 +32,25 @@ def test_the_first_count_of_an_input_stays(stream: InMemoryCoordinatorStream) ->
     assert InputPartitionManager(stream).messages({IN: 8, OTHER: 2}) == ()
 
 
+def test_an_input_that_is_read_no_more_is_forgotten(stream: InMemoryCoordinatorStream) -> None:
+    """Where it is read again, it is new."""
+    _say(stream, {IN: 4, OTHER: 2})
+    _say(stream, {IN: 4})
+    assert InputPartitionManager(stream).read() == {IN: 4}
+    _say(stream, {IN: 4, OTHER: 3})
+    assert InputPartitionManager(stream).read() == {IN: 4, OTHER: 3}
+
+
+def test_a_recreated_input_with_fewer_partitions_begins_with_these(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """What it grows by is new from then on, also below the count that it had once."""
+    _say(stream, {IN: 4})
+    _say(stream, {IN: 2})
+    _say(stream, {IN: 4})
+    assert InputPartitionManager(stream).read() == {IN: 2}
+
+
 def test_partitions_assigned_by_an_earlier_release_count(stream: InMemoryCoordinatorStream) -> None:
     """Its job has partitions, and no record of their number."""
     for partition in range(4):

@@ -19,8 +19,23 @@ from homeport.job_coordinator.metadata.input_topics import (
     recreated,
     refusal,
 )
+from homeport.job_coordinator.metadata.state_reset import state_removed
 
 IN, OTHER = SystemStream("kafka", "my.in"), SystemStream("kafka", "other")
+
+
+def test_topics_are_read_as_they_were_written(stream: InMemoryCoordinatorStream) -> None:
+    """With dots in their names; what is said already is not written again."""
+    manager = InputTopicManager(stream, 2)
+    manager.write({IN: "id-1"})
+    (message,) = stream.catch_up()
+    assert (message.type, message.key) == ("set-input-topic", "kafka.my.in")
+    assert message.values == {"topic-id": "id-1", "submission": "2"}
+    manager.write({IN: "id-1", OTHER: "id-2"})
+    assert [message.key for message in stream.catch_up()] == ["kafka.other"]
+    assert manager.ids() == {IN: "id-1", OTHER: "id-2"}
+    manager.write(manager.ids())
+    assert stream.catch_up() == ()
 
 
 def test_topics_of_an_earlier_submission_stay_known(stream: InMemoryCoordinatorStream) -> None:
@@ -36,6 +51,15 @@ def test_topics_of_an_earlier_submission_stay_known(stream: InMemoryCoordinatorS
     assert later.floors() == {IN: 70}
     InputTopicManager(stream, 4).write({IN: "id-3"})
     assert stream.catch_up() == ()
+
+
+def test_a_reset_takes_them_away(stream: InMemoryCoordinatorStream) -> None:
+    """No position is left that could be of another topic."""
+    InputTopicManager(stream, 2).write({IN: "id-1"}, {IN: 7})
+    stream.catch_up()
+    stream.write(state_removed(stream))
+    stream.catch_up()
+    assert InputTopicManager(stream).read() == {}
 
 
 def test_a_record_that_cannot_be_read_says_nothing(

@@ -42,6 +42,21 @@ def put(stream: InMemoryCoordinatorStream, key: str, **values: str) -> None:
     stream.catch_up()
 
 
+def test_a_package_is_read_as_it_was_written(
+    stream: InMemoryCoordinatorStream, packages: JobPackageManager
+) -> None:
+    """In pieces far smaller than what a topic takes, the record that counts them last."""
+    assert packages.read(NAME) == DATA
+    assert packages.names() == (NAME,)
+    assert [wire.decode(*record).key for record in stream.log] == [
+        *(f"{NAME}/{index}" for index in range(3)),
+        NAME,
+    ]
+    assert max(len(value or b"") for _, value in stream.log) < 150_000
+    assert packages.read(OTHER_NAME) is None
+    assert packages.read(f"{NAME}/0") is None
+
+
 def test_one_that_is_there_is_not_written_again(
     stream: InMemoryCoordinatorStream, packages: JobPackageManager
 ) -> None:
@@ -53,6 +68,26 @@ def test_one_that_is_there_is_not_written_again(
     stream.catch_up()
     assert packages.names() == tuple(sorted([NAME, OTHER_NAME]))
     assert (packages.read(NAME), packages.read(OTHER_NAME)) == (DATA, OTHER)
+
+
+def test_an_empty_package_is_one(stream: InMemoryCoordinatorStream) -> None:
+    """No piece, and the record that says so."""
+    manager = JobPackageManager(stream)
+    name = manager.write(b"")
+    stream.catch_up()
+    assert manager.read(name) == b""
+    assert len(stream.log) == 1
+
+
+def test_without_its_last_record_it_is_not_there(stream: InMemoryCoordinatorStream) -> None:
+    """A tool that died while it wrote has done nothing; it may write again."""
+    manager = JobPackageManager(stream)
+    stream.write(manager.messages(DATA)[:-1])
+    stream.catch_up()
+    assert (manager.read(NAME), manager.names()) == (None, ())
+    manager.write(DATA)
+    stream.catch_up()
+    assert manager.read(NAME) == DATA
 
 
 @pytest.mark.parametrize(
@@ -118,6 +153,13 @@ def test_packages_are_forgotten_but_those_to_be_kept(
     stream.catch_up()
     assert stream.latest(KEY) == {}
     assert packages.messages_to_forget() == []
+
+
+def test_a_key_that_names_no_package_is_none(stream: InMemoryCoordinatorStream) -> None:
+    """No tool of ours writes it."""
+    put(stream, "odd", pieces="0", bytes="0")
+    assert JobPackageManager(stream).names() == ()
+    assert JobPackageManager(stream).read("odd") is None
 
 
 def test_pieces_fit_into_the_records_of_the_topic() -> None:

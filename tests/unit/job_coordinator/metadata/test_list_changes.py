@@ -235,6 +235,22 @@ def test_what_changes_nothing_is_not_written() -> None:
     assert len(log) == 1
 
 
+def test_the_files_list_is_in_force_until_there_is_a_record() -> None:
+    """And does not come back with the last item that goes."""
+    file = Config({KEY.name: "nm2,nm1"})
+    log: Log = []
+    stream = InMemoryCoordinatorStream("tool", log)
+
+    def put(record: CoordinatorStreamMessage) -> None:
+        stream.write([record])
+
+    assert change_list(stream, KEY, lambda _: ListChange((), ("nm1",)), put, next(MARKS), file)
+    assert items(log) == ("nm2",)
+    assert change_list(stream, KEY, lambda _: ListChange((), ("nm2",)), put, next(MARKS), file)
+    assert items(log) == ()
+    assert not change_list(stream, KEY, lambda _: ListChange((), ("nm1",)), put, next(MARKS), file)
+
+
 NAMES = st.lists(st.sampled_from("abcd"), unique=True, max_size=4).map(tuple)
 CHANGES = st.builds(ListChange, NAMES, NAMES).map(
     lambda c: ListChange(c.added, tuple(i for i in c.removed if i not in c.added))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -38,6 +41,15 @@ def test_tasks_decide_where_a_processor_goes(stream: InMemoryCoordinatorStream) 
     assert manager.read_processors()[P0] == "nm2"
 
 
+def test_locality_is_written_for_tasks_and_processor(stream: InMemoryCoordinatorStream) -> None:
+    """One record per task and one of the processor, in one write, with the epoch."""
+    LocalityManager(stream).write(P0, [T1, T0], Host("nm1"), 4)
+    stream.catch_up()
+    assert [key for key, _ in _keys(stream)] == [T0, T1, "0"]
+    records = stream.latest(MessageType.SET_TASK_HOST)
+    assert [wire.epoch(m) for m in records.values()] == [4, 4]
+
+
 def test_locality_is_forgotten_of_tasks_and_processor(stream: InMemoryCoordinatorStream) -> None:
     """Those of others stay."""
     manager = LocalityManager(stream)
@@ -47,6 +59,19 @@ def test_locality_is_forgotten_of_tasks_and_processor(stream: InMemoryCoordinato
     stream.catch_up()
     assert manager.read_tasks() == {T2: "nm2"}
     assert set(stream.latest(MessageType.SET_CONTAINER_HOST)) == {P1}
+
+
+def test_blank_and_missing_hosts_are_left_out(stream: InMemoryCoordinatorStream) -> None:
+    """Samza reads a blank host as any host: so is it here."""
+    stream.write(
+        [
+            wire.set_container_host_assignment("0", ""),
+            CoordinatorStreamMessage(MessageType.SET_TASK_HOST, T0, {}),
+        ]
+    )
+    stream.catch_up()
+    assert LocalityManager(stream).read_processors() == {}
+    assert LocalityManager(stream).read_tasks() == {}
 
 
 def test_the_host_of_most_tasks_is_not_the_first_by_name(stream: InMemoryCoordinatorStream) -> None:

@@ -47,6 +47,15 @@ def _manager(stream: InMemoryCoordinatorStream) -> PlacementManager:
     return PlacementManager(stream)
 
 
+def test_a_request_has_samzas_bytes() -> None:
+    """Reference 4.9, "field order"; without an expiry the field is left out."""
+    assert encode_request(_REQUEST) == _BYTES
+    unlimited = replace(_REQUEST, expiry_ms=None)
+    assert encode_request(unlimited) == _BYTES.replace(b'"requestExpiry":30000,', b"")
+    assert decode_request(_BYTES) == _REQUEST
+    assert decode_request(encode_request(unlimited)) == unlimited
+
+
 def test_a_warm_move_has_a_field_of_ours() -> None:
     """At the end of the request, and of each answer but the final one."""
     warm = replace(_REQUEST, is_warm=True)
@@ -61,6 +70,19 @@ def test_a_warm_move_has_a_field_of_ours() -> None:
     assert decode_response(encode_response(begun)) == begun
     final = replace(_DONE, request=warm)
     assert encode_response(final) == encode_response(_DONE)
+
+
+def test_a_final_answer_has_samzas_fields_and_no_other() -> None:
+    """The request, then its result in words, and the time of the answer."""
+    assert encode_response(_DONE).decode() == (
+        '{"processorId":"0","deploymentId":"run-1","requestExpiry":30000,'
+        '"subType":"ContainerPlacementResponseMessage","responseMessage":"größe",'
+        f'"uuid":"{_UUID}","destinationHost":"h2","statusCode":"SUCCEEDED",'
+        '"timestamp":1700000000001}'
+    )
+    # the time of the request is of no use any more
+    asked = replace(_REQUEST, timestamp_ms=_DONE.timestamp_ms)
+    assert decode_response(encode_response(_DONE)) == replace(_DONE, request=asked)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +170,14 @@ def test_a_malformed_request_gets_a_short_answer(
     assert value is not None
     assert len(value) < 2_000
     assert decode_response(value) == replace(answer, request=replace(read, timestamp_ms=1))
+
+
+def test_a_value_in_its_range_stays_unchanged() -> None:
+    """Texts of 200 characters, the longest expiry, any time since 1970."""
+    most = replace(_REQUEST, deployment_id="x" * 200, expiry_ms=86_400_000, timestamp_ms=2**63 - 1)
+    for request in (_REQUEST, most, replace(_REQUEST, expiry_ms=1, timestamp_ms=0)):
+        assert request.fault == ""
+        assert request.in_brief() == request
 
 
 def test_a_request_whose_key_is_too_long_has_no_answer(stream: InMemoryCoordinatorStream) -> None:

@@ -57,6 +57,11 @@ def test_all_of_it_is_recorded() -> None:
         assert recorded_model(_published(model, of_standbys=of_standbys), CONFIG) == model
 
 
+def test_an_empty_stream_has_no_containers() -> None:
+    """Before the first publication."""
+    assert recorded_model(InMemoryCoordinatorStream(), CONFIG) == JobModel(CONFIG, {})
+
+
 def test_a_standby_shares_no_changelog_partition_but_that_of_its_active_task() -> None:
     """Not that of another standby of it."""
     two_each = Config({**CONFIG, "job.container.count": "3", STANDBYS: "2"})

@@ -43,6 +43,14 @@ def test_both_records_are_read_back(stream: InMemoryCoordinatorStream, state: Up
     assert manager.last_state() == state
 
 
+def test_an_order_back_takes_the_place_of_no_other(stream: InMemoryCoordinatorStream) -> None:
+    """Nor does an order forward take its place: none of them is lost in silence."""
+    manager, next_ = UpgradeManager(stream), replace(ORDER, id="next")
+    stream.write(map(manager.order_message, [ORDER, BACK, next_]))
+    stream.catch_up()
+    assert manager.orders("app") == UpgradeOrders(next_, BACK)
+
+
 def test_a_refusal_and_the_submissions_package_are_read_back(
     stream: InMemoryCoordinatorStream,
 ) -> None:
