@@ -223,11 +223,6 @@ def excludes(host: str) -> tuple[Instruction, ...]:
     return (SetTimer(exclusion_timer(Host(host)), SETTINGS.exclusion_ms),)
 
 
-def silence_over(host: str) -> TimerFired:
-    """This host is no longer just silent."""
-    return TimerFired(silence_timer(Host(host)))
-
-
 def exclusion_over(host: str) -> TimerFired:
     """This host's exclusion has decayed."""
     return TimerFired(exclusion_timer(Host(host)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from homeport.appmaster.allocation.job_state.state import standby_stop_timer
 from homeport.appmaster.allocation.protocol.events import Event, FailoverStep
 from homeport.appmaster.allocation.protocol.instructions import (
-    CancelTimer,
     DeleteLocality,
     Instruction,
     Record,
@@ -26,11 +25,6 @@ MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
 def waits() -> tuple[Instruction, ...]:
     """The active waits for the stop of its standby."""
     return (SetTimer(standby_stop_timer(ZERO), SETTINGS.stop_timeout_ms),)
-
-
-def waits_no_more() -> tuple[Instruction, ...]:
-    """It does not any more."""
-    return (CancelTimer(standby_stop_timer(ZERO)),)
 
 
 def chooses(

@@ -25,7 +25,6 @@ from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
     asks,
-    cancels,
     check_in,
     expired,
     live,
@@ -78,15 +77,6 @@ def test_the_size_of_each_host_is_compared_with_one_container() -> None:
     assert not few_cores.could_be
     # YARN's own default rule for what fits on a host does not count cores.
     assert few_cores.small == frozenset()
-
-
-def test_of_other_hosts_one_with_room_is_requested(sized: Machine) -> None:
-    """A full host comes last; home is requested even if it is full, as the state is there."""
-    sized.feed(model({"0": "a"}))
-    hosts = observed(report("a", free_mb=0), report("b", free_mb=0), report("c"))
-    assert sized.feed(hosts) == asks(1, "a")
-    assert sized.feed(expired(1)) == (CancelRequest(RequestId(1)), *asks(2, "c"))
-    assert sized.feed(expired(2)) == (CancelRequest(RequestId(2)), *asks(3, "b"))
 
 
 def test_a_host_that_is_too_small_is_never_requested(sized: Machine) -> None:
@@ -185,15 +175,3 @@ def test_without_reports_the_known_sizes_stay(sized: Machine) -> None:
     assert sized.state.room.full == {"a", "b"}
     sized.feed(live("b"))
     assert sized.state.room.full == {"a", "b"}
-
-
-def test_the_timer_is_named_without_a_key() -> None:
-    """It is the job's."""
-    assert str(TOO_SMALL) == "too-small:job"
-
-
-def test_a_request_of_a_small_cluster_is_cancelled_with_its_timer(sized: Machine) -> None:
-    """As of an expiry: nothing of it is left armed."""
-    large = report("a")
-    sized.feed(model({"0": "a"}), observed(large))
-    assert sized.feed(observed(lost(large), report("b", 512))) == cancels(1, "expiry")

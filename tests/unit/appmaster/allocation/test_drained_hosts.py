@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation import host_search
-from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import (
@@ -16,7 +15,6 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     SettingsChanged,
 )
-from homeport.appmaster.allocation.protocol.instructions import CancelRequest
 from homeport.appmaster.allocation.shortage import shortage
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -39,7 +37,6 @@ from tests.unit.appmaster.allocation.conftest import (
     permits,
     started,
     stopped,
-    stops,
 )
 from tests.unit.appmaster.allocation.placement_words import (
     BAD,
@@ -48,7 +45,6 @@ from tests.unit.appmaster.allocation.placement_words import (
     answers,
     asked,
     orders,
-    running,
     said,
     settled,
     wants,
@@ -69,19 +65,6 @@ def with_drained(machine_with: MachineWith, *hosts: str) -> Machine:
     machine = machine_with()
     machine.feed(drained(*hosts))
     return machine
-
-
-def test_what_runs_there_runs_on(machine: Machine) -> None:
-    """Nothing is stopped by the key alone."""
-    deployed(machine, {"0": "a"}, "a", "b")
-    assert orders(machine.feed(drained("a"))) == []
-    assert machine.phase("0") is P.RUNNING
-
-
-def test_no_container_is_requested_there(machine_with: MachineWith) -> None:
-    """Its home is no choice then; the next host is."""
-    machine = with_drained(machine_with, "a")
-    assert machine.deploy({"0": "a"}, "a", "b") == asks(1, "b")
 
 
 def test_a_request_for_it_is_withdrawn(machine: Machine) -> None:
@@ -139,57 +122,10 @@ def test_a_restart_there_does_not_cost_the_standby(machine: Machine) -> None:
     assert [settled(machine, p) for p in ("0", "0-0")] == [("a", P.RUNNING), ("b", P.RUNNING)]
 
 
-def test_a_new_model_restarts_there_too(machine: Machine) -> None:
-    """A container that a version overtakes starts again on its launcher."""
-    deployed(machine, {"0": "a"}, "a", "b")
-    machine.feed(drained("a"), replace(job({"0": "a"}, 2), epochs={ZERO: 1}, floors={ZERO: 2}))
-    assert machine.phase("0") is P.STOPPING
-    assert orders(machine.feed(stopped("0", 1, StopCause.ORDERED, 143))) == []
-    assert settled(machine, "0") == ("a", P.ASSIGNED)
-
-
 def of_drain(processor: str, uuid: str = "u1", at: int = 1, *, warm: bool) -> PlacementRequested:
     """A move of a drain is read."""
     request = replace(asked(processor, ANY_HOST, uuid, at), is_warm=warm, is_drain=True)
     return PlacementRequested(request)
-
-
-def test_a_drain_that_is_taken_back_stops_its_moves(machine: Machine) -> None:
-    """What has no order to stop yet stays; a move of an operator goes on."""
-    running(machine, "h1", "h1")
-    machine.feed(drained("h1"), of_drain("0", warm=True), of_drain("0", "u2", 2, warm=False))
-    machine.feed(wants("1", "h4", "u3", at=3))
-    reserving = PlacementStep.RESERVING
-    steps = [p.step for p in machine.state.placements]
-    assert steps == [reserving, PlacementStep.WAITING, reserving]
-    given = orders(machine.feed(drained()))
-    assert [(answers(machine, u)[-1], said(machine, u)) for u in ("u1", "u2")] == [
-        (FAILED, "processor 0 is on h1, which is not drained: nothing is left of the drain to do"),
-        (BAD, "processor 0 is on h1, which is not drained: nothing is left of the drain to do"),
-    ]
-    assert [p.request.uuid for p in machine.state.placements] == ["u3"]
-    assert any(isinstance(i, CancelRequest) for i in given)
-    assert machine.phases == (P.RUNNING, P.RUNNING)
-
-
-def test_a_warm_move_of_a_drain_stops_with_it(machine: Machine) -> None:
-    """The standby that reads goes; its launcher too."""
-    deployed(machine, {"0": "a"}, "a", "b")
-    machine.feed(drained("a"), of_drain("0", warm=True), check_in("r1", "b", request=2))
-    machine.feed(started("0-warm", 1))
-    assert orders(machine.feed(drained())) == list(stops("r1", "0-warm", 1))
-    machine.feed(stopped("0-warm", 1, StopCause.ORDERED, 143))
-    assert (settled(machine, "0"), machine.state.placements) == (("a", P.RUNNING), ())
-
-
-def test_a_container_that_has_stopped_for_a_drain_goes_on(machine: Machine) -> None:
-    """Its place elsewhere is sure, and it stands still already."""
-    deployed(machine, {"0": "a"}, "a", "b")
-    machine.feed(drained("a"), of_drain("0", warm=False), check_in("r1", "b", request=2))
-    assert machine.phase("0") is P.STOPPING
-    machine.feed(drained(), stopped("0", 1, StopCause.ORDERED, 143))
-    machine.run("0", "r1", "b")
-    assert answers(machine)[-1] is DONE
 
 
 def test_a_move_of_a_drain_that_comes_too_late_is_refused(machine: Machine) -> None:

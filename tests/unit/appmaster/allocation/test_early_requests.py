@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.protocol.events import (
-    LauncherSilent,
-    ResourceEnded,
-    ShutdownRequested,
-)
+from homeport.appmaster.allocation.protocol.events import LauncherSilent, ResourceEnded
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
@@ -21,7 +17,6 @@ from tests.unit.appmaster.allocation.conftest import (
     disarms,
     expired,
     inc,
-    live,
     never_came,
     permits,
     stopped,
@@ -84,30 +79,12 @@ def test_a_launcher_that_lives_takes_it_back(ended: Machine) -> None:
     assert not ended.state.early
 
 
-def test_a_host_that_is_lost_meanwhile_is_not_requested(ended: Machine) -> None:
-    """Home lives no longer."""
-    assert ended.feed(live("b")) == cancels(2, "expiry")
-
-
-def test_an_end_without_failure_withdraws_the_early_request(ended: Machine) -> None:
-    """Finished while YARN reported: nothing is to be started."""
-    stated = ended.feed(stopped("0", 1, StopCause.FINISHED, 0))
-    assert stated[:2] == cancels(2, "expiry")
-    assert ended.phase("0") is P.FINISHED
-
-
 def test_a_report_that_comes_late_does_not_wait_for_a_launcher_that_is_gone(ended: Machine) -> None:
     """The launcher's word is evidence; YARN's that it is gone as well."""
     ended.feed(stopped("0", 1))
     assert ended.phase("0") is P.REQUESTED
     assert ended.container("0").request_id == 2
     ended.stale(LauncherSilent(ResourceId("r0")))
-
-
-def test_the_end_of_the_job_withdraws_the_early_request(ended: Machine) -> None:
-    """Nothing is left armed."""
-    assert ended.feed(ShutdownRequested())[-2:] == cancels(2, "expiry")
-    assert not ended.state.timers
 
 
 def test_silence_after_an_end_that_was_reported_says_nothing_of_the_host(ended: Machine) -> None:

@@ -23,7 +23,6 @@ from tests.unit.appmaster.allocation.conftest import (
     falls_silent,
     live,
     never_came,
-    silence_over,
 )
 
 A, B, C = Host("a"), Host("b"), Host("c")
@@ -56,30 +55,6 @@ def test_a_silent_host_is_lost_now_and_what_it_ran_is_not_charged(lost: Machine)
     assert lost.container("0").failures == 0
     lost.feed(expired(2))
     assert lost.container("0").requested_host == "c"
-
-
-def test_a_host_with_a_launcher_that_checks_in_is_not_silent(machine: Machine) -> None:
-    """All of its launchers must have fallen silent; with the last one the requests there end."""
-    machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
-    machine.run("0", "r0", "a", 1)
-    machine.feed(check_in("r1", "a", request=2))
-    assert machine.container("1").resource_id == "r1"
-    machine.feed(silent("r0"))
-    assert excluded(machine) == []
-    assert machine.container("0").requested_host == "a"
-    machine.feed(silent("r1"))
-    assert excluded(machine) == [Exclusion(A)]
-    assert {machine.container(p).requested_host for p in "01"} == {"b", "c"}
-
-
-def test_a_launcher_with_an_order_to_exit_says_nothing_of_its_host(machine: Machine) -> None:
-    """A released launcher exits, and so falls silent."""
-    machine.deploy({"0": "a"}, "a", "b", "c")
-    machine.run("0", "r0", "a", 1)
-    machine.feed(check_in("r1", "b", request=9))
-    machine.feed(silent("r1"))
-    assert not machine.state.silent
-    assert not machine.state.exclusions
 
 
 def test_an_exclusion_ends_with_a_check_in(lost: Machine) -> None:
@@ -116,23 +91,6 @@ def test_after_a_while_one_launcher_is_sent_to_probe(lost: Machine, *, comes: bo
         assert lost.container("0").failures == 0
 
 
-def test_only_one_probe_is_sent(machine: Machine) -> None:
-    """While it is granted and has not checked in, another that lives there goes elsewhere."""
-    machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
-    machine.run("0", "r0", "a", 1)
-    machine.feed(check_in("r1", "a", request=2))
-    machine.feed(silent("r0"), silent("r1"), exclusion_over("a"))
-    first = machine.container("0").request_id
-    second = machine.container("1").request_id
-    assert first is not None
-    assert second is not None
-    machine.feed(expired(first))
-    probe = machine.container("0")
-    assert (probe.requested_host, probe.request_id) == ("a", second + 1)
-    machine.feed(allocated(second + 1), expired(second))
-    assert machine.container("1").requested_host == "b"
-
-
 def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
     """Safety L5: what was excluded is let in again, no other is excluded, and the log says so."""
     machine.deploy({"0": "a", "1": "b", "2": "c"}, "a", "b", "c", "d")
@@ -144,19 +102,6 @@ def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
     assert SuspectOurselves((A, B, C)) in stated
     assert excluded(machine) == []
     assert machine.container("2").requested_host == "c"
-
-
-def test_hosts_that_fall_silent_one_after_the_other_are_no_fault_of_the_am(
-    machine: Machine,
-) -> None:
-    """A host that fell silent a while ago counts no more."""
-    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
-    machine.run("0", "r0", "a", 1)
-    machine.run("1", "r1", "b", 2)
-    machine.feed(silent("r0"), silence_over("a"))
-    stated = machine.feed(silent("r1"))
-    assert not any(isinstance(i, SuspectOurselves) for i in stated)
-    assert excluded(machine) == [Exclusion(A), Exclusion(B)]
 
 
 def test_half_of_the_hosts_or_a_single_host_is_no_fault_of_the_am() -> None:

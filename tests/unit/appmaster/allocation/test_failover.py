@@ -26,7 +26,6 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
     WriteFailover,
-    WriteFailureCount,
     WriteLocality,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -34,19 +33,14 @@ from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     TAKEN_BACK,
     Machine,
-    allocated,
     asks,
-    cancels,
     check_in,
     deployed,
-    expired,
     inc,
     job,
     live,
     model,
-    never_came,
     permits,
-    releases,
     started,
     stopped,
     stops,
@@ -61,8 +55,6 @@ from tests.unit.appmaster.allocation.failover_words import (
     C,
     chooses,
     news,
-    waits,
-    waits_no_more,
 )
 
 P = ContainerPhase
@@ -77,39 +69,6 @@ def triple(machine: Machine) -> Machine:
 # --- the flow of the document
 
 
-def test_an_active_that_stops_goes_on_at_its_launcher_and_its_standby_runs_on(
-    pair: Machine,
-) -> None:
-    """S5: "container will be re-spawned -- problem solved"; no failover is written."""
-    standby = pair.container("0-0")
-    records = news(pair, stopped("0", 1))
-    assert pair.feed(check_in("r0", "a")) == permits("r0", "0", 2, (inc("0", 1),))
-    assert records == (WriteFailureCount(ZERO, 1),)
-    assert pair.container("0-0") == standby
-
-
-def test_home_is_requested_first_and_when_it_answers_the_standby_runs_on(pair: Machine) -> None:
-    """S5: its host lives, so a launcher there is requested; the standby runs on."""
-    ended = ResourceEnded(RequestId(1), ResourceId("r0"), "killed")
-    assert pair.feed(ended)[-2:] == asks(3, "a")
-    standby = pair.container("0-0")
-    pair.run("0", "r3", "a", 3)
-    assert (pair.container("0-0"), pair.container("0").failover) == (standby, None)
-
-
-def test_when_home_expires_the_standby_stops_and_leaves_its_launcher(pair: Machine) -> None:
-    """S6: records first, then the stop. Its launcher is reused: no request, no full host."""
-    pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"))
-    decision = pair.decide(expired(3))
-    assert decision.records == chooses(FIRST, B)
-    assert decision.instructions == (*cancels(3), *stops("r1", "0-0", 1), *waits())
-    assert pair.phases == (P.FAILING_OVER, P.STOPPING)
-    assert (pair.container("0").home, pair.container("0-0").home) == (B, None)
-    assert pair.feed(MADE_WAY)[:1] == waits_no_more()
-    assert pair.feed(check_in("r1", "b")) == permits("r1", "0", 2, (inc("0", 1),))
-    assert news(pair, started("0", 2)) == (EndFailover(ZERO),)
-
-
 def test_the_standby_that_stops_is_known_until_its_active_runs(pair: Machine) -> None:
     """Its launcher may begin what the active's start will need; at any other stop it must not."""
     assert not is_replaced(pair.state, inc("0-0", 1).processor_id)
@@ -120,79 +79,11 @@ def test_the_standby_that_stops_is_known_until_its_active_runs(pair: Machine) ->
     assert not is_replaced(pair.state, inc("0-0", 1).processor_id)
 
 
-def test_a_preempted_active_fails_over_at_once(pair: Machine) -> None:
-    """S4: -100, -101, -102: the old host is not tried, and nothing is charged.
-
-    The standby, whose stop was ordered and is not charged either, is placed again under
-    Invariant-1.
-    """
-    decision = pair.decide(TAKEN_BACK)
-    assert decision.records == chooses(FIRST, B)
-    assert decision.instructions == (*stops("r1", "0-0", 1), *waits())
-    assert pair.feed(MADE_WAY) == (*waits_no_more(), *asks(3, "a"))
-    assert pair.phases == (P.ASSIGNED, P.REQUESTED)
-    pair.feed(check_in("r1", "b"), started("0", 2))
-    pair.run("0-0", "r3", "a", 3)
-    assert pair.phases == (P.RUNNING, P.RUNNING)
-    assert pair.container("0").failures == pair.container("0-0").failures == 0
-
-
-def test_a_standby_does_not_go_where_its_active_was_cut_off_from_kafka(pair: Machine) -> None:
-    """It would end there likewise: an unnecessary failure of a standby."""
-    records = news(pair, stopped("0", 1, StopCause.CUT_OFF, 73))
-    assert records == chooses(FIRST, B)
-    assert pair.feed(MADE_WAY) == (*waits_no_more(), *asks(3, "c"))
-    pair.run("0-0", "r3", "c", 3)
-    assert pair.container("0-0").tried == ()
-
-
 @pytest.mark.parametrize("lost", [live("b", "c"), LauncherSilent(ResourceId("r0"))], ids=str)
 def test_a_host_that_is_lost_or_silent_is_not_tried(pair: Machine, lost: Event) -> None:
     """The ResourceManager's word, or the keeper's: the failover begins with the evidence."""
     records = news(pair, lost, LauncherSilent(ResourceId("r0")))
     assert records == chooses(FIRST, B)
-
-
-def test_a_launch_that_fails_at_home_leads_to_the_standby(pair: Machine) -> None:
-    """S14: launch of 0 fails."""
-    pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"), allocated(3))
-    assert news(pair, never_came(3)) == (*chooses(FIRST, B), WriteFailureCount(ZERO, 2))
-
-
-def test_a_surplus_launcher_elsewhere_is_not_preferred_to_a_standby(pair: Machine) -> None:
-    """S12: the state is at the standby's. No container needs the surplus then."""
-    pair.feed(ResourceEnded(RequestId(1), ResourceId("r0"), "killed"), check_in("r9", "c"))
-    assert pair.feed(expired(3)) == (*cancels(3), *stops("r1", "0-0", 1), *waits(), *releases("r9"))
-
-
-def test_a_first_start_has_no_state_to_fail_over_to(machine: Machine) -> None:
-    """It has no known home, and has never run: another host, not the standby's place."""
-    machine.feed(job({"0": None, "0-0": None}), live("a", "b", "c"))
-    assert [machine.container(p).requested_host for p in ("0", "0-0")] == ["a", "b"]
-    machine.run("0-0", "r2", "b", 2)
-    assert machine.feed(expired(1)) == (*cancels(1), *asks(3, "c"))
-    assert machine.container("0").failover is None
-
-
-def test_the_last_host_of_a_standby_that_does_not_run_is_next(pair: Machine) -> None:
-    """S7: its own request there is withdrawn; the active asks for that host as for its home."""
-    pair.feed(ResourceEnded(RequestId(2), ResourceId("r1"), "killed"))
-    assert pair.container("0-0").requested_host == "b"
-    decision = pair.decide(TAKEN_BACK)
-    assert decision.records == chooses(FIRST, B, step=FailoverStep.STANDBY_HOST)
-    assert decision.instructions == (*cancels(3, "expiry"), *asks(4, "b"), *asks(5, "a"))
-    assert pair.phases == (P.REQUESTED, P.REQUESTED)
-
-
-def test_a_standbys_request_for_another_host_is_not_affected_by_its_active(
-    machine: Machine,
-) -> None:
-    """It goes on, and so does each request that is queued behind it there."""
-    machine.feed(job({"0": None, "0-0": "b"}), live("b"), check_in("r1", "b", request=1))
-    assert machine.feed(live("a", "b")) == asks(2, "a")
-    machine.feed(ResourceEnded(RequestId(1), ResourceId("r1"), "killed"))
-    assert [machine.container(p).requested_host for p in ("0", "0-0")] == ["b", "a"]
-    assert machine.container("0-0").request_id == 2
 
 
 def test_a_launcher_that_was_set_aside_for_the_standby_serves_the_active(pair: Machine) -> None:
@@ -202,14 +93,6 @@ def test_a_launcher_that_was_set_aside_for_the_standby_serves_the_active(pair: M
     assert records == chooses(FIRST, B, step=FailoverStep.STANDBY_HOST)
     assert pair.container("0").resource_id == "r1"
     assert pair.feed(check_in("r1", "b")) == permits("r1", "0", 2, (inc("0", 1),))
-
-
-def test_without_a_usable_standby_any_other_host_is_requested(pair: Machine) -> None:
-    """S16: no standby runs, and none is known to have run anywhere that lives."""
-    pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c"))
-    records = news(pair, TAKEN_BACK)
-    assert records == (WriteFailover(ZERO, 1, None, None, FailoverStep.OTHER_HOST, ()),)
-    assert pair.container("0").phase is P.REQUESTED
 
 
 def test_a_standby_that_runs_on_the_home_of_its_active_is_the_one_to_take(machine: Machine) -> None:
@@ -292,41 +175,6 @@ def test_the_standbys_host_may_die_while_its_stop_is_waited_for(triple: Machine)
     """Its evidence is not waited for: the next standby is there."""
     triple.feed(TAKEN_BACK)
     assert news(triple, live("a", "c", "d"))[-3:] == chooses(SECOND, C, FIRST)
-
-
-def test_the_launcher_may_be_lost_before_the_active_has_started(triple: Machine) -> None:
-    """Its host lives: the active, at home there now, asks for it; then the next standby."""
-    triple.feed(TAKEN_BACK, MADE_WAY)
-    stated = triple.feed(ResourceEnded(RequestId(2)))
-    assert triple.container("0").requested_host == "b"
-    assert stated[-2:] == asks(5, "b")
-    assert news(triple, expired(5)) == chooses(SECOND, C, FIRST)
-
-
-def test_an_active_that_fails_before_it_has_started_goes_on_where_it_is(pair: Machine) -> None:
-    """The failover lasts until it has started."""
-    pair.feed(TAKEN_BACK, MADE_WAY, check_in("r1", "b"), stopped("0", 2))
-    assert pair.container("0").failover is not None
-    pair.feed(check_in("r1", "b"))
-    assert news(pair, started("0", 3)) == (EndFailover(ZERO),)
-
-
-def test_when_nothing_else_is_left_a_failover_begins_again(pair: Machine) -> None:
-    """The only live host has the standby that was used already: its place is taken once more."""
-    pair.feed(TAKEN_BACK, MADE_WAY)
-    pair.run("0-0", "r3", "a", 3)
-    pair.feed(live("a"))
-    assert news(pair, LauncherSilent(ResourceId("r1"))) == chooses(FIRST, A)
-
-
-def test_the_active_gets_the_host_that_its_standby_requests_as_the_last_choice(
-    pair: Machine,
-) -> None:
-    """A standby is never in the way of its active, but where it may still run."""
-    pair.feed(LauncherSilent(ResourceId("r1")), live("a", "c"))
-    assert pair.container("0-0").requested_host == "c"
-    pair.feed(LauncherSilent(ResourceId("r0")), live("c"))
-    assert (pair.container("0").requested_host, pair.phase("0-0")) == ("c", P.QUEUED)
 
 
 def test_actives_that_want_the_same_host_take_each_its_own_standbys_launcher(

@@ -6,17 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.failover import choose
 from homeport.appmaster.allocation.job_state.failure import FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import (
-    FailoverStep,
     JobModelPublished,
     LauncherSilent,
     ResourceEnded,
 )
-from homeport.appmaster.allocation.protocol.instructions import WriteFailover
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.spec.pairs import asked, group, loses_launcher, request_of, running
@@ -26,7 +23,6 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     cancels,
     check_in,
-    expired,
     inc,
     live,
     remembers_failure,
@@ -38,52 +34,6 @@ from tests.unit.appmaster.allocation.conftest import (
 def _standby(number: int, phase: P, lag: int | None = None) -> ContainerState:
     processor = ProcessorId(f"0-{number}")
     return ContainerState(processor, replica_of=ProcessorId("0"), phase=phase, lag=lag)
-
-
-def test_the_best_standby_that_may_be_taken_is_chosen() -> None:
-    """The one least behind, unless its host cannot be had: then the next."""
-    standbys = [
-        (_standby(0, P.RUNNING, 5), Host("b")),
-        (_standby(1, P.RUNNING, 1), Host("c")),
-        (_standby(2, P.RUNNING), Host("d")),
-    ]
-    for lost, expected in (("", "c"), ("c", "b"), ("b", "c")):
-        choice = choose(Host("a"), standbys, (), lambda _, host, lost=lost: host != lost)  # type: ignore[misc] # a default binds the loop's variable
-        assert choice is not None
-        assert (choice.step, choice.host) == (FailoverStep.STANDBY, expected)
-    assert (
-        choose(Host("a"), standbys, [s.processor_id for s, _ in standbys], lambda *_: True) is None
-    )
-    assert choose(Host("a"), standbys, (), lambda *_: False) is None
-
-
-def test_a_standbys_last_host_that_had_no_room_is_not_chosen(machine: Machine) -> None:
-    """Both ran on a, which has no room: the active goes elsewhere, without a standby."""
-    machine.feed(group({"0": "a", "0-0": "a"}, p0=1), live("a", "b", "c"))
-    machine.feed(expired(request_of(machine, "0")))
-    (record,) = (r for r in machine.records if isinstance(r, WriteFailover))
-    assert record.step is FailoverStep.OTHER_HOST
-    assert machine.container("0").requested_host in {"b", "c"}
-
-
-def test_a_failover_without_a_standby_goes_on_without_a_new_record(machine: Machine) -> None:
-    """Its requests expire, one host after the other; what the stream says stays."""
-    machine.feed(group({"0": "a", "0-0": None}, p0=1), live("a", "b", "c"))
-    for _ in range(3):
-        machine.feed(expired(request_of(machine, "0")))
-    assert len([r for r in machine.records if isinstance(r, WriteFailover)]) == 1
-
-
-def test_a_standby_that_stops_already_is_waited_for(machine: Machine) -> None:
-    """A new model stops it; its active, lost meanwhile, takes its place afterwards."""
-    running(machine, {"0": "a", "0-0": "b"}, "c")
-    two = group({"0": "a", "0-0": "b"}, version=2, p0=1)
-    machine.feed(replace(two, floors={ProcessorId("0-0"): 2}))
-    assert machine.phase("0-0") is P.STOPPING
-    machine.feed(LauncherSilent(ResourceId("r-0")))
-    assert machine.phase("0") is P.FAILING_OVER
-    machine.feed(stopped("0-0", 1, StopCause.ORDERED, 0))
-    assert machine.container("0").resource_id == "r-0-0"
 
 
 def test_a_standby_withdraws_its_request_for_the_host_of_its_active(machine: Machine) -> None:
@@ -103,29 +53,6 @@ def test_room_is_not_made_where_standbys_run(machine: Machine) -> None:
     assert machine.phases == (P.QUEUED, P.RUNNING, P.STOPPING)
     machine.feed(stopped("0-1", 1, StopCause.ORDERED, 0))
     assert machine.phase("0") is P.FAILING_OVER
-
-
-def test_a_standby_that_waits_for_its_last_host_leaves_it(machine: Machine) -> None:
-    """It is queued there behind another processor: the active is, from now on."""
-    machine.feed(group({"0": "a", "0-0": "b", "1": "b"}, p0=1), live("a", "b", "c"))
-    assert (machine.phase("0-0"), machine.container("0-0").requested_host) == (P.QUEUED, "b")
-    machine.feed(expired(request_of(machine, "0")))
-    assert (machine.phase("0"), machine.container("0").requested_host) == (P.QUEUED, "b")
-    assert machine.container("0-0").requested_host in {"a", "c"}
-
-
-def test_a_standby_that_rests_leaves_its_last_host(machine: Machine) -> None:
-    """Its rest goes on; afterwards it is placed elsewhere."""
-    machine.state = replace(
-        machine.state,
-        settings=replace(machine.state.settings, last_retry_delay_ms=1000, retry_count=1),
-    )
-    running(machine, {"0": "a", "0-0": "b"}, "c")
-    machine.feed(stopped("0-0", 1))
-    assert machine.phase("0-0") is P.BACKING_OFF
-    machine.feed(loses_launcher("0", is_taken_back=True))
-    assert (machine.phase("0"), machine.container("0").requested_host) == (P.REQUESTED, "b")
-    assert (machine.phase("0-0"), machine.container("0-0").home) == (P.BACKING_OFF, None)
 
 
 def test_a_group_that_a_model_makes_is_brought_apart(machine: Machine) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import JobPhase
 from homeport.appmaster.allocation.protocol.events import (
     FencedByDriver,
     FencesReported,
-    JobModelPublished,
     LauncherSilent,
     ResourceEnded,
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
@@ -24,12 +22,8 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     cancels,
     check_in,
-    excludes,
-    expired,
-    falls_silent,
     forgets_failures,
     inc,
-    live,
     model,
     permits,
     records_epoch,
@@ -38,7 +32,6 @@ from tests.unit.appmaster.allocation.conftest import (
     started,
     stopped,
     stops,
-    window_over,
 )
 
 
@@ -67,16 +60,6 @@ def again(machine: Machine, processor: str, resource: str, host: str) -> None:
 
 
 # --- starting
-
-
-def test_a_start_makes_its_host_home(machine: Machine) -> None:
-    """Its locality is written: there is the state now."""
-    machine.deploy({"0": "gone"}, "a")
-    machine.feed(check_in("r0", "a", request=1))
-    assert machine.container("0").home == "gone"
-    assert machine.feed(started("0", 1)) == ()
-    assert (machine.phase("0"), machine.container("0").home) == (P.RUNNING, "a")
-    assert machine.feed(started("0", 1)) == ()
 
 
 def test_a_start_of_another_incarnation_is_stale(running: Machine) -> None:
@@ -119,30 +102,6 @@ def test_a_stop_that_is_no_failure_is_not_charged(
     assert machine.container("0").failures == 0
 
 
-def test_a_container_whose_host_is_cut_off_from_kafka_goes_elsewhere_uncharged(
-    machine_with: MachineWith,
-) -> None:
-    """Its launcher lives, and goes; home is not asked first, and later again."""
-    machine = machine_with(retry_count=0)
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
-    stated = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
-    assert stated == (*releases("r0"), *asks(2, "b"))
-    assert (machine.container("0").failures, machine.container("0").resource_id) == (0, None)
-    assert machine.feed(check_in("r0", "a")) == releases("r0")
-    machine.feed(expired(2))
-    assert machine.container("0").requested_host in {"a", None}
-
-
-def test_an_only_host_that_is_cut_off_is_requested_again(machine: Machine) -> None:
-    """There is no other one."""
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
-    machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
-    assert machine.phase("0") is P.REQUESTED
-    assert machine.container("0").failures == 0
-
-
 def test_a_launcher_whose_end_yarn_has_reported_needs_no_order_to_exit(machine: Machine) -> None:
     """Its child was cut off, and is waited for, when the launcher is gone."""
     machine.deploy({"0": "a"}, "a", "b")
@@ -151,22 +110,6 @@ def test_a_launcher_whose_end_yarn_has_reported_needs_no_order_to_exit(machine: 
     stated = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
     assert not [i for i in stated if i in releases("r0")]
     assert machine.container("0").requested_host == "b"
-
-
-def test_a_container_may_fail_while_it_starts(machine: Machine) -> None:
-    """The same rules; home stays where the state is."""
-    machine.deploy({"0": "gone"}, "a")
-    machine.feed(check_in("r0", "a", request=1))
-    assert machine.feed(stopped("0", 1)) == remembers_failure("0")
-    assert (machine.phase("0"), machine.container("0").home) == (P.ASSIGNED, "gone")
-
-
-def test_finished_is_final_and_the_launcher_exits(running: Machine) -> None:
-    """Nothing restarts it; reported twice: stale."""
-    assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == releases("r0")
-    assert running.phase("0") is P.FINISHED
-    running.stale(stopped("0", 1, StopCause.FINISHED, 0), stopped("0", 1), started("0", 1))
-    assert running.feed(check_in("r0", "a")) == releases("r0")
 
 
 def test_a_late_report_that_it_finished_counts_before_a_successor_is_permitted(
@@ -180,33 +123,7 @@ def test_a_late_report_that_it_finished_counts_before_a_successor_is_permitted(
     running.stale(stopped("1", 1, StopCause.FINISHED, 0))
 
 
-def test_a_stop_reported_twice_is_stale(running: Machine) -> None:
-    """Whatever the phase has become."""
-    running.feed(stopped("0", 1))
-    running.stale(stopped("0", 1), stopped("9", 1), stopped("0", 2))
-    again(running, "0", "r0", "a")
-    running.stale(stopped("0", 1))
-
-
 # --- resources that are gone
-
-
-def test_a_silent_launcher_is_a_stop_and_its_skein_container_is_ended(running: Machine) -> None:
-    """Not charged, as its host is lost: another is requested; the permit lists the lost one."""
-    silent = LauncherSilent(ResourceId("r0"))
-    lost = (*cancels(1), *falls_silent("a"), *excludes("a"))
-    assert running.feed(silent) == (*lost, *asks(3, "c"))
-    running.stale(silent)
-    permit = running.feed(check_in("r9", "c", request=3))
-    assert permit[-1:] == permits("r9", "0", 2, (inc("0", 1),))
-
-
-def test_a_container_on_a_lost_host_is_not_charged(running: Machine) -> None:
-    """The host is no longer observed: not its failure, and home is not waited for."""
-    assert running.feed(live("b", "c")) == ()
-    assert running.phase("0") is P.RUNNING
-    assert running.feed(ResourceEnded(resource_id=ResourceId("r0"))) == asks(3, "c")
-    assert running.container("0").failures == 0
 
 
 def test_skeins_report_is_no_evidence_of_a_stop(running: Machine) -> None:
@@ -257,46 +174,12 @@ def test_retries_are_counted_within_the_window_and_then_the_job_fails(running: M
     )
 
 
-def test_failures_are_forgotten_after_the_window(running: Machine) -> None:
-    """Each failure begins the window again; at its end the count is zero."""
-    for _ in range(3):
-        for _ in range(2):
-            epoch = running.container("0").epoch
-            assert running.feed(stopped("0", epoch)) == remembers_failure("0")
-            again(running, "0", "r0", "a")
-        assert running.feed(window_over("0")) == ()
-        assert running.container("0").failures == 0
-    running.stale(window_over("0"))
-
-
 def test_a_finish_forgets_the_failures(running: Machine) -> None:
     """No timer is left for a processor that is done."""
     running.feed(stopped("0", 1))
     again(running, "0", "r0", "a")
     finish = running.feed(stopped("0", 2, StopCause.FINISHED, 0))
     assert finish == (*forgets_failures("0"), *releases("r0"))
-
-
-def test_retry_count_zero_fails_the_job_at_the_first_failure(machine_with: MachineWith) -> None:
-    """Not Samza's undefined status, which would have YARN start the whole thing again."""
-    machine = machine_with(retry_count=0)
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
-    end = machine.feed(stopped("0", 1))
-    assert isinstance(end[-1], EndJob)
-    assert end[-1].result is JobResult.FAILED
-    assert "failed 1 times" in end[-1].diagnostics
-
-
-def test_a_negative_retry_count_forgives_everything(machine_with: MachineWith) -> None:
-    """Fifty failures, fifty permits, no timer."""
-    machine = machine_with(retry_count=-1)
-    machine.deploy({"0": "a"}, "a")
-    machine.feed(check_in("r0", "a", request=1))
-    for epoch in range(1, 51):
-        assert machine.feed(stopped("0", epoch)) == ()
-        machine.feed(check_in("r0", "a"))
-    assert machine.container("0").epoch == 51
 
 
 def test_without_fail_job_the_others_go_on_and_the_job_fails_at_its_end(
@@ -327,18 +210,6 @@ def test_launches_that_never_succeed_fail_the_job_too(machine: Machine) -> None:
 
 
 # --- what a successor must fence
-
-
-def test_a_permit_lists_every_incarnation_that_no_later_one_has_fenced(running: Machine) -> None:
-    """One that never started has fenced none; one that started has fenced those of its permit."""
-    running.feed(stopped("0", 1), check_in("r0", "a"))
-    running.feed(stopped("0", 2), check_in("r0", "a"))
-    assert running.permits[-2:] == (
-        records_epoch("0", 2, (inc("0", 1),)),
-        records_epoch("0", 3, (inc("0", 1), inc("0", 2))),
-    )
-    running.feed(started("0", 3), stopped("0", 3, StopCause.SIGNALLED, 143), check_in("r0", "a"))
-    assert running.permits[-1] == records_epoch("0", 4, (inc("0", 3),))
 
 
 def test_a_list_stays_small_however_long_a_container_fails(machine_with: MachineWith) -> None:
@@ -375,31 +246,7 @@ def test_an_incarnation_without_evidence_of_a_stop_stays_listed_until_it_is_repo
     assert machine.permits[-1].fence == (inc("0", 40),)
 
 
-def test_the_first_permit_lists_incarnations_from_the_stream(machine: Machine) -> None:
-    """Its lists, and always the last incarnation, which no other can have fenced yet."""
-    zero, one = ProcessorId("0"), ProcessorId("1")
-    before = (inc("0", 3), inc("0", 4), inc("9", 2))
-    epochs = {zero: 4, one: 1}
-    published = JobModelPublished(5, {zero: None, one: None}, epochs, unfenced={zero: before})
-    machine.feed(published, live("a", "b"))
-    machine.feed(check_in("r0", "a", request=1), check_in("r1", "b", request=2))
-    assert machine.records == (
-        records_epoch("0", 5, before, version=5),
-        records_epoch("1", 2, (inc("1", 1),), version=5),
-    )
-
-
 # --- the end of the job
-
-
-def test_the_job_succeeds_when_every_processor_finished(running: Machine) -> None:
-    """Not before; afterwards everything is late."""
-    running.feed(stopped("0", 1, StopCause.FINISHED, 0))
-    end = running.feed(stopped("1", 1, StopCause.FINISHED, 0))
-    assert end == (*releases("r1"), *SUCCEEDED)
-    assert running.state.phase is JobPhase.ENDED
-    running.stale(ShutdownRequested(), model({"0": "a"}, version=2), stopped("1", 1), expired(1))
-    assert running.feed(live("z")) == ()
 
 
 def test_a_job_without_processors_has_succeeded(machine: Machine) -> None:
@@ -435,58 +282,3 @@ def test_the_order_to_stop_is_repeated_at_each_check_in(running: Machine) -> Non
     running.feed(ShutdownRequested())
     assert running.feed(check_in("r0", "a", running=inc("0", 1))) == stops("r0", "0", 1)
     assert running.feed(check_in("r0", "a")) == stops("r0", "0", 1)
-
-
-def test_while_the_job_ends_no_failure_restarts_anything(running: Machine) -> None:
-    """Failed on the way down: stopped. Finished: finished. A lost launcher: stopped."""
-    running.feed(ShutdownRequested())
-    assert running.feed(stopped("0", 1)) == releases("r0")
-    silent = running.feed(LauncherSilent(ResourceId("r1")))
-    assert silent == (*cancels(2), *KILLED)
-    assert running.phases == (P.STOPPED, P.STOPPED)
-
-
-def test_a_container_may_finish_while_the_job_ends(running: Machine) -> None:
-    """The result stands all the same."""
-    running.feed(ShutdownRequested(), stopped("0", 1, StopCause.FINISHED, 0))
-    assert running.feed(stopped("1", 1, StopCause.FINISHED, 0))[-1:] == KILLED
-    assert running.phases == (P.FINISHED, P.FINISHED)
-
-
-def test_a_shutdown_before_the_model_ends_the_job_at_once(machine: Machine) -> None:
-    """Nothing was started."""
-    assert machine.feed(ShutdownRequested()) == KILLED
-    machine.stale(model({"0": "a"}))
-
-
-def test_the_job_does_not_end_before_it_is_known_what_an_earlier_driver_left_running(
-    machine_with: MachineWith,
-) -> None:
-    """The result stands at once; a container found later is stopped, with evidence, before the end.
-
-    A random schedule found the end ordered while 1@1, of which a new driver had not heard, ran on.
-    """
-    machine = machine_with(retry_count=0)
-    machine.feed(model({"0": "a", "1": "b"}, p0=1, p1=1))
-    machine.feed(check_in("r0", "a", inc("0", 1)))
-    machine.feed(stopped("0", 1))
-    assert (machine.state.phase, machine.state.ending is None) == (JobPhase.ACTIVE, False)
-    assert machine.feed(check_in("r1", "b", inc("1", 1))) == releases("r0")
-    assert machine.feed(live("a", "b")) == stops("r1", "1", 1)
-    end = machine.feed(stopped("1", 1, StopCause.ORDERED))[-1]
-    assert isinstance(end, EndJob)
-    assert end.result is JobResult.FAILED
-    assert "processor 0 failed 1 times" in end.diagnostics
-
-
-def test_the_first_result_stands_while_the_end_waits(machine_with: MachineWith) -> None:
-    """Others fail, or an operator ends the job, before the hosts are known: FAILED stays."""
-    machine = machine_with(retry_count=0)
-    machine.feed(model({"0": "a", "1": "b", "2": "c"}, p0=1, p1=1, p2=1))
-    for number, host in (("0", "a"), ("1", "b"), ("2", "c")):
-        machine.feed(check_in(f"r{number}", host, inc(number, 1)))
-    machine.feed(stopped("0", 1), stopped("1", 1))
-    assert machine.state.ending is not None
-    assert "processor 0 failed" in machine.state.ending.diagnostics
-    assert machine.feed(ShutdownRequested()) == stops("r2", "2", 1)
-    assert machine.state.ending.result is JobResult.FAILED

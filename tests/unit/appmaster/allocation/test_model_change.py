@@ -19,14 +19,8 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     RetiredStopped,
     SettingsChanged,
-    ShutdownRequested,
 )
-from homeport.appmaster.allocation.protocol.instructions import (
-    EndJob,
-    Instruction,
-    JobResult,
-    WriteStop,
-)
+from homeport.appmaster.allocation.protocol.instructions import WriteStop
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -39,15 +33,10 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     cancels,
     check_in,
-    forgets_failures,
     inc,
-    live,
     model,
     permits,
-    records_epoch,
     releases,
-    remembers_failure,
-    started,
     stopped,
     stops,
 )
@@ -101,39 +90,6 @@ SHRUNK = change(2, {"0": "a"}, {"0": (1, 2)}, {"0": (inc("0", 1), inc("1", 1))},
 # --- growing
 
 
-def test_losers_stop_gainers_request_and_no_other_container_is_touched(running: Machine) -> None:
-    """2 asks for the host of the task that it gets; 1 runs on under the version of its permit."""
-    before = running.container("1")
-    assert running.feed(GROWN) == (*stops("r0", "0", 1), *asks(3, "a"))
-    assert running.phases == (P.STOPPING, P.RUNNING, P.REQUESTED)
-    assert running.container("1") == before
-    assert running.feed(check_in("r1", "b", inc("1", 1))) == ()
-
-
-def test_the_permit_waits_for_the_stop_of_the_former_owner(running: Machine) -> None:
-    """A launcher is held meanwhile; the permits have the new version and the list of fences.
-
-    The loser goes on at its launcher, uncharged.
-    """
-    running.feed(GROWN, allocated(3))
-    running.feed(check_in("r2", "a", request=3))
-    assert running.phases == (P.STOPPING, P.RUNNING, P.ASSIGNED)
-    assert running.feed(check_in("r2", "a")) == ()
-    assert running.feed(check_in("r0", "a", inc("0", 1))) == stops("r0", "0", 1)
-    assert running.feed(stopped("0", 1, ORDERED, 0)) == ()
-    assert running.phases == (P.ASSIGNED, P.RUNNING, P.ASSIGNED)
-    fence = (inc("0", 1),)
-    assert running.feed(check_in("r2", "a")) == permits("r2", "2", 1, fence, 2)
-    assert running.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence, 2)
-    assert running.records[-2:] == (
-        records_epoch("2", 1, fence, 2),
-        records_epoch("0", 3, fence, 2),
-    )
-    running.feed(started("2", 1), started("0", 3))
-    assert running.phases == (P.RUNNING,) * 3
-    assert [c.failures for c in running.state.containers] == [0, 0, 0]
-
-
 @pytest.mark.parametrize(
     "cause", [StopCause.FAILED, StopCause.KILLED, StopCause.UNAVAILABLE, StopCause.LEASE_LOST]
 )
@@ -143,29 +99,7 @@ def test_a_stop_that_a_model_ordered_is_never_charged(running: Machine, cause: S
     assert (running.phase("0"), running.container("0").failures) == (P.ASSIGNED, 0)
 
 
-def test_a_starting_container_is_stopped_too(machine: Machine) -> None:
-    """Its permit was overtaken: if it has not begun, it never will."""
-    machine.deploy({"0": "a"}, "a")
-    machine.feed(check_in("r0", "a", request=1))
-    assert machine.phase("0") is P.STARTING
-    event = change(2, {"0": "a", "1": None}, {"0": (1, 2)}, {"1": (inc("0", 1),)}, "1")
-    assert machine.feed(event)[:1] == stops("r0", "0", 1)
-    assert machine.feed(started("0", 1)) == ()
-    assert machine.phase("0") is P.STOPPING
-    assert machine.feed(check_in("r0", "a")) == stops("r0", "0", 1)
-
-
 # --- evidence
-
-
-def test_a_lost_launcher_is_evidence_and_the_loser_asks_again(running: Machine) -> None:
-    """The keeper reports it as silence: not charged; its gainer goes on before it."""
-    running.feed(GROWN, check_in("r2", "a", request=3))
-    orders = running.feed(LauncherSilent(ResourceId("r0")))
-    assert running.container("0").failures == 0
-    assert running.phases == (P.REQUESTED, P.RUNNING, P.ASSIGNED)
-    assert orders[0] in cancels(1)
-    assert running.feed(check_in("r2", "a")) == permits("r2", "2", 1, (inc("0", 1),), 2)
 
 
 def test_a_report_of_yarn_is_no_evidence(running: Machine) -> None:
@@ -188,30 +122,6 @@ def test_fences_are_known_of_all_lists(running: Machine) -> None:
 
 
 # --- shrinking
-
-
-def test_a_retired_container_stops_and_its_launcher_exits(running: Machine) -> None:
-    """Both stop; the one that stays is permitted when both have, whichever was first."""
-    assert running.feed(SHRUNK) == (*stops("r1", "1", 1), *stops("r0", "0", 1))
-    running.feed(stopped("0", 1, ORDERED, 0))
-    assert running.feed(check_in("r0", "a")) == ()
-    assert running.feed(stopped("1", 1, ORDERED, 0)) == releases("r1")
-    assert running.records[-1] == WriteStop(inc("1", 1), "ordered")
-    assert running.phases == (P.ASSIGNED,)
-    fence = (inc("0", 1), inc("1", 1))
-    assert running.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence, 2)
-    running.stale(stopped("1", 1, ORDERED, 0))
-
-
-def test_the_launcher_of_a_retired_processor_serves_a_waiting_container(running: Machine) -> None:
-    """With its next check-in; the request to YARN is withdrawn."""
-    running.feed(change(2, {"0": "a", "2": "b"}, {"0": (1, 1)}, {"2": (inc("1", 1),)}, "2"))
-    assert running.phases == (P.RUNNING, P.STOPPING, P.REQUESTED)
-    assert running.feed(stopped("1", 1, ORDERED, 0)) == ()
-    assert running.feed(check_in("r1", "b")) == (
-        *cancels(3, "expiry"),
-        *permits("r1", "2", 1, (inc("1", 1),), 2),
-    )
 
 
 @pytest.mark.parametrize("how", ["silent", "ended"])
@@ -238,16 +148,6 @@ def test_a_retired_container_that_waits_is_dropped_at_once(machine: Machine) -> 
     assert [c.processor_id for c in machine.state.containers] == ["0"]
 
 
-def test_a_retired_container_that_returns_goes_on(running: Machine) -> None:
-    """5 -> 2 -> 5 before it has stopped: it must stop all the same, and keeps its launcher."""
-    running.feed(SHRUNK)
-    back = change(3, {"0": "a", "1": "b"}, {"0": (1, 3), "1": (1, 3)}, {"1": (inc("1", 1),)}, "1")
-    assert running.feed(back) == ()
-    assert running.phases == (P.STOPPING, P.STOPPING)
-    running.feed(stopped("1", 1, ORDERED, 0))
-    assert running.feed(check_in("r1", "b")) == permits("r1", "1", 4, (inc("1", 1),), 3)
-
-
 def test_a_processor_that_returns_later_goes_on_above_all_its_epochs(running: Machine) -> None:
     """It has stopped, and was forgotten; the stream has not."""
     running.feed(SHRUNK, stopped("1", 1, ORDERED, 0))
@@ -260,48 +160,12 @@ def test_a_processor_that_returns_later_goes_on_above_all_its_epochs(running: Ma
 # --- several, and other things meanwhile
 
 
-def test_changes_in_a_row_add_up(running: Machine) -> None:
-    """The second comes while losers of the first still stop: lists and floors are the last ones."""
-    running.feed(GROWN, check_in("r2", "a", request=3))
-    second = change(
-        3,
-        {"0": "a", "1": "b", "2": "a", "3": "b"},
-        {"0": (1, 2), "1": (1, 2)},
-        {"2": (inc("0", 1),), "3": (inc("1", 1),)},
-        gainers="3",
-    )
-    assert running.feed(second) == (*stops("r1", "1", 1), *asks(4, "b"))
-    assert running.phases == (P.STOPPING, P.STOPPING, P.ASSIGNED, P.REQUESTED)
-    running.feed(stopped("0", 1, ORDERED, 0))
-    assert running.feed(check_in("r2", "a")) == permits("r2", "2", 1, (inc("0", 1),), 3)
-    assert running.feed(check_in("r3", "b", request=4))[-1:] != permits("r3", "3", 1, version=3)
-    running.feed(stopped("1", 1, ORDERED, 0))
-    assert running.feed(check_in("r3", "b")) == permits("r3", "3", 1, (inc("1", 1),), 3)
-
-
 def test_the_same_version_again_is_stale_and_an_older_one_a_bug(running: Machine) -> None:
     """A driver publishes upwards only."""
     running.feed(GROWN)
     running.stale(GROWN)
     with pytest.raises(InvariantViolation, match="version 1 published over version 2"):
         running.feed(model({"0": "a"}))
-
-
-def test_a_job_that_ends_is_not_changed(running: Machine) -> None:
-    """The result stands, and all that runs has an order to stop."""
-    running.feed(ShutdownRequested())
-    running.stale(GROWN)
-
-
-def test_the_end_waits_for_all_that_stop(running: Machine) -> None:
-    """In mid-change: the retired one too; it gets the order again, and leaves nothing behind."""
-    running.feed(SHRUNK)
-    orders = running.feed(ShutdownRequested())
-    assert set(orders) == {*stops("r0", "0", 1), *stops("r1", "1", 1)}
-    assert running.feed(stopped("0", 1, ORDERED, 0)) == releases("r0")
-    end: tuple[Instruction, ...] = (EndJob(JobResult.KILLED, "shut down on request"),)
-    assert running.feed(stopped("1", 1, ORDERED, 0)) == (*releases("r1"), *end)
-    assert running.phases == (P.STOPPED,)
 
 
 def test_an_early_request_is_withdrawn(running: Machine) -> None:
@@ -334,20 +198,6 @@ def test_a_finish_while_it_is_stopped_counts_unless_it_gains(
     assert running.phase("0") is phase
 
 
-def test_a_given_up_one_is_tried_again_with_every_version(machine_with: MachineWith) -> None:
-    """With all its retries; what was charged to others is forgotten too."""
-    machine = machine_with(retry_count=1, fail_job_after_retries=False)
-    machine.deploy({"0": "a", "1": "b"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
-    machine.run("1", "r1", "b", 2)
-    assert machine.feed(stopped("1", 1)) == remembers_failure("1")
-    machine.feed(stopped("0", 1), check_in("r0", "a"), stopped("0", 2))
-    assert machine.phases == (P.FAILED, P.ASSIGNED)
-    orders = machine.feed(change(2, {"0": "a", "1": "b"}, {"0": (2, 2), "1": (1, 1)}))
-    assert orders == (*forgets_failures("1"), *asks(3, "a"))
-    assert [c.failures for c in machine.state.containers] == [0, 0]
-
-
 # --- a driver that starts in mid-change
 
 RESTARTED = change(
@@ -357,20 +207,6 @@ RESTARTED = change(
     {"0": (inc("0", 1),), "2": (inc("0", 1), inc("1", 1))},
     retired={"1": 1},
 )
-
-
-def test_a_driver_in_mid_change_finds_the_containers_to_stop(machine: Machine) -> None:
-    """The loser and the retired one are found running: ordered to stop, and waited for."""
-    machine.feed(RESTARTED)
-    assert machine.feed(check_in("r0", "a", inc("0", 1))) == stops("r0", "0", 1)
-    assert machine.feed(check_in("r1", "b", inc("1", 1))) == stops("r1", "1", 1)
-    assert machine.phases == (P.STOPPING, P.STOPPING, P.QUEUED)
-    machine.feed(live("a", "b"), check_in("r2", "b", request=1))
-    assert machine.feed(stopped("0", 1, ORDERED, 0), check_in("r2", "b")) == ()
-    assert machine.feed(stopped("1", 1, ORDERED, 0)) == releases("r1")
-    fence = (inc("0", 1), inc("1", 1))
-    assert machine.feed(check_in("r2", "b")) == permits("r2", "2", 1, fence, 2)
-    assert machine.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence[:1], 2)
 
 
 def test_a_retired_container_that_has_stopped_is_not_waited_for(machine: Machine) -> None:
@@ -388,22 +224,6 @@ def test_a_retired_container_without_a_lease_is_not_waited_for(machine: Machine)
     machine.feed(RESTARTED)
     assert machine.feed(RetiredStopped(inc("1", 1), "lease-lost")) == ()
     assert not machine.state.retired
-
-
-def test_a_child_with_another_epoch_than_the_retired_one_is_stopped(machine: Machine) -> None:
-    """As any child that no launcher should run."""
-    machine.feed(RESTARTED)
-    assert machine.feed(check_in("r1", "b", inc("1", 7))) == stops("r1", "1", 7)
-    assert machine.state.container(ProcessorId("1")) is None
-
-
-def test_a_container_not_found_is_permitted_above_the_raised_epoch(machine: Machine) -> None:
-    """It has stopped in the meantime."""
-    machine.feed(RESTARTED, live("a", "b"))
-    assert machine.feed(check_in("r0", "a", request=1)) == (
-        *cancels(1, "expiry")[:1],
-        *permits("r0", "0", 3, (inc("0", 1),), 2),
-    )
 
 
 # --- settings

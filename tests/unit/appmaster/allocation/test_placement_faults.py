@@ -16,7 +16,6 @@ from homeport.appmaster.allocation.protocol.events import (
     PlacementRequested,
     ResourceEnded,
     ShutdownRequested,
-    TimerFired,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
@@ -37,10 +36,8 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     check_in,
     expired,
-    live,
     model,
     never_came,
-    releases,
     stopped,
 )
 from tests.unit.appmaster.allocation.placement_words import (
@@ -235,60 +232,6 @@ def _observed(memory_mb: dict[str, int]) -> HostsObserved:
     free = {h: mb - 1000 * (h == "h3") for h, mb in memory_mb.items()}
     reports = (HostReport(Host(h), None, mb, 8, free[h], 8) for h, mb in memory_mb.items())
     return HostsObserved(hosts, tuple(reports))
-
-
-def test_a_destination_that_is_lost_ends_the_reservation(machine: Machine) -> None:
-    """The ResourceManager calls it live no more."""
-    running(machine).feed(wants())
-    assert CancelRequest(RequestId(3)) in machine.feed(live("h1", "h2", "h4"))
-    assert answers(machine)[-1] is FAILED
-
-
-def test_without_a_model_there_is_no_answer(machine: Machine) -> None:
-    """A driver that reads requests before the job has begun reads them again."""
-    machine.stale(wants())
-    assert machine.records == ()
-
-
-def test_a_container_that_fails_during_its_reservation_uses_the_new_launcher(
-    machine: Machine,
-) -> None:
-    """The failure is charged as ever; whatever wait it leads to ends with the reserved launcher."""
-    running(machine).feed(wants())
-    machine.feed(LauncherSilent(ResourceId("r1")))
-    assert machine.phase("0") is P.REQUESTED
-    stated = machine.feed(check_in("r3", "h3", request=3))
-    assert CancelRequest(RequestId(4)) in stated
-    machine.run("0", "r3", "h3")
-    assert answers(machine)[-1] is DONE
-
-
-def test_a_container_that_rests_is_waited_for(machine_with: MachineWith) -> None:
-    """Its last retry rests; the launcher is kept until then."""
-    machine = running(machine_with(retry_count=1, last_retry_delay_ms=5))
-    machine.feed(wants(), stopped("0", 1))
-    assert machine.phase("0") is P.BACKING_OFF
-    machine.feed(check_in("r3", "h3", request=3))
-    assert machine.phase("0") is P.BACKING_OFF
-    (resting,) = [t for t in machine.state.timers if t.kind.value == "retry-delay"]
-    machine.feed(TimerFired(resting))
-    assert settled(machine, "0") == ("h3", P.ASSIGNED)
-
-
-def test_a_container_that_finishes_is_not_moved(machine: Machine) -> None:
-    """FAILED, and the launcher goes."""
-    running(machine).feed(wants(), check_in("r3", "h3", request=3))
-    stated = machine.feed(stopped("0", 1, StopCause.FINISHED, 0))
-    assert set(orders(stated)) == set(releases("r1", "r3"))
-    assert (answers(machine)[-1], machine.phase("0")) == (FAILED, P.FINISHED)
-
-
-def test_a_processor_that_a_model_drops_is_not_moved(machine: Machine) -> None:
-    """Whether its action waits, reserves or moves."""
-    running(machine).feed(wants("1", "h3"), wants("1", "h4", uuid="u2", at=2))
-    machine.feed(model({"0": "h1"}, version=2))
-    assert (answers(machine)[-1], answers(machine, "u2")[-1]) == (FAILED, BAD)
-    assert len(machine.state.early) == 0
 
 
 def test_a_model_change_in_a_move_is_followed(machine: Machine) -> None:

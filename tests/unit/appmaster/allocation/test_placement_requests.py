@@ -27,8 +27,6 @@ from tests.unit.appmaster.allocation.conftest import (
     inc,
     live,
     model,
-    permits,
-    started,
     stopped,
     stops,
 )
@@ -87,23 +85,6 @@ def test_c2_actions_of_one_container_queue_by_timestamp(machine: Machine) -> Non
     assert taken(machine) == ["u1", "late", "next", "foreign"]
 
 
-def test_other_containers_are_moved_at_the_same_time(machine: Machine) -> None:
-    """Only a group has one action at a time."""
-    running(machine)
-    assert machine.feed(wants()) == asks(3, "h3")
-    assert machine.feed(wants("1", "h4", uuid="u2")) == asks(4, "h4")
-    assert answers(machine, "u2") == [BEGUN]
-
-
-def test_a_reserved_launcher_waits_and_serves_no_other_container(machine: Machine) -> None:
-    """It checks in, gets the order to wait, and a container that needs one does not get it."""
-    running(machine).feed(wants(), check_in("r3", "h3", request=3))
-    assert machine.feed(check_in("r3", "h3")) == ()
-    machine.feed(LauncherSilent(ResourceId("r2")))
-    assert machine.container("1").resource_id is None
-    assert machine.phase("0") is P.STOPPING
-
-
 def test_c5_a_container_that_was_given_up_is_placed(machine_with: MachineWith) -> None:
     """C5: 1 gave up, the job goes on; moved to h3 it runs there, and is given up no more."""
     machine = running(machine_with(retry_count=0, fail_job_after_retries=False))
@@ -144,13 +125,6 @@ def test_c6_without_host_affinity_every_move_is_to_another_host(machine_with: Ma
     assert answers(machine)[-2:] == [DONE, BAD]
 
 
-def test_any_host_means_the_best_other_host(machine: Machine) -> None:
-    """The least loaded one that is not its own and has no request."""
-    running(machine)
-    machine.feed(wants("1", "h3", uuid="u0"))
-    assert machine.feed(wants(to=ANY_HOST)) == asks(4, "h4")
-
-
 def test_any_host_means_the_only_host_if_there_is_one(machine: Machine) -> None:
     """Where there is no other host, its own is requested."""
     machine.deploy({"0": "h1"}, "h1")
@@ -165,18 +139,6 @@ def test_last_seen_is_the_host_where_it_runs(machine: Machine) -> None:
     moved(machine, "0", "r3", "h1", 3)
     assert answers(machine)[-1] is DONE
     assert settled(machine, "0") == ("h1", P.RUNNING)
-
-
-def test_a_restart_stops_first_and_comes_back_on_its_launcher(machine: Machine) -> None:
-    """Nothing is requested; nothing is charged; SUCCEEDED when it runs again."""
-    running(machine)
-    assert orders(machine.feed(wants(to=FORCE_RESTART_LAST_SEEN))) == list(stops("r1", "0", 1))
-    assert machine.feed(stopped("0", 1, StopCause.KILLED, -9)) == ()
-    assert machine.feed(check_in("r1", "h1")) == permits("r1", "0", 2, (inc("0", 1),))
-    assert answers(machine) == [BEGUN]
-    machine.feed(started("0", 2))
-    assert (answers(machine), said(machine)) == ([BEGUN, DONE], "0@2 runs on h1")
-    assert machine.container("0").failures == 0
 
 
 def test_a_container_without_a_last_host_goes_to_the_best_one(machine_with: MachineWith) -> None:
@@ -194,11 +156,6 @@ def never_came_of(machine: Machine, processor: str) -> Event:
     return ResourceEnded(machine.container(processor).request_id)
 
 
-def test_hosts_are_named_in_any_spelling(machine: Machine) -> None:
-    """As everywhere."""
-    assert running(machine).feed(wants(to=" H3 ")) == asks(3, "h3")
-
-
 def test_a_request_for_a_container_that_does_not_run_waits(machine: Machine) -> None:
     """Until it runs, unless it comes to its end."""
     machine.deploy({"0": "h1", "1": "h2"}, *HOSTS)
@@ -209,12 +166,6 @@ def test_a_request_for_a_container_that_does_not_run_waits(machine: Machine) -> 
     assert answers(machine, "u2") == [ACCEPTED, BEGUN]
     machine.feed(check_in("r1", "h1", request=1), stopped("0", 1, StopCause.FINISHED, 0))
     assert (answers(machine)[-1], said(machine)) == (BAD, "processor 0 has finished")
-
-
-def test_a_request_before_hosts_are_known_waits(machine: Machine) -> None:
-    """A new driver does not know them at once."""
-    machine.feed(model({"0": "h1"}), wants())
-    assert answers(machine) == [ACCEPTED]
 
 
 def test_a_host_with_a_pending_request_is_waited_for(machine: Machine) -> None:
@@ -262,13 +213,6 @@ def test_c8_replicas_keep_to_different_hosts(pairs: Machine) -> None:
     moved(pairs, "0", "ry", "h2", number + 1)
     assert (answers(pairs)[-1], answers(pairs, "u2")[-1]) == (DONE, DONE)
     assert (settled(pairs, "0"), settled(pairs, "0-0")) == (("h2", P.RUNNING), ("h3", P.RUNNING))
-
-
-def test_any_host_is_none_of_its_replicas(pairs: Machine) -> None:
-    """Invariant-1: not h2, where 0-0 is, nor h3, which is requested for another now group."""
-    number = pairs.state.next_request_id
-    pairs.feed(wants("1", "h3", uuid="u0"))
-    assert pairs.feed(wants(to=ANY_HOST)) == asks(number + 1, "h4")
 
 
 def test_replicas_are_looked_for_again_before_the_launch(pairs: Machine) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import Event, PlacementRequested
-from homeport.appmaster.allocation.protocol.instructions import CancelRequest
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
@@ -16,26 +14,15 @@ from homeport.job_coordinator.model.placement import (
     LAST_SEEN,
     PlacementSource,
 )
-from tests.unit.appmaster.allocation.conftest import (
-    Machine,
-    check_in,
-    inc,
-    live,
-    model,
-    stopped,
-    stops,
-)
+from tests.unit.appmaster.allocation.conftest import Machine, check_in, inc, live, model, stopped
 from tests.unit.appmaster.allocation.placement_words import (
     BEGUN,
     DONE,
-    FAILED,
     HOSTS,
     answers,
     asked,
-    orders,
     said,
     settled,
-    taken,
     wants,
 )
 
@@ -51,13 +38,6 @@ def _restarted(machine: Machine, event: Event, *found: Event) -> Machine:
     machine.feed(model({"0": "h1", "1": "h2"}, p0=2, p1=1), event, *found)
     machine.feed(live(*HOSTS))
     return machine
-
-
-def test_a_new_driver_goes_on_with_waiting_actions(machine: Machine) -> None:
-    """It is not accepted twice, and nothing is deleted twice."""
-    _restarted(machine, _resumed(None), check_in("r1", "h1", inc("0", 2)))
-    assert answers(machine) == [BEGUN]
-    assert taken(machine) == []
 
 
 @pytest.mark.parametrize("to", ["h3", ANY_HOST, FORCE_RESTART_LAST_SEEN])
@@ -86,18 +66,6 @@ def test_a_new_driver_moves_a_container_that_has_not_moved(machine: Machine, to:
     assert [e.host for e in machine.state.early] == ["h3"]
 
 
-def test_a_new_driver_takes_the_launcher_that_was_reserved(machine: Machine) -> None:
-    """It comes after the new request was made, which is cancelled."""
-    source = PlacementSource(2, Host("h1"))
-    found = check_in("r1", "h1", inc("0", 2)), check_in("r2", "h2", inc("1", 1))
-    _restarted(machine, _resumed(source), *found)
-    (early,) = machine.state.early
-    stated = machine.feed(check_in("old", "h3", request=99))
-    assert CancelRequest(early.request_id) in stated
-    assert [p.step for p in machine.state.placements] == [PlacementStep.MOVING]
-    assert orders(stated)[-1] == stops("r1", "0", 2)[0]
-
-
 def test_a_new_driver_that_finds_it_stopped_places_it_at_once(machine: Machine) -> None:
     """It had stopped, and was to start on h3, which is requested beside its home."""
     _restarted(machine, _resumed(PlacementSource(2, Host("h1"))), check_in("r2", "h2", inc("1", 1)))
@@ -123,9 +91,3 @@ def test_a_new_driver_ends_a_restart(machine: Machine, *, is_there: bool) -> Non
         assert request_id is not None
         machine.run("0", "r5", "h1", request_id)
     assert (answers(machine)[-1], said(machine)) == (DONE, "0@3 runs on h1")
-
-
-def test_a_new_driver_whose_action_has_become_impossible_says_failed(machine: Machine) -> None:
-    """What was begun is no bad request."""
-    _restarted(machine, _resumed(_SOURCE, to="gone"), check_in("r1", "h1", inc("0", 2)))
-    assert answers(machine) == [FAILED]

@@ -10,19 +10,10 @@ from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import ContainerState, retry_delay_timer
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import (
-    LauncherSilent,
-    ResourceEnded,
-    ShutdownRequested,
-)
-from homeport.appmaster.allocation.protocol.instructions import (
-    CancelTimer,
-    EndJob,
-    JobResult,
-    SetTimer,
-)
+from homeport.appmaster.allocation.protocol.events import ResourceEnded, ShutdownRequested
+from homeport.appmaster.allocation.protocol.instructions import CancelTimer, EndJob, JobResult
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
-from homeport.appmaster.allocation.retries import delay_ms, longer_series
+from homeport.appmaster.allocation.retries import delay_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -30,18 +21,11 @@ from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
     Machine,
     MachineWith,
-    allocated,
     asks,
-    cancels,
     check_in,
     disarms,
-    excludes,
-    falls_silent,
     forgets_failures,
-    inc,
-    live,
     releases,
-    remembers_failure,
     rest_over,
     rests,
     stopped,
@@ -69,51 +53,6 @@ def _until_resting(machine: Machine) -> None:
     assert machine.phase("0") is P.BACKING_OFF
 
 
-def test_only_the_last_retry_waits_and_asks_home_then(running: Machine) -> None:
-    """The first is at once, on the launcher that lives; the window outlasts the rest."""
-    assert running.feed(stopped("0", 1)) == remembers_failure("0")
-    assert running.phase("0") is P.ASSIGNED
-    running.feed(check_in("r0", "a"))
-    assert running.feed(stopped("0", 2)) == (*rests("0", LAST_MS), *releases("r0"))
-    assert running.feed(rest_over("0")) == asks(2, "a")
-    running.run("0", "r1", "a", 2)
-    end = running.feed(stopped("0", 3))
-    assert isinstance(end[-1], EndJob)
-    assert end[-1].result is JobResult.FAILED
-    running.stale(rest_over("0"))
-
-
-def test_a_lost_resource_rests_too(running: Machine) -> None:
-    """Whatever the failure was; not one that is the host's."""
-    running.feed(stopped("0", 1), check_in("r0", "a"))
-    lost = running.feed(ResourceEnded(RequestId(1), ResourceId("r0")))
-    assert lost == rests("0", LAST_MS)
-
-
-def test_a_container_that_is_lost_with_a_silent_host_does_not_rest(running: Machine) -> None:
-    """Another host is requested at once."""
-    running.feed(stopped("0", 1), check_in("r0", "a"))
-    lost = running.feed(LauncherSilent(ResourceId("r0")))
-    assert lost == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
-
-
-def test_no_container_without_a_home_rests(machine_with: MachineWith) -> None:
-    """There is no host to wait for."""
-    machine = machine_with(last_retry_delay_ms=LAST_MS, host_affinity_enabled=False)
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
-    machine.feed(stopped("0", 1), check_in("r0", "a"))
-    assert machine.feed(stopped("0", 2)) == remembers_failure("0")
-    assert machine.phase("0") is P.ASSIGNED
-
-
-def test_a_stop_that_is_not_charged_does_not_rest(running: Machine) -> None:
-    """A lost lease or a stray signal after the last but one failure starts it again at once."""
-    running.feed(stopped("0", 1), check_in("r0", "a"))
-    running.feed(stopped("0", 2, StopCause.SIGNALLED, 143))
-    assert running.phase("0") is P.ASSIGNED
-
-
 def test_launches_that_fail_wait_longer_each_time(machine_with: MachineWith) -> None:
     """One second, two, four; a launcher that comes ends the series."""
     machine = machine_with(launch_retry_ms=1000, retry_count=9)
@@ -139,66 +78,6 @@ def test_the_rest_after_a_failed_launch_is_bounded(series: int, rest_ms: int) ->
     failed = ContainerState(ProcessorId("0"), launch_failures=series)
     assert delay_ms(settings, failed, Trigger.LAUNCH_FAILED) == rest_ms
     assert delay_ms(SETTINGS, failed, Trigger.LAUNCH_FAILED) == 0
-
-
-def test_the_series_is_counted_no_further_than_rests_grow() -> None:
-    """The state stays finite without a limit of retries."""
-    settings = replace(SETTINGS, launch_retry_ms=1000)
-    container = ContainerState(ProcessorId("0"))
-    for _ in range(50):
-        container = replace(container, launch_failures=longer_series(container))
-    assert container.launch_failures == 6
-    assert delay_ms(settings, container, Trigger.LAUNCH_FAILED) == 30_000
-
-
-def test_without_a_limit_launches_that_fail_rest_all_the_same(machine_with: MachineWith) -> None:
-    """Nothing is counted and no window runs, but it does not ask in a loop."""
-    machine = machine_with(launch_retry_ms=1000, retry_count=-1)
-    machine.deploy({"0": None}, "a")
-    ended = machine.feed(_launch_fails(1))
-    assert ended == (*disarms(1, "expiry"), SetTimer(retry_delay_timer(ProcessorId("0")), 1000))
-
-
-def test_a_launch_that_failed_with_its_host_is_tried_elsewhere_at_once(
-    machine_with: MachineWith,
-) -> None:
-    """A lost host is no container's failure."""
-    machine = machine_with(launch_retry_ms=1000)
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.feed(allocated(1), live("b"))
-    assert machine.phase("0") is P.REQUESTED
-    assert machine.container("0").requested_host == "b"
-
-
-def test_a_job_whose_launches_all_fail_ends(machine_with: MachineWith) -> None:
-    """Launch failures are bounded by the retry keys."""
-    machine = machine_with(launch_retry_ms=1000)
-    machine.deploy({"0": None}, "a")
-    for request in (1, 2):
-        machine.feed(_launch_fails(request), rest_over("0"))
-    end = machine.feed(_launch_fails(3))
-    assert isinstance(end[-1], EndJob)
-    assert end[-1].result is JobResult.FAILED
-
-
-def test_without_the_flag_the_job_goes_on_without_the_failed(machine_with: MachineWith) -> None:
-    """``fail.job.after.retries=false``: given up, with nothing armed; the others run on."""
-    machine = machine_with(last_retry_delay_ms=LAST_MS, retry_count=1, fail_job_after_retries=False)
-    machine.deploy({"0": "a", "1": "b"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
-    machine.run("1", "r1", "b", 2)
-    machine.feed(stopped("0", 1), rest_over("0"))
-    machine.run("0", "r2", "a", 3)
-    assert machine.feed(stopped("0", 2))[0] == forgets_failures("0")[0]
-    assert machine.phases == (P.FAILED, P.RUNNING)
-    assert not machine.state.timers
-
-
-def test_a_resting_container_that_is_found_running_is_adopted(running: Machine) -> None:
-    """A launcher with its last incarnation: the rest is over, nothing is started twice."""
-    _until_resting(running)
-    assert running.feed(check_in("r9", "a", inc("0", 2))) == (_ends_rest(),)
-    assert running.phase("0") is P.RUNNING
 
 
 def test_a_resting_container_may_turn_out_to_have_finished(running: Machine) -> None:
@@ -247,15 +126,6 @@ def test_a_container_ended_for_its_memory_has_failed(
         Incarnation(ProcessorId("0"), 1),
         Host("a"),
     )
-
-
-def test_a_container_that_ends_otherwise_between_two_starts_has_not_failed(
-    running: Machine,
-) -> None:
-    """It was ended from outside while nothing ran in it."""
-    running.feed(stopped("0", 1, StopCause.SIGNALLED, 143))
-    running.feed(ResourceEnded(RequestId(1), story="killed"))
-    assert (running.phase("0"), running.container("0").failures) == (P.REQUESTED, 0)
 
 
 def test_a_launch_that_fails_says_what_yarn_says(machine_with: MachineWith) -> None:

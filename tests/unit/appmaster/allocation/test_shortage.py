@@ -99,21 +99,6 @@ def test_a_container_is_reported_with_its_own_obstacle(sized: Machine) -> None:
     )
 
 
-def test_others_of_its_group_without_a_host_are_no_obstacle(sized: Machine) -> None:
-    """Both wait, on a host that has room as far as its report goes."""
-    active, standby = ContainerState(P0), ContainerState(ProcessorId("0-0"), replica_of=P0)
-    state = replace(
-        sized.state,
-        phase=JobPhase.ACTIVE,
-        hosts=(Host("a"),),
-        containers=Containers([active, standby]),
-    )
-    found = shortage(state, (report("a"),))
-    assert found is not None
-    assert [w.obstacles for w in found.waiters] == [{}, {}]
-    assert found.hosts == {"a": ""}
-
-
 def test_the_report_is_bounded(sized: Machine) -> None:
     """Of thirty containers twenty are shown, of thirty hosts twenty, in the sentence five each."""
     hosts = tuple(report(f"h{n:02}", free_mb=0) for n in range(30))

@@ -14,13 +14,12 @@ from homeport.appmaster.allocation.job_state.state import command_timer
 from homeport.appmaster.allocation.protocol.events import (
     Event,
     LagsReported,
-    LauncherSilent,
     PlacementRequested,
     ShutdownRequested,
     TimerFired,
 )
 from homeport.appmaster.allocation.protocol.instructions import CancelTimer, SetTimer
-from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import CANCEL, FORCE_RESTART_LAST_SEEN
 from tests.unit.appmaster.allocation.conftest import (
@@ -37,7 +36,6 @@ from tests.unit.appmaster.allocation.conftest import (
     stops,
 )
 from tests.unit.appmaster.allocation.placement_words import (
-    ACCEPTED,
     BAD,
     DONE,
     FAILED,
@@ -94,20 +92,6 @@ def warming(alone: Machine) -> Machine:
     return alone
 
 
-def test_a_standby_that_does_not_come_near_ends_its_warm_move(warming: Machine) -> None:
-    """With the reason; the standby goes, the container runs on, and what waits has its turn."""
-    warming.feed(started(WARM, 1), left(WARM, 13_000))
-    warming.feed(wants("0", FORCE_RESTART_LAST_SEEN, "u2", at=2))
-    assert answers(warming, "u2") == [ACCEPTED]
-    given = orders(warming.feed(over()))
-    assert given == [*stops("r1", WARM, 1), *stops("r0", "0", 1)]
-    story = "a standby on b reads the state; 0@1 runs on; 0-warm@1 has 13000 records left to read"
-    assert (answers(warming)[-1], said(warming)) == (FAILED, f"{story}; {NO_FURTHER}")
-    warming.feed(ordered("0", 1), check_in("r0", "a"), started("0", 2), ordered(WARM, 1))
-    assert answers(warming, "u2")[-1] is DONE
-    assert (settled(warming, "0"), warming.state.placements) == (("a", P.RUNNING), ())
-
-
 def test_a_standby_that_never_starts_ends_it_too(warming: Machine) -> None:
     """Its restore stands still, or nothing is heard of it."""
     assert orders(warming.feed(over())) == list(stops("r1", WARM, 1))
@@ -153,42 +137,6 @@ def test_a_stop_that_is_not_proven_ends_it(warming: Machine, step: PlacementStep
         warming.feed(ordered(WARM, 1))
     assert settled(warming, "0") == ("a", P.RUNNING)
     assert orders(warming.feed(check_in("r1", "b"))) == list(releases("r1"))
-
-
-def test_a_start_that_stands_still_ends_the_answer_alone(alone: Machine) -> None:
-    """The container goes on with a cold move, and the next command waits for it."""
-    alone.feed(wants("0", "b"), check_in("r1", "b", request=2), ordered("0", 1))
-    alone.feed(check_in("r1", "b"), left("0", 7))
-    alone.feed(over())
-    story = "processor 0 starts on b; 0@2 has 7 records left to read"
-    assert (answers(alone)[-1], said(alone)) == (FAILED, f"{story}; {NO_FURTHER}")
-    assert settled(alone, "0") == ("b", P.STARTING)
-    alone.feed(started("0", 2))
-    assert settled(alone, "0") == ("b", P.RUNNING)
-
-
-def test_a_container_that_finds_no_place_ends_its_restart(machine: Machine) -> None:
-    """It waits on, with its own reason in the status."""
-    deployed(machine, {"0": "a"}, "a")
-    machine.feed(wants("0", FORCE_RESTART_LAST_SEEN), LauncherSilent(ResourceId("r0")))
-    assert machine.phase("0") is not P.RUNNING
-    machine.feed(over())
-    assert (answers(machine)[-1], said(machine)) == (
-        FAILED,
-        f"0@1 gets the order to stop; {NO_FURTHER}",
-    )
-
-
-def test_a_command_for_a_container_that_never_runs_is_refused(machine: Machine) -> None:
-    """Nothing was done for it."""
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.feed(wants("0", "b"))
-    assert answers(machine) == [ACCEPTED]
-    machine.feed(over())
-    assert (answers(machine)[-1], said(machine)) == (
-        BAD,
-        f"it waits until processor 0 runs, which is requested; {NO_FURTHER}",
-    )
 
 
 def test_what_waits_for_its_turn_has_no_time_of_its_own(warming: Machine) -> None:
@@ -284,12 +232,6 @@ def test_a_cancel_of_nothing_is_refused(alone: Machine, processor: str) -> None:
         [BAD],
         f"no command for processor {processor} is under way",
     )
-
-
-def test_a_cancel_for_another_run_is_refused(warming: Machine) -> None:
-    """As any request; what is under way goes on."""
-    warming.feed(replace(cancels(), refusal="it is for another run"))
-    assert (answers(warming, "c1"), len(warming.state.placements)) == ([BAD], 1)
 
 
 def test_a_container_that_is_nowhere_is_named_so(machine: Machine) -> None:

@@ -27,12 +27,10 @@ from homeport.appmaster.allocation.protocol.instructions import (
     CancelTimer,
     DeleteLocality,
     SetTimer,
-    WriteProcessorEpoch,
-    WriteStop,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import ANY_HOST, PlacementSource
+from homeport.job_coordinator.model.placement import PlacementSource
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
@@ -143,16 +141,6 @@ def test_it_is_waited_for_until_it_is_near(warming: Machine) -> None:
     assert step(warming) is PlacementStep.GIVING_WAY
 
 
-def test_it_has_another_epoch_each_time(warming: Machine) -> None:
-    """Also where an earlier driver has given one: the records of epochs are never used again."""
-    warming.feed(stopped(WARM, 1))
-    is_over(warming, "the standby on b has ended")
-    assert WriteStop(inc(WARM, 1), "failed") in warming.records
-    warming.feed(wants_warm(uuid="u2"), check_in("r2", "b", request=3))
-    epochs = [r.epoch for r in warming.records if isinstance(r, WriteProcessorEpoch)]
-    assert epochs == [1, 1, 2]
-
-
 def test_the_next_driver_goes_on_from_the_epochs_in_the_stream(machine: Machine) -> None:
     """What runs of an earlier action is stopped first, and waited for."""
     left = replace(job({"0": "a"}, **{"0": 1}), retired={WARM: 3}, former={WARM: 3})
@@ -192,43 +180,6 @@ def test_its_launcher_may_be_lost_before_it_begins(alone: Machine) -> None:
     alone.feed(LauncherSilent(ResourceId("r1")))
     is_over(alone, "its launcher on b was lost")
     assert alone.state.container(WARM) is None
-
-
-def test_the_end_of_the_job_ends_it(warming: Machine) -> None:
-    """Both are stopped, and the job ends with the evidence of both."""
-    warming.feed(ShutdownRequested())
-    assert warming.state.placements == ()
-    assert warming.phase(WARM) is P.STOPPING
-    warming.feed(ordered("0", 1), ordered(WARM, 1))
-    assert [c.processor_id for c in warming.state.containers] == ["0"]
-    assert warming.phase("0") is P.STOPPED
-
-
-def test_a_new_model_ends_it(warming: Machine) -> None:
-    """The standby is in none: it is stopped as a retired one."""
-    warming.feed(job({"0": "a"}, version=2))
-    assert warming.phase(WARM) is P.STOPPING
-    warming.feed(ordered(WARM, 1))
-    is_over(warming, "the standby on b has ended")
-
-
-def test_an_active_that_dies_comes_home_and_then_goes(warming: Machine) -> None:
-    """The standby gives way only when the active runs again."""
-    warming.feed(stopped("0", 1), behind(0))
-    assert step(warming) is PlacementStep.WARMING
-    warming.feed(check_in("r0", "a"), started("0", 2))
-    assert step(warming) is PlacementStep.GIVING_WAY
-
-
-def test_an_active_that_loses_its_host_takes_the_place_of_its_standby(warming: Machine) -> None:
-    """A failover to it, as to any standby: its start ends the action."""
-    warming.feed(LauncherSilent(ResourceId("r0")))
-    assert warming.phase("0") is P.FAILING_OVER
-    warming.feed(ordered(WARM, 1))
-    assert step(warming) is PlacementStep.MOVING
-    warming.run("0", "r1", "b")
-    assert answers(warming)[-1] is DONE
-    assert warming.container("0").failover is None
 
 
 def test_the_same_while_the_standby_stops_for_the_move(giving_way: Machine) -> None:
@@ -271,12 +222,6 @@ def test_a_temporary_standby_is_not_moved_itself(warming: Machine) -> None:
     assert said(warming, "u2") == "0-warm is a temporary standby of 0"
 
 
-def test_to_any_other_host(alone: Machine) -> None:
-    """The best other one."""
-    alone.feed(wants_warm(to=ANY_HOST))
-    assert alone.state.placements[0].host == "b"
-
-
 # --- with a Spark: the containers of the job have a pipeline
 
 TIMER = spare_spark_timer(ProcessorId("0"))
@@ -300,46 +245,6 @@ def sparking(machine_with: MachineWith) -> Machine:
     )
     assert said(machine) == "0-warm@1 is 3 records behind; a Spark starts beside it"
     return machine
-
-
-def test_the_standby_gives_way_when_the_spark_is_ready(sparking: Machine) -> None:
-    """Not for one that is not; it is said once that it is awaited."""
-    before = len(answers(sparking))
-    assert sparking.feed(spark(is_ready=False), behind(2)) == ()
-    assert len(answers(sparking)) == before
-    given = sparking.feed(spark())
-    assert (orders(given), CancelTimer(TIMER) in given) == (list(stops("r1", WARM, 1)), True)
-    assert step(sparking) is PlacementStep.GIVING_WAY
-    assert said(sparking) == "0-warm@1 is 2 records behind, and stops"
-
-
-def test_a_spark_that_is_ready_first_is_not_waited_for(machine_with: MachineWith) -> None:
-    """The standby gives way as soon as it is near."""
-    machine = deployed(machine_with(temporary_have_spark=True), {"0": "a"}, "a", "b")
-    machine.feed(wants_warm(), allocated(2), check_in("r1", "b", request=2), started(WARM, 1))
-    assert machine.feed(spark()) == ()
-    assert orders(machine.feed(behind(3))) == list(stops("r1", WARM, 1))
-
-
-def test_a_spark_that_has_gone_again_is_waited_for(machine_with: MachineWith) -> None:
-    """Its memory was needed, or it has died."""
-    machine = deployed(machine_with(temporary_have_spark=True), {"0": "a"}, "a", "b")
-    machine.feed(wants_warm(), allocated(2), check_in("r1", "b", request=2), started(WARM, 1))
-    machine.feed(spark(), spark(is_ready=False), behind(3))
-    assert machine.state.placements[0].spark is SparkWait.AWAITED
-
-
-def test_no_spark_is_waited_for_for_ever(sparking: Machine) -> None:
-    """The standby gives way without it, also when it is near again only later."""
-    sparking.feed(behind(10_001))
-    assert orders(sparking.feed(TimerFired(TIMER))) == []
-    assert orders(sparking.feed(behind(4))) == list(stops("r1", WARM, 1))
-    assert said(sparking) == (
-        "0-warm@1 is 4 records behind, and stops; no Spark was ready beside it in 120000 ms"
-    )
-    sparking.feed(ordered(WARM, 1), ordered("0", 1))
-    sparking.run("0", "r1", "b")
-    assert answers(sparking)[-1] is DONE
 
 
 def test_a_spark_that_comes_after_its_time_is_no_late_one(sparking: Machine) -> None:
@@ -380,15 +285,6 @@ def test_of_two_moves_each_waits_for_its_own_spark(machine_with: MachineWith) ->
     assert [p.step.value for p in machine.state.placements] == ["giving-way", "warming"]
 
 
-def test_the_jobs_own_standby_has_one_by_its_key(machine_with: MachineWith) -> None:
-    """A temporary one would not."""
-    machine = deployed(machine_with(own_have_spark=True), {"0": "a", "0-0": "b"}, "a", "b", "c")
-    machine.feed(behind(0, "0-0"), wants_warm())
-    assert machine.state.placements[0].spark is SparkWait.AWAITED
-    machine.feed(spark("0-0"))
-    assert step(machine) is PlacementStep.GIVING_WAY
-
-
 def test_what_stands_ready_beside_no_standby_is_stale(warming: Machine) -> None:
     """Of an active, of an unknown processor, and what is known."""
     before = warming.state.stale_events
@@ -397,19 +293,6 @@ def test_what_stands_ready_beside_no_standby_is_stale(warming: Machine) -> None:
 
 
 # --- of a pair: 0 runs on a in r0, 0-0 on b in r1
-
-
-def test_the_jobs_own_standby_gives_way(pair: Machine) -> None:
-    """Its locality goes with the order; it comes to the host that its active has left."""
-    pair.feed(behind(0, "0-0"), wants_warm())
-    assert step(pair) is PlacementStep.GIVING_WAY
-    assert DeleteLocality(ProcessorId("0-0")) in pair.records
-    pair.feed(ordered("0-0", 1))
-    assert pair.container("0-0").home is None
-    assert pair.container("0-0").requested_host == "c"
-    pair.feed(ordered("0", 1))
-    pair.run("0", "r1", "b")
-    assert answers(pair)[-1] is DONE
 
 
 def test_a_standby_that_does_not_run_yet_is_waited_for(machine: Machine) -> None:
@@ -436,13 +319,6 @@ def test_a_standby_is_moved_cold(pair: Machine) -> None:
     pair.feed(wants_warm("0-0", "c"), allocated(3), check_in("r2", "c", request=3))
     assert step(pair) is PlacementStep.MOVING
     assert pair.phase("0-0") is P.STOPPING
-
-
-def test_a_replica_in_its_rack_is_in_the_way(machine_with: MachineWith) -> None:
-    """Only a standby on the very host gives way."""
-    machine = deployed(machine_with(), {"0": "a", "0-0": "b"}, "a", "b", "c")
-    machine.feed(wants_warm("0", "c"), check_in("r2", "c", request=3))
-    assert machine.phase(WARM) is P.STARTING
 
 
 def test_a_standby_that_is_to_step_aside_before_it_began_is_gone(alone: Machine) -> None:

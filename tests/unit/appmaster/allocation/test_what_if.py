@@ -17,12 +17,7 @@ from homeport.appmaster.allocation.what_if import (
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import (
-    FORCE_RESTART_LAST_SEEN,
-    PlacementRequest,
-    PlacementStatus,
-)
-from homeport.job_coordinator.model.wire_form import json_text
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
 from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
@@ -77,30 +72,6 @@ def test_a_container_of_the_lost_host_starts_again_elsewhere(running: Machine) -
     assert str(fate.why[-1]) == "Processor 0 has started on b: epoch 2"
 
 
-def test_the_question_leaves_the_state_unchanged(running: Machine) -> None:
-    """The given state is the same, and the machine goes on from it."""
-    before = hash(running.state)
-    lost(running.state, "a", "b", "c")
-    assert hash(running.state) == before
-    running.feed(stopped("0", 1, StopCause.FAILED))
-    running.run("0", "r0", "a", request=1)
-
-
-def test_the_same_question_has_the_same_answer(running: Machine) -> None:
-    """Byte for byte."""
-    answers = {json_text(lost(running.state, "a", "b").shown()) for _ in range(2)}
-    assert len(answers) == 1
-
-
-def test_more_than_half_of_all_hosts_says_that_the_driver_would_suspect_itself(
-    running: Machine,
-) -> None:
-    """Both go to the one that is left all the same, once the ResourceManager calls them lost."""
-    outlook = lost(running.state, "a", "b")
-    assert ways(outlook) == {"0": ("a", "c"), "1": ("b", "c")}
-    assert outlook.suspected
-
-
 def test_a_container_without_room_cannot_be_placed(running: Machine) -> None:
     """Room for one on the only host left: the other waits, and it is said what for."""
     outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
@@ -118,14 +89,6 @@ def test_all_hosts(running: Machine) -> None:
     outlook = lost(running.state, "a", "b", "c")
     assert ways(outlook) == {"0": ("a", None), "1": ("b", None), "2": ("c", None)}
     assert outlook.is_settled
-
-
-def test_outstanding_requests_go_on(machine: Machine) -> None:
-    """Requests that are outstanding are granted, on whatever is left."""
-    machine.deploy({"0": "a", "1": "b", "2": "b"}, "a", "b")
-    outlook = lost(machine.state, "a")
-    assert ways(outlook) == {"0": (None, "b"), "1": (None, "b"), "2": (None, "b")}
-    assert all(fate.is_placed for fate in outlook.fates)
 
 
 def test_a_resting_container_comes_back(machine_with: MachineWith) -> None:
@@ -149,14 +112,6 @@ def test_hosts_that_a_query_may_name(running: Machine) -> None:
 def test_before_the_first_model(machine: Machine) -> None:
     """No container is affected."""
     assert lost(machine.state, "a").fates == ()
-
-
-def test_before_the_hosts_are_known(machine: Machine) -> None:
-    """None is left, so no container finds a place."""
-    machine.feed(model({"0": None}))
-    outlook = lost(machine.state, "a")
-    assert ways(outlook) == {"0": (None, None)}
-    assert not outlook.fates[0].is_placed
 
 
 def test_a_change_of_the_model_goes_on(running: Machine) -> None:
@@ -247,21 +202,6 @@ def test_an_active_takes_the_place_of_its_standby_which_goes_elsewhere(machine: 
     assert outlook.shortage is None
 
 
-def test_a_standby_without_a_permitted_host_cannot_be_placed(machine: Machine) -> None:
-    """Two hosts, of which one is lost: what is in its way is said."""
-    outlook = lost(with_standby(machine, "a", "b").state, "a")
-    assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", None)}
-    assert [fate.is_placed for fate in outlook.fates] == [True, False]
-    assert outlook.shortage is not None
-    assert "processor 0-0; b has processor 0, which has the same state" in outlook.shortage
-
-
-def test_a_standby_that_is_lost_goes_elsewhere(machine: Machine) -> None:
-    """STANDBY, part 3, B; its active is not touched."""
-    outlook = lost(with_standby(machine, "a", "b", "c").state, "b")
-    assert ways(outlook) == {"0-0": ("b", "c")}
-
-
 def test_granted_room_is_no_room_any_more(running: Machine) -> None:
     """The host had room for one, which the first of two got."""
     outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
@@ -290,23 +230,6 @@ def test_standbys_that_wait_are_not_in_each_others_way(machine: Machine) -> None
     assert "processor 0-0, 0-1; b has processor 0" in outlook.shortage
 
 
-def test_room_that_a_standby_must_not_have_is_reported_as_it_is(machine: Machine) -> None:
-    """It is not the room that is in its way, but its active."""
-    state = sized(with_standby(machine, "a", "b"))
-    outlook = lost(state, "a", reports=(host_with("b", 4000),))
-    assert outlook.shown().unplaced == ("0-0",)
-    assert outlook.shortage is not None
-    assert outlook.shortage.endswith(
-        "b has processor 0, which has the same state (1 host of 1 could hold one)"
-    )
-
-
-def test_a_lost_host_has_no_room_despite_its_last_report(running: Machine) -> None:
-    """Its last report is of a time when it lived."""
-    reports = (host_with("a", 4000), host_with("b", 4000), host_with("c", 4000))
-    assert ways(lost(sized(running), "a", reports=reports)) == {"0": ("a", "b")}
-
-
 def asked(processor: str, destination: str) -> PlacementRequest:
     """An operator's command."""
     return PlacementRequest("u1", "a", ProcessorId(processor), destination, None, 1)
@@ -319,20 +242,6 @@ def commanded(
     return what_if_commanded(state, asked(processor, destination), reports)
 
 
-def test_a_move_would_end_on_its_host(running: Machine) -> None:
-    """The container alone moves; the state is as it was, and the answer the allocator's own."""
-    before = hash(running.state)
-    outlook = commanded(running.state, "0", "b")
-    (fate,) = outlook.fates
-    assert (fate.host_before, fate.host, fate.is_placed) == ("a", "b", True)
-    assert outlook.answer is not None
-    assert (outlook.answer.status, outlook.answer.message) == (
-        PlacementStatus.SUCCEEDED,
-        "0@2 runs on b",
-    )
-    assert hash(running.state) == before
-
-
 @pytest.mark.parametrize("destination", ["b", "c", "ANY_HOST"])
 def test_a_warm_move_would_end_there_too(machine_with: MachineWith, destination: str) -> None:
     """Behind the job's own standby on b, or a temporary one, once it is near and has its Spark."""
@@ -343,12 +252,6 @@ def test_a_warm_move_would_end_there_too(machine_with: MachineWith, destination:
     assert outlook.answer.status is PlacementStatus.SUCCEEDED
     where = {str(f.before.processor_id): f.host for f in outlook.fates}
     assert where["0"] == ("b" if destination == "b" else "c")
-
-
-def test_a_restart_would_stop_and_start_it(running: Machine) -> None:
-    """Where it is."""
-    (fate,) = commanded(running.state, "1", FORCE_RESTART_LAST_SEEN).fates
-    assert (fate.host_before, fate.host) == ("b", "b")
 
 
 def test_a_command_that_would_be_refused_moves_nothing(running: Machine) -> None:

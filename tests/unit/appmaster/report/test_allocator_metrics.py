@@ -11,8 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.job_state.state import standby_stop_timer
+from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
@@ -25,17 +24,14 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     SettingsChanged,
     ShutdownRequested,
-    TimerFired,
 )
 from homeport.appmaster.allocation.protocol.instructions import EndFailover, WriteFailover
-from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.report.allocator_metrics import MANAGER, AllocatorMetrics, samza_name
 from homeport.appmaster.report.recovery import Recovery, RecoveryKind, RecoveryPhase
 from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import ANY_HOST
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
     Machine,
@@ -122,16 +118,6 @@ def test_a_deployment_in_samzas_names(counted: Counted) -> None:
     }
 
 
-def test_c3_a_command_that_fails_is_counted_with_its_request(counted: Counted) -> None:
-    """C3: preferred 3, any 0, one failed action; C6: to any host counts as a request for any."""
-    counted.deploy()
-    counted.feed(wants(to="c"), expired(3), wants(to=ANY_HOST, uuid="u2"), wants("9", uuid="u3"))
-    stated = counted.manager()
-    assert stated["failed-container-placements-actions"] == 1
-    assert (stated["preferred-host-requests"], stated["any-host-requests"]) == (3, 1)
-    assert stated["failed-containers"] == 0
-
-
 def test_the_help_has_group_and_name_as_samza_spells_them(counted: Counted) -> None:
     """What the Prometheus name cannot hold."""
     assert samza_name(MANAGER, "job-healthy") == f"{SAMZA}_job_healthy"
@@ -159,29 +145,6 @@ def test_a_request_that_was_made_early_is_one_for_the_preferred_host(counted: Co
     assert counted.manager()["preferred-host-requests"] == 3
     counted.feed(expired(3))
     assert counted.manager()["expired-preferred-host-requests"] == 1
-
-
-def test_failures_by_role_and_whether_they_are_charged(counted: Counted) -> None:
-    """One that is charged, one that is not; completed and given up ones count among neither."""
-    counted.deploy()
-    counted.feed(stopped("0", 1, StopCause.FAILED), LauncherSilent(ResourceId("r1")))
-    samples = counted.samples()
-    assert samples["homeport_container_failures_total true active"] == 1
-    assert samples["homeport_container_failures_total false active"] == 1
-    assert samples["homeport_container_failures_total true standby"] == 0
-    assert counted.manager()["failed-containers"] == 2
-    counted.feed(check_in("r0", "a", request=1), started("0", 2))
-    counted.feed(stopped("0", 2, StopCause.FINISHED, 0))
-    assert counted.manager()["completed-containers"] == 1
-    assert counted.manager()["failed-containers"] == 2
-
-
-def test_a_launch_that_no_launcher_came_of_is_a_failure(counted: Counted) -> None:
-    """YARN ended its container before a launcher spoke; nothing had run in it."""
-    counted.feed(model({"0": "a"}), live("a"), allocated(1))
-    counted.feed(ResourceEnded(RequestId(1), None))
-    assert counted.samples()["homeport_container_failures_total true active"] == 1
-    assert counted.manager()["failed-containers"] == 1
 
 
 def test_an_unneeded_launcher_is_released(counted: Counted) -> None:
@@ -247,24 +210,6 @@ def test_a_choice_of_an_earlier_driver_that_is_lost(counted: Counted) -> None:
     assert samples["homeport_failed_failovers_total"] == 1
 
 
-def test_a_failover_from_beginning_to_end(counted: Counted) -> None:
-    """The active's host is lost, it takes its standby's place: one failover, one failure."""
-    counted.feed(job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
-    counted.feed(check_in("r0", "a", request=1), started("0", 1))
-    counted.feed(check_in("r1", "b", request=2), started("0-0", 1))
-    counted.feed(LauncherSilent(ResourceId("r0")))
-    assert counted.manager()["job-healthy"] == 0
-    counted.feed(stopped("0-0", 1, StopCause.ORDERED, 143))
-    counted.feed(check_in("r1", "b", request=2))
-    counted.feed(started("0", 2))
-    stated, samples = counted.manager(), counted.samples()
-    assert stated["failovers-to-standby"] == 1
-    assert stated["failovers-to-any-host"] == stated["failed-standby-allocations"] == 0
-    assert samples["homeport_failed_failovers_total"] == 0
-    assert samples["homeport_container_failures_total false active"] == 1
-    assert samples["homeport_container_failures_total false standby"] == 0
-
-
 @dataclass(frozen=True)
 class OfStandbys:
     """STANDBY's additional metrics; ``lost``: choices of a standby's place that came to nothing."""
@@ -312,40 +257,6 @@ def test_two_failovers_of_one_container(counted: Counted) -> None:
     assert _of_standbys(counted) == OfStandbys(active_failures=2, to_standby=2)
 
 
-def test_a_failover_to_a_second_standby(counted: Counted) -> None:
-    """The first chosen does not stop in time: two choices of a standby's place, of which one lost.
-
-    An active that could not be failed to a standby there was none.
-    """
-    _with_standbys(counted, {"0": "a", "0-0": "b", "0-1": "c"}, "a", "b", "c", "d")
-    counted.feed(LauncherSilent(ResourceId("r0")))
-    counted.feed(TimerFired(standby_stop_timer(ProcessorId("0"))))
-    counted.feed(stopped("0-1", 1, StopCause.ORDERED, 143))
-    counted.feed(check_in("r2", "c", request=3), started("0", 2))
-    assert _of_standbys(counted) == OfStandbys(active_failures=1, to_standby=2, lost=1)
-
-
-def test_a_failover_whose_standby_vanishes(counted: Counted) -> None:
-    """Its host falls silent while it stops: the active could not be failed to it after all.
-
-    It was ordered to stop: what ends it then is no failure of a standby.
-    """
-    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
-    counted.feed(LauncherSilent(ResourceId("r0")), LauncherSilent(ResourceId("r1")))
-    counted.feed(check_in("r3", "c", request=3), started("0", 2))
-    counted.feed(check_in("r4", "d", request=4), started("0-0", 2))
-    assert _of_standbys(counted) == OfStandbys(active_failures=1, to_standby=1, to_nobody=1, lost=1)
-
-
-def test_a_standby_that_fell_before_its_active(counted: Counted) -> None:
-    """Both have failed, and there was no standby to go to."""
-    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
-    counted.feed(LauncherSilent(ResourceId("r1")))
-    assert _of_standbys(counted) == OfStandbys(standby_failures=1)
-    counted.feed(LauncherSilent(ResourceId("r0")))
-    assert _of_standbys(counted) == OfStandbys(1, 1, to_nobody=1)
-
-
 @pytest.mark.parametrize(
     ("standby_home", "right"), [("b", OfStandbys(to_standby=1)), (None, OfStandbys(to_nobody=1))]
 )
@@ -369,15 +280,6 @@ def test_an_active_that_comes_home_is_no_failover(counted: Counted) -> None:
     assert _of_standbys(counted) == OfStandbys(active_failures=2, to_standby=1)
 
 
-def test_an_active_that_has_no_standby_to_go_to(counted: Counted) -> None:
-    """STANDBY, the third of the additional metrics."""
-    counted.feed(job({"0": "a", "0-0": None}), live("a", "b"))
-    counted.feed(check_in("r0", "a", request=1), started("0", 1))
-    counted.feed(LauncherSilent(ResourceId("r0")))
-    assert counted.manager()["failovers-to-any-host"] == 1
-    assert counted.samples()["homeport_failovers_total other-host"] == 1
-
-
 def test_requests_of_standbys_where_racks_count(counted: Counted) -> None:
     """Samza's names for those that a rack may refuse; actives are not among them."""
     settings = replace(counted.machine.state.settings, racks_are_preferred=True)
@@ -388,17 +290,6 @@ def test_requests_of_standbys_where_racks_count(counted: Counted) -> None:
     assert stated["expired-fault-domain-aware-container-requests"] == 1
     assert stated["fault-domain-aware-containers-started"] == 1
     assert stated["failed-fault-domain-aware-container-requests"] == 0
-
-
-def test_refusals_and_commands_that_fail(counted: Counted) -> None:
-    """By their reasons."""
-    counted.feed(job({"0": "a", "0-0": "b"}))
-    for kind in (ReasonKind.KEPT_APART, ReasonKind.COMMAND_FAILED):
-        reason = Reason(kind, ProcessorId("0-0"), Host("a"))
-        decision = Decision(counted.machine.state, (), (), (reason,))
-        counted.metrics.decided(ShutdownRequested(), decision)
-    assert counted.manager()["failed-standby-allocations"] == 1
-    assert counted.manager()["failed-container-placements-actions"] == 1
 
 
 def test_how_long_recoveries_take(counted: Counted) -> None:
@@ -460,32 +351,9 @@ def test_warm_moves_by_their_answers(counted: Counted) -> None:
     assert (samples[f"{pause}_bucket 1.0"], samples[f"{pause}_bucket 2.0"]) == (0, 1)
 
 
-def test_what_is_no_warm_move_counts_as_none(counted: Counted) -> None:
-    """A move that was not to be warm; one whose container takes the launcher without a standby."""
-    counted.deploy()
-    counted.feed(wants(to="c"), allocated(3), check_in("r2", "c", request=3))
-    counted.feed(stopped("0", 1, StopCause.ORDERED, 143), check_in("r2", "c"), started("0", 2))
-    counted.metrics.recovered(_worked_again(2, 5_000))
-    counted.feed(_warm("u2", to="a"), stopped("0", 2), allocated(4), check_in("r3", "a", request=4))
-    counted.feed(check_in("r3", "a"), started("0", 3))
-    counted.metrics.recovered(_worked_again(3, 5_000))
-    samples = counted.samples()
-    assert samples["homeport_warm_moves_total succeeded"] == 1
-    assert "homeport_warm_move_pause_seconds_count" not in samples
-
-
 def test_every_decision_is_counted_by_its_kind(counted: Counted) -> None:
     """All kinds, so that a rate can be taken of any."""
     counted.deploy()
     samples = counted.samples()
     assert samples["homeport_decisions_total permitted"] == 2
     assert samples["homeport_decisions_total given-up"] == 0
-
-
-def test_a_decision_without_reasons_counts_nothing(counted: Counted) -> None:
-    """A launcher that goes on."""
-    counted.deploy()
-    before = counted.samples()
-    event = check_in("r0", "a", inc("0", 1), request=1)
-    counted.metrics.decided(event, step(counted.machine.state, event))
-    assert counted.samples() == before

@@ -158,15 +158,6 @@ def test_a_driver_that_has_just_begun_shows_every_container() -> None:
     assert [container[name] for name in shown] == ["0", "queued", 1000, 4, None, NM1, None]
 
 
-def test_a_phase_keeps_the_time_of_its_beginning() -> None:
-    """Events that change nothing do not move ``since_ms``."""
-    world = running_world()
-    since = world.now_ms
-    world.check_in(FIRST)
-    body = world.status.shown(world.state, world.launchers, None).to_json()
-    assert body["containers"][0]["since_ms"] == since
-
-
 def test_failures_are_shown_and_ordered_stops_are_not() -> None:
     """A stop that was ordered is no failure; another names its log and has its last lines."""
     world = running_world()
@@ -318,17 +309,6 @@ def test_a_containers_report_is_shown_while_its_incarnation_runs() -> None:
     assert shown() == (None, None)
 
 
-def test_a_spare_is_shown_beside_its_container() -> None:
-    """As its launcher's last check-in had it: whether the next start would be a fast one."""
-    world = running_world()
-    for spare in (None, SpareReport("warm", is_ready=False), SpareReport("warm", is_ready=True)):
-        world.check_in(FIRST, spare=spare)
-        (container,) = world.status.shown(world.state, world.launchers, None).to_json()[
-            "containers"
-        ]
-        assert container["spare"] == (spare and {"kind": "warm", "ready": spare.is_ready})
-
-
 def test_a_failover_under_way_says_how_far_it_has_come() -> None:
     """Whose place the active takes, where, and whose stop it waits for; roles, lags and health."""
     world = running_world()
@@ -362,23 +342,6 @@ def test_a_failover_under_way_says_how_far_it_has_come() -> None:
     other = replace(active, failover=Failover(FailoverStep.OTHER_HOST))
     (shown,) = stated(other)["failovers"]
     assert (shown["standby"], shown["waits_for"]) == (None, None)
-
-
-def test_the_version_of_a_container_found_running_is_that_of_its_permit() -> None:
-    """A driver that starts again learns it from the coordinator stream."""
-    world = World()
-    world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: NM1}, epochs={P0: 1}))
-    world.check_in(FIRST)
-
-    def version() -> object:
-        body = world.status.shown(world.state, world.launchers, None).to_json()
-        return body["containers"][0]["model_version"]
-
-    assert version() is None
-    world.status.versions[P0] = (2, 7)
-    assert version() is None
-    world.status.versions[P0] = (1, 6)
-    assert version() == 6
 
 
 def test_a_waiting_container_is_shown_with_its_waiting_time() -> None:

@@ -56,13 +56,6 @@ def alone() -> Watched:
     return watched
 
 
-def test_a_first_start_is_no_recovery(watched: Watched) -> None:
-    """No incarnation ran before; and the first commit of a first incarnation ends no recovery."""
-    watched.works("0", 1, 500)
-    assert watched.recoveries.last(ProcessorId("0")) is None
-    assert watched.ended == []
-
-
 def test_a_failover_from_end_to_end(watched: Watched) -> None:
     """Each phase begins where the one before ends; the standby that made way recovers too."""
     watched.recoveries.seen(inc("0", 1), 1_000)
@@ -119,30 +112,6 @@ def test_a_container_that_fails_at_home_comes_back_on_its_launcher(alone: Watche
     }
 
 
-def test_a_container_of_a_lost_host_comes_back_elsewhere(alone: Watched) -> None:
-    """There is no standby to take the place of."""
-    alone.recoveries.seen(inc("0", 1), 500)
-    alone.at(1_000, LauncherSilent(ResourceId("r0")))
-    alone.at(2_000, check_in("r3", "c", request=3))
-    assert alone.last().kind is RecoveryKind.ELSEWHERE
-
-
-def test_a_launcher_that_is_there_before_the_stop_costs_no_time(watched: Watched) -> None:
-    """Stop and resource overlap: only what comes after the stop is the resource's."""
-    watched.recoveries.seen(inc("0", 1), 0)
-    watched.at(100, LauncherSilent(ResourceId("r0")))
-    watched.at(200, check_in("r1", "b", inc("0-0", 1), request=2))
-    watched.at(900, stopped("0-0", 1, StopCause.ORDERED, 143))
-    watched.at(900, check_in("r1", "b", request=2))
-    assert watched.phases(910) == {
-        "detect": 100,
-        "decide": 10,
-        "stop": 790,
-        "resource": 10,
-        "start": 0,
-    }
-
-
 def test_home_is_requested_before_a_standby(watched: Watched) -> None:
     """Its host has no room for it any more: resource, then stop, then resource."""
     watched.recoveries.seen(inc("0", 1), 0)
@@ -157,16 +126,6 @@ def test_home_is_requested_before_a_standby(watched: Watched) -> None:
         "stop": 490,
         "resource": 4_900 + 100,
     }
-
-
-def test_a_standby_that_does_not_stop_is_given_up(watched: Watched) -> None:
-    """Its place cannot be had: what was waited for it is stop, and then another place is sought."""
-    watched.recoveries.seen(inc("0", 1), 0)
-    watched.at(100, LauncherSilent(ResourceId("r0")))
-    watched.at(9_000, TimerFired(standby_stop_timer(ProcessorId("0"))))
-    watched.at(9_500, check_in("r3", "c", request=3))
-    assert watched.phases(9_510)["stop"] == 8_890
-    assert watched.last().kind is RecoveryKind.ELSEWHERE
 
 
 def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
@@ -190,30 +149,6 @@ def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
         "stop": 1_390,
         "resource": 110,
         "start": 0,
-    }
-
-
-def test_a_failure_in_its_start_belongs_to_the_same_recovery(alone: Watched) -> None:
-    """It goes through the phases again: the times of each are added up."""
-    alone.recoveries.seen(inc("0", 1), 0)
-    alone.at(100, stopped("0", 1, StopCause.KILLED))
-    alone.at(200, check_in("r0", "a", request=1))
-    alone.recoveries.seen(inc("0", 2), 1_000)
-    alone.at(1_050, stopped("0", 2, StopCause.FAILED))
-    alone.at(1_100, check_in("r0", "a", request=1))
-    alone.runs(4_000, "0", 3)
-    alone.works("0", 3, 1_500)
-    assert alone.ended == [alone.last()]
-    assert alone.last().cause == "killed"
-    assert alone.phases(0) == {
-        "detect": 100 + 50,
-        "decide": 10 + 10,
-        "stop": 0,
-        "resource": 100 + 50,
-        "start": 790 + 1_490,
-        "fence": 500,
-        "restore": 900,
-        "first-batch": 0,
     }
 
 
@@ -257,28 +192,6 @@ def test_a_standby_has_recovered_when_it_runs(watched: Watched) -> None:
     assert watched.phases(0, "0-0")["first-batch"] == 0
 
 
-def test_a_stop_by_a_new_model_is_a_recovery_from_its_decision_on(alone: Watched) -> None:
-    """Nothing had to be detected; the container itself must stop."""
-    changed = replace(
-        model({"0": "a", "1": "b"}, 2),
-        epochs={ProcessorId("0"): 1, ProcessorId("1"): 1},
-        floors={ProcessorId("0"): 2},
-    )
-    alone.at(1_000, changed)
-    assert alone.recoveries.last(ProcessorId("1")) is None
-    alone.at(1_400, stopped("0", 1, StopCause.ORDERED, 143))
-    alone.at(1_500, check_in("r0", "a", request=1))
-    body = alone.stated(1_510)
-    assert (body["cause"], body["kind"]) == ("model-change", "home")
-    assert body["phases_ms"] == {
-        "detect": 0,
-        "decide": 10,
-        "stop": 390,
-        "resource": 110,
-        "start": 0,
-    }
-
-
 def test_a_model_that_overtakes_a_starting_container(alone: Watched) -> None:
     """In mid-recovery: it stops, and starts again; one recovery all the while."""
     alone.at(100, stopped("0", 1, StopCause.KILLED))
@@ -301,19 +214,6 @@ def test_a_model_that_overtakes_a_starting_container(alone: Watched) -> None:
     }
 
 
-def test_an_operators_move_is_a_recovery_from_its_stop_on(alone: Watched) -> None:
-    """Its launcher reported the end that was ordered; it comes back where the operator wants it."""
-    alone.at(0, wants("0", to="c"), check_in("r3", "c", request=3))
-    assert alone.machine.phase("0") is ContainerPhase.STOPPING
-    assert alone.recoveries.last(ProcessorId("0")) is None
-    alone.recoveries.seen(inc("0", 1), 1_990)
-    alone.at(2_000, stopped("0", 1, StopCause.ORDERED, 143))
-    alone.at(2_100, check_in("r3", "c", request=3))
-    body = alone.stated(2_110)
-    assert (body["cause"], body["kind"], body["to"]) == ("ordered", "elsewhere", "c")
-    assert body["phases_ms"] == {"detect": 10, "decide": 10, "stop": 0, "resource": 100, "start": 0}
-
-
 def test_a_container_that_is_moved_before_it_worked(alone: Watched) -> None:
     """It runs again, but has not worked: the operator's stop is in the same recovery."""
     alone.at(100, stopped("0", 1, StopCause.KILLED))
@@ -326,29 +226,12 @@ def test_a_container_that_is_moved_before_it_worked(alone: Watched) -> None:
     assert alone.last().kind is RecoveryKind.ELSEWHERE
 
 
-def test_a_launch_that_fails_is_in_the_time_of_the_resource(alone: Watched) -> None:
-    """It was not permitted yet: nothing of its own has ended."""
-    alone.recoveries.seen(inc("0", 1), 0)
-    alone.at(100, ResourceEnded(resource_id=ResourceId("r0")))
-    alone.at(300, ResourceEnded(request_id=alone.machine.container("0").request_id))
-    assert alone.machine.container("0").launch_failures == 1
-    assert alone.phases(1_400) == {"detect": 100, "decide": 10, "stop": 0, "resource": 1_290}
-
-
 def test_an_end_without_an_observed_last_sign_of_life(alone: Watched) -> None:
     """As of a keeper that is new: what it took to detect it is left out, not guessed."""
     alone.recoveries.seen(inc("0", 7), 10)
     alone.at(1_000, LauncherSilent(ResourceId("r0")))
     assert alone.stated(1_100)["began_ms"] == WALL_MS + 1_000
     assert alone.phases(1_100) == {"decide": 10, "stop": 0, "resource": 90}
-
-
-def test_a_sign_of_life_after_the_driver_knew_is_none(alone: Watched) -> None:
-    """Clocks of one host are one clock, but reports may cross: no phase is below 0."""
-    alone.recoveries.seen(inc("0", 1), 1_005)
-    alone.at(1_000, stopped("0", 1, StopCause.KILLED))
-    assert alone.phases(1_010) == {"detect": 0, "decide": 10, "stop": 0, "resource": 0}
-    assert alone.phases(900)["resource"] == 0
 
 
 def test_a_start_without_its_seconds(alone: Watched) -> None:
@@ -360,22 +243,6 @@ def test_a_start_without_its_seconds(alone: Watched) -> None:
     alone.works("0", 2, 9_999, at_ms=2_500)
     assert list(alone.phases(0)) == ["decide", "stop", "resource", "start", "first-batch"]
     assert alone.phases(0)["first-batch"] == 500
-
-
-def test_a_driver_that_starts_again_in_mid_recovery_knows_of_none() -> None:
-    """It did not see the end: what it places may be a first start, and what runs just runs."""
-    watched = Watched()
-    watched.at(0, model({"0": "a", "1": "b"}, p0=3, p1=4), live("a", "b"))
-    watched.at(0, check_in("r1", "b", inc("1", 4)), check_in("r0", "a", request=1))
-    watched.runs(2_000, "0", 4)
-    watched.works("0", 4, 1_600)
-    watched.works("1", 4, 1_600)
-    assert watched.ended == []
-    assert watched.recoveries.last(ProcessorId("0")) is None
-    # What it found running it knows to have run.
-    watched.recoveries.seen(inc("1", 4), 9_000)
-    watched.at(9_100, stopped("1", 4, StopCause.KILLED))
-    assert watched.last("1").from_host == "b"
 
 
 def test_a_container_that_does_not_come_back_has_no_recovery(alone: Watched) -> None:
@@ -410,13 +277,6 @@ def test_a_report_about_an_unknown_container_is_ignored(alone: Watched) -> None:
     assert alone.last("9").from_host is None
     alone.tells(300, "9", ReasonKind.PERMITTED)
     assert alone.last("9").phase is RecoveryPhase.DECIDE
-
-
-def test_a_retired_processor_that_had_not_come_back(alone: Watched) -> None:
-    """The model has it no more."""
-    alone.at(100, stopped("0", 1, StopCause.KILLED))
-    alone.at(200, model({"1": "b"}, 2))
-    assert alone.recoveries.last(ProcessorId("0")) is None
 
 
 @pytest.mark.parametrize(

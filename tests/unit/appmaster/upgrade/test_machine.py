@@ -18,13 +18,12 @@ from homeport.appmaster.upgrade.machine import (
     failed,
     is_due,
 )
-from homeport.appmaster.upgrade.observed import ContainerSeen, Seen, in_order
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState
+from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
 from tests.unit.appmaster.upgrade.upgraded_jobs import (
     BACK,
     BEGUN,
-    FORWARD,
     GIVEN,
     GOES_BACK,
     NEW,
@@ -38,26 +37,6 @@ from tests.unit.appmaster.upgrade.upgraded_jobs import (
 )
 
 
-def test_groups_are_in_order_with_their_standbys_first() -> None:
-    """By number where ids are numbers, else by name."""
-    ids = ["10", "²", "2", "b", "2-0", "a-0"]
-    actives = {"2-0": "2", "a-0": "a"}
-    seen = [
-        ContainerSeen(ProcessorId(i), ProcessorId(actives[i]) if i in actives else None)
-        for i in ids
-    ]
-    assert [c.processor_id for c in in_order(seen)] == ["2-0", "2", "10", "a-0", "b", "²"]
-
-
-def test_an_order_begins_an_upgrade() -> None:
-    """From the submission's package, or from that of the upgrade before."""
-    assert decide(None, ORDER, job()) == Next(BEGUN)
-    done = replace(BEGUN, id="before", package="old", phase=UpgradePhase.DONE)
-    assert decide(done, ORDER, job()) == Next(replace(BEGUN, previous="old"))
-    gone = replace(done, phase=UpgradePhase.GONE_BACK, previous="older")
-    assert decide(gone, ORDER, job()) == Next(replace(BEGUN, previous="older"))
-
-
 def test_an_order_is_refused_while_another_upgrade_is_under_way() -> None:
     """For good, so that the upgrade goes on; and it is not taken when that is over."""
     under_way = replace(GIVEN, id="before")
@@ -69,24 +48,6 @@ def test_an_order_is_refused_while_another_upgrade_is_under_way() -> None:
     over = replace(under_way, phase=UpgradePhase.DONE)
     assert decide(over, refused, standby(**NEW)) == Next()
     assert not is_due(over, refused)
-
-
-def test_an_order_back_is_of_the_upgrade_in_the_record() -> None:
-    """It comes before an order forward, which is then refused; one of another upgrade is void."""
-    done = replace(BEGUN, phase=UpgradePhase.DONE)
-    next_ = UpgradeOrders(replace(FORWARD, id="next"), UNDO)
-    turned = decide(done, next_, job()).state
-    assert turned is not None
-    assert (turned.id, turned.phase) == ("u", UpgradePhase.BACK)
-    assert decide(turned, next_, job()) == Next(refused=UNDER_WAY)
-    other = replace(done, id="other")
-    assert decide(other, UpgradeOrders(replace(FORWARD, id="other"), UNDO), job()) == Next()
-
-
-def test_nothing_follows_without_an_order_or_after_the_end() -> None:
-    """No record, no order; and each final phase."""
-    assert decide(None, NOTHING, job()) == Next()
-    assert decide(replace(BEGUN, phase=UpgradePhase.DONE), ORDER, job()) == Next()
 
 
 def test_a_step_is_due_while_something_may_follow() -> None:
@@ -194,20 +155,6 @@ def test_a_restart_that_stays_refused_turns_it_back() -> None:
     assert (made.phase, made.reason) == (UpgradePhase.BACK, why)
 
 
-def test_a_package_that_is_never_prepared_turns_it_back() -> None:
-    """After ten minutes; one that is prepared by then is restarted."""
-    late = replace(standby(), step_ms=600_000)
-    made = decide(GIVEN, ORDER, late).state
-    assert made is not None
-    assert (made.phase, made.given) == (UpgradePhase.BACK, (S0,))
-    assert made.reason.startswith("the launcher of processor 0-0 has not prepared the package in")
-    why = decide(GIVEN, ORDER, replace(standby(unprepared="no space left"), step_ms=600_000)).state
-    assert why is not None
-    assert why.reason.endswith("in 600000 ms: no space left")
-    ready = replace(standby(prepared="new"), step_ms=600_000)
-    assert decide(GIVEN, ORDER, ready).restart == S0
-
-
 def test_one_that_never_starts_with_the_package_turns_it_back() -> None:
     """Whatever keeps it down; one whose process has the package, and restores, is waited for."""
     down: dict[str, Any] = {"is_running": False, "is_known": False, "is_down": True}
@@ -244,25 +191,12 @@ def test_the_current_one_is_watched() -> None:
     assert decide(replace(GIVEN, lag_before=10_001), ORDER, behind) == over
 
 
-def test_one_that_ends_while_it_is_watched_is_not_well() -> None:
-    """However long it has run with the package: it must come up with it once more."""
-    waits = "processor 0-0 does not run; its next start has the package"
-    assert decide(GIVEN, ORDER, standby(**NEW, is_running=False)) == Next(waits=waits)
-
-
 def test_a_lag_that_was_never_known_is_not_waited_for() -> None:
     """One that was known is."""
     unknown = standby(**NEW, lag=None)
     assert decide(replace(GIVEN, lag_before=None), ORDER, unknown).state is not None
     waits = "processor 0-0 has a lag that is not known; 10000 are waited for"
     assert decide(GIVEN, ORDER, unknown) == Next(waits=waits)
-
-
-def test_no_record_may_wait_where_none_may_move_warm() -> None:
-    """A lag from before that is not known counts as none."""
-    seen = replace(standby(**NEW, lag=1), warm_lag=0)
-    waits = "processor 0-0 has a lag of 1 records; 0 are waited for"
-    assert decide(replace(GIVEN, lag_before=None), ORDER, seen) == Next(waits=waits)
 
 
 def test_a_lag_that_stays_turns_it_back() -> None:
@@ -313,34 +247,6 @@ def test_one_that_does_nothing_for_long_turns_it_back(current: ProcessorId | Non
     assert on is None or on.phase is UpgradePhase.DONE, "a watch that is longer is more patient"
 
 
-def test_it_is_not_done_while_one_that_was_watched_does_nothing() -> None:
-    """For longer than a watch: a batch may take its time."""
-    watched = replace(ACTIVE, current=None, watch_ms=20_000)
-    done = Next(replace(watched, phase=UpgradePhase.DONE))
-    assert decide(watched, ORDER, active(quiet_ms=20_000)) == done
-    assert decide(watched, ORDER, active(quiet_ms=20_001)).state is None
-    short = replace(watched, watch_ms=1_000)
-    assert decide(short, ORDER, active(quiet_ms=QUIET_MS)).state is not None
-    assert decide(short, ORDER, active(quiet_ms=QUIET_MS + 1)).state is None
-
-
-def test_the_old_code_may_take_its_time() -> None:
-    """Nor is one looked at that starts."""
-    old = active(package=None, quiet_ms=HANG_MS)
-    on = decide(replace(ACTIVE, given=(S0,), current=None), ORDER, old).state
-    assert on is not None
-    assert (on.phase, on.given) == (UpgradePhase.FORWARD, (S0, P0))
-    starts = active(is_running=False, quiet_ms=HANG_MS)
-    assert decide(ACTIVE, ORDER, starts).state is None
-
-
-def test_it_is_done_when_all_have_been_watched() -> None:
-    """And all run."""
-    all_given = replace(BEGUN, given=(S0, P0))
-    assert decide(all_given, ORDER, job()) == Next(replace(all_given, phase=UpgradePhase.DONE))
-    assert decide(all_given, ORDER, standby(is_running=False)).state is None
-
-
 # --- failures
 
 
@@ -372,10 +278,3 @@ def test_other_failures_change_nothing(
 ) -> None:
     """Of another package, of one that has none of its own, without an upgrade, or after it."""
     assert failed(state, S0, ran, "exit code 1") is None
-
-
-def test_a_failure_of_what_was_given_counts_where_the_launcher_was_not_heard() -> None:
-    """As after the AM's death: too careful is safe."""
-    made = failed(GIVEN, S0, None, "exit code 1")
-    assert made is not None
-    assert made.phase is UpgradePhase.BACK

@@ -16,7 +16,7 @@ from homeport.appmaster.upgrade.rolling import (
 )
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import REWRITTEN, SUBJECT
+from homeport.job_coordinator.model.rolling_restart import REWRITTEN
 from homeport.job_coordinator.model.upgrade import UpgradePhase
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
@@ -30,24 +30,6 @@ def changed(
 
 
 FIRST = following(None, changed(3, {"my.key": "4"}, {"my.key": "5"}, "my.key"))
-
-
-def test_a_change_begins_with_the_values_from_before_at_hand() -> None:
-    """A key that was not set is deleted again; an older name of a key is a value, too."""
-    assert (FIRST.version, FIRST.first, FIRST.back) == (3, 3, None)
-    assert FIRST.former == {"my.key": "4"}
-    state = FIRST.state
-    assert (state.package, state.previous, state.phase, state.subject) == (
-        "JobModel 3",
-        "JobModel 2",
-        UpgradePhase.FORWARD,
-        SUBJECT,
-    )
-    unset = following(None, changed(3, {}, {"my.key": "5"}, "my.key"))
-    assert unset.former == {"my.key": None}
-    both = {"my.key": "4", "my.other": "1"}
-    alike = following(None, changed(3, both, {**both, "my.key": "5"}, "my.key", "my.other"))
-    assert alike.former == {"my.key": "4"}, "what did not change is not written"
 
 
 def test_another_change_on_the_way_keeps_the_oldest_values() -> None:
@@ -81,17 +63,6 @@ def test_the_values_from_before_are_the_way_back(phase: UpgradePhase, reason: st
     assert [back.release(v) for v in (2, 3, 4)] == ["JobModel 2", "JobModel 3", "JobModel 2"]
     assert on.lacks_former is (phase is UpgradePhase.BACK)
     assert not back.lacks_former
-
-
-def test_after_its_end_a_change_is_a_new_one() -> None:
-    """What is in force then is what it goes back to."""
-    over = replace(FIRST, state=replace(FIRST.state, phase=UpgradePhase.DONE))
-    assert not over.is_under_way
-    again = following(over, changed(4, {"my.key": "5"}, {"my.key": "4"}, "my.key"))
-    assert again.former == {"my.key": "5"}
-    assert (again.first, again.state.phase) == (4, UpgradePhase.FORWARD)
-    assert again.is_former(Config({"my.key": "5"}))
-    assert not again.is_former(Config({}))
 
 
 def test_a_container_has_the_values_of_the_jobmodel_that_it_started_with() -> None:

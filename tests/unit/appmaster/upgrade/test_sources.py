@@ -93,15 +93,6 @@ def test_one_that_starts_is_not_watched_yet() -> None:
     assert begun.watched_ms == 0, "from when it runs"
 
 
-def test_one_that_a_model_has_overtaken_does_not_run() -> None:
-    """It is stopped, and its next start has another model."""
-    (container,) = running().containers
-    overtaken = replace(container, floor=container.epoch + 1)
-    state = replace(running(), containers=Containers([overtaken]))
-    (seen,) = Evidence().seen(state, "", {}, 1).containers
-    assert not seen.is_running
-
-
 def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
     """As its first check-in may come from a launcher of an earlier release."""
     evidence, state = Evidence(), running()
@@ -283,10 +274,3 @@ def test_the_failure_of_one_is_found_among_others_that_changed() -> None:
 def _down(container: ContainerState) -> ContainerState:
     is_first = container.processor_id == P0
     return replace(container, phase=ContainerPhase.QUEUED) if is_first else container
-
-
-def test_the_end_of_a_launcher_without_an_incarnation_is_no_failure_of_one() -> None:
-    """The last one has ended before, and its own failure was known then."""
-    before = step(running(), ContainerStopped(FIRST, StopCause.FAILED, 1)).state
-    event = ResourceEnded(RequestId(1), ResourceId("r0"), "beyond memory", is_own_fault=True)
-    assert failure_of(before, step(before, event), event) is None

@@ -87,12 +87,6 @@ def test_what_is_no_offset_of_kafkas_is_left_out() -> None:
     assert decode_value_v2(value) == CheckpointValue({IN: NOTHING})
 
 
-def test_names_of_topics_may_have_dots_in_version_2() -> None:
-    """The key is taken apart at its first and its last one."""
-    found = decode_value_v2(SAMZAS_V2.replace(b"kafka.exp1-in.3", b"kafka.a.b.3"))
-    assert found.offsets == {SystemStreamPartition("kafka", "a.b", 3): 92}
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -115,12 +109,6 @@ def test_other_bytes_are_no_value_of_version_2(before: bytes, after: bytes) -> N
         decode_value_v2(SAMZAS_V2.replace(before, after))
 
 
-def test_markers_of_other_back_ends_are_left_out() -> None:
-    """What lies in a store of blobs has no changelog."""
-    value = SAMZAS_V2.replace(b"KafkaChangelogStateBackendFactory", b"blobstore.Other")
-    assert decode_value_v2(value) == CheckpointValue({IN: 92})
-
-
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"taskName":"x"}'])
 def test_other_bytes_are_no_key(data: bytes) -> None:
     """What is not such a key is refused."""
@@ -133,12 +121,6 @@ def test_other_bytes_are_no_value(data: bytes) -> None:
     """What is not such a value is refused."""
     with pytest.raises(WireError):
         decode_value(data)
-
-
-def test_a_task_that_is_to_begin_at_offset_0_has_processed_nothing() -> None:
-    """Its offset is -1, which Samza reads as we do: the next message is the first."""
-    ssp = SystemStreamPartition("kafka", "in", 0)
-    assert decode_value(encode_value({ssp: -1})) == CheckpointValue({ssp: -1})
 
 
 _ENTRY = {"system": "kafka", "partition": "0", "offset": "10", "stream": "in"}

@@ -50,20 +50,6 @@ def test_a_store_falls_behind_from_the_moment_it_was_at_the_head() -> None:
 # -- OFFSET
 
 
-def test_an_empty_text_is_read_back() -> None:
-    """It is one piece without a byte; no piece at all, and blocks without a byte, are read too."""
-    empty = offset_file.encode("")
-    assert empty.hex() == "aced0005770a" + "00" * 10
-    assert offset_file.decode(empty) == ""
-    assert offset_file.decode(bytes.fromhex("aced00057708" + "00" * 8)) == ""
-    assert offset_file.decode(empty + b"\x77\x00") == ""
-
-
-def test_a_name_keeps_its_letters_in_offset_v2() -> None:
-    """As Samza's JSON has them."""
-    assert offset_file.offset_v2_text("größe", "log", 0, 7) == '{"größe.log.0":"7"}'
-
-
 def test_a_text_of_more_than_one_piece_is_read_back() -> None:
     """Java writes no more than some bytes as one text; each piece has its length before it."""
     text = "".join(chr(ord("a") + n % 26) for n in range(2 * offset_file._PIECE + 1))

@@ -47,19 +47,6 @@ def test_a_tasks_role_on_a_host_is_where_it_last_ran() -> None:
     assert _owner(NM1).active_host is None
 
 
-def test_a_processors_host_counts_where_a_task_has_none() -> None:
-    """A container that was placed and has never started its tasks is at home there."""
-    found = owners(["counts"], CONTAINERS, {}, {ProcessorId("0-0"): NM2}, NM2)
-    assert found[OWN].role is HostRole.STANDBY
-
-
-def test_a_standby_without_an_active_owns_nothing() -> None:
-    """A standby task without a named active one has no directory of its own."""
-    stray = TaskModel(STANDBY.task_name, (), 0, TaskMode.STANDBY)
-    container = ContainerModel(ProcessorId("0-0"), {stray.task_name: stray})
-    assert owners(["counts"], [container], {stray.task_name: NM1}, {}, NM1) == {}
-
-
 def test_what_a_container_has_whole_is_at_home_where_its_first_task_is() -> None:
     """It has one directory for each active container, and a standby has none of its own."""
     empty = ContainerModel(ProcessorId("1"), {})

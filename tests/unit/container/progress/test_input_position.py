@@ -92,10 +92,3 @@ def test_a_partition_that_its_input_has_grown_by_begins_at_its_oldest() -> None:
         assert first_place(grown, policy, counts) == "oldest"
         assert first_place(grown, policy, counts, is_known=True) == default
         assert first_place(grown, policy, {}) == default
-
-
-def test_a_start_time_wins_over_the_default() -> None:
-    """Also for a checkpoint that is ignored."""
-    policy = InputPolicy(OLDEST, FAIL, start_ms=5, is_reset=True)
-    assert first_place(SSP, policy, {}) == 5
-    assert first_place(SSP, policy, {}, is_known=True) == 5

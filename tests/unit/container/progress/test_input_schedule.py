@@ -61,12 +61,6 @@ def test_a_partition_that_is_not_heard_of_is_not_at_its_end() -> None:
     assert schedule.passed({TABLE0: 1}).ends == {TABLE1: 1}
 
 
-def test_higher_priorities_are_asked_first() -> None:
-    """Without bootstrap streams all may be read, in that order."""
-    tiers = {HIGH: 5, LOW: 0}
-    assert InputSchedule.of(tiers, {HIGH: 0, LOW: 0}, {HIGH: 9, LOW: 9}).readable() == (5, 0)
-
-
 def test_the_time_that_is_left_is_what_it_takes_at_the_rate_so_far() -> None:
     """Of all bootstrap partitions together; nothing is known before anything was read."""
     schedule = InputSchedule.of(TIERS, STARTS, {TABLE0: 30, TABLE1: 70, HIGH: 9})

@@ -130,8 +130,3 @@ def test_a_name_whose_length_takes_two_bytes() -> None:
     """Seven bits of it are in each; 127 letters and one are the fewest."""
     assert b"\x02\x80\x01" + b"t" * 127 in marker_request(("t" * 127, 0), ABORTED)
     assert b"\x02\x7f" + b"t" * 126 in marker_request(("t" * 126, 0), ABORTED)
-
-
-def test_a_compressed_batch_of_a_transaction_is_one() -> None:
-    """How records are compressed stands beside what they are."""
-    assert first_batch(OUT, 9, RECORDS.replace(b"\x94\0\x10", b"\x94\0\x11")) == BATCH

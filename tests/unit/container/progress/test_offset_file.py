@@ -15,18 +15,6 @@ from homeport.container.progress import offset_file
 DOTTED = SystemStream("kafka", "a.b-log")
 
 
-def test_the_bytes_are_samzas() -> None:
-    """Golden bytes of Samza's own classes for a bare offset and for a map."""
-    assert (
-        offset_file.encode(offset_file.offset_text(42)).hex()
-        == "aced0005770c000000003224b08800023432"
-    )
-    text = offset_file.offset_v2_text("kafka", "store1-changelog", 0, 42)
-    assert text == '{"kafka.store1-changelog.0":"42"}'
-    expected = "aced0005772b00000000d57814360021" + text.encode().hex()
-    assert offset_file.encode(text).hex() == expected
-
-
 def test_long_texts_are_split_into_blocks() -> None:
     """300 characters have a four-byte block length; 1500 make blocks of 1024 and 486 bytes."""
     assert offset_file.encode("x" * 300)[4:9].hex() == "7a00000136"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import (
@@ -15,7 +14,6 @@ from homeport.container.progress.restore import (
     LocalState,
     RestorePlan,
     Trim,
-    expectation_of,
     may_be_compacted,
     plan_restore,
     restored,
@@ -23,8 +21,6 @@ from homeport.container.progress.restore import (
     trim_of,
 )
 from homeport.container.progress.store_meta import Expectation, StoreMeta
-from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 CHANGELOG = ChangelogRange(oldest=5, head=100)
@@ -46,24 +42,6 @@ def test_a_store_was_away_for_longer_than_deletions_were_kept_when_it_was_writte
     local = _local(49, 20, replace(META, delete_retention_ms=30_000))
     plan = plan_restore(local, CHANGELOG, EXPECTED)
     assert (plan.start, plan.refusal) == (5, RefusalReason.STALE)
-
-
-def test_the_expected_meta_of_a_store_has_the_retention_of_deletions() -> None:
-    """So that a later container knows the settings under which the store was written."""
-    task = TaskModel(TaskName("Partition 0"), (), 0)
-    stream, now = SystemStream("kafka", "log"), ClockReading(7)
-    found = expectation_of(stream, ChangelogTopic("id-1", 60_000), task, "G", now)
-    meta = StoreMeta("kafka.log partition 0", "id-1", (), "G", now, delete_retention_ms=60_000)
-    assert found == Expectation(meta, 60_000)
-
-
-def test_a_store_at_the_head_reads_nothing() -> None:
-    """Its range is empty, and it is reported as none."""
-    plan = plan_restore(
-        LocalState(exists=True, position=99, offset_file=99, meta=META), CHANGELOG, EXPECTED
-    )
-    assert plan == RestorePlan(100, 100)
-    assert restored(plan, 0) == Restored(RestoreKind.NONE, None, None, 0)
 
 
 def test_no_store_reads_everything() -> None:
@@ -126,26 +104,6 @@ def test_a_store_that_cannot_be_trusted_is_rebuilt(
     assert plan == RestorePlan(5, 100, rebuild=True, reason=reason, refusal=RefusalReason(refusal))
     assert restored(plan, 7) == Restored(RestoreKind.FULL, 5, 99, 7, reason, refusal)
     assert restored(plan, 0) == Restored(RestoreKind.NONE, None, None, 0, reason, refusal)
-
-
-def test_a_store_without_meta_is_as_old_as_its_offset() -> None:
-    """A container that dies between the two files leaves no other evidence."""
-    local = LocalState(exists=True, position=49, offset_file=49, offset_time_ms=1_000_000)
-    assert plan_restore(local, CHANGELOG, EXPECTED) == RestorePlan(50, 100)
-
-
-def test_a_store_whose_meta_fits_reads_what_follows_its_position() -> None:
-    """It stood at the head a moment less than the retention ago."""
-    local = LocalState(exists=True, position=49, offset_file=20, meta=META)
-    assert plan_restore(local, CHANGELOG, EXPECTED) == RestorePlan(50, 100)
-
-
-def test_a_tail_is_reported_with_its_range() -> None:
-    """Offsets are inclusive; records are what was read."""
-    plan = plan_restore(
-        LocalState(exists=True, position=4, offset_file=4, meta=META), CHANGELOG, EXPECTED
-    )
-    assert restored(plan, 60) == Restored(RestoreKind.TAIL, 5, 99, 60)
 
 
 COMPACTED = ChangelogTopic("id", 1000, compaction_lag_ms=1000)

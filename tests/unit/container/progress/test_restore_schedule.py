@@ -8,25 +8,14 @@ from homeport.config.settings.memory_rule import MemoryShares, divide
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_schedule import (
     MOST_LEVEL0_FILES,
-    SMALL_OFFSETS,
     SMALLEST_WORKER_MB,
     WORKER_MB,
     WorkerLimits,
     is_debt_too_large,
-    is_read_in_place,
     largest_first,
     worker_limits,
     worker_memory,
 )
-
-
-def test_a_short_restore_runs_in_the_container() -> None:
-    """By offsets, wherever the plan begins; what is kept in memory alone always is."""
-    small = RestorePlan(1000, 1000 + SMALL_OFFSETS)
-    large = RestorePlan(1000, 1001 + SMALL_OFFSETS)
-    assert is_read_in_place(small, is_persistent=True)
-    assert not is_read_in_place(large, is_persistent=True)
-    assert is_read_in_place(large, is_persistent=False)
 
 
 def test_the_longest_restore_begins_first() -> None:

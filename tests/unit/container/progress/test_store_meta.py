@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import (
@@ -16,17 +15,9 @@ from homeport.container.progress.store_meta import (
     StoreMeta,
     is_meta_due,
     meta_fault,
-    meta_of,
     meta_text,
     parse_meta,
     stale_fault,
-)
-from homeport.job_coordinator.grouper.standby_models import with_standbys
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    SystemStreamPartition,
-    TaskModel,
 )
 
 META = StoreMeta(
@@ -188,22 +179,6 @@ def test_a_clock_that_was_set_forward_is_named() -> None:
         both = stale_fault(META.at_head, at, position=5, head=9)
         assert both is not None
         assert "86400 s ago, and deletions" in str(both)
-
-
-def test_a_standbys_store_has_the_store_meta_of_its_active_task() -> None:
-    """Each may take the other's directory over; only the names of the tasks differ."""
-    stream = SystemStream("kafka", "log")
-    ssps = (SystemStreamPartition("kafka", "b", 1), SystemStreamPartition("kafka", "a", 1))
-    active = TaskModel(TaskName("Partition 1"), ssps, 3)
-    standbys = with_standbys(
-        {ProcessorId("0"): ContainerModel(ProcessorId("0"), {active.task_name: active})}, 1
-    )
-    (standby,) = standbys[ProcessorId("0-0")].tasks.values()
-    now = ClockReading(7)
-    meta = meta_of(stream, "id-1", active, "G", now)
-    ssp_words = ("SystemStreamPartition [kafka, a, 1]", "SystemStreamPartition [kafka, b, 1]")
-    assert meta == StoreMeta("kafka.log partition 3", "id-1", ssp_words, "G", now)
-    assert meta_of(stream, "id-1", standby, "G", now) == meta
 
 
 def test_an_idle_store_says_now_and_then_that_it_is_at_the_head() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress import checkpoint
 from homeport.container.progress.transaction_plan import (
-    Action,
     Changes,
     Step,
     StoreId,
@@ -56,12 +55,6 @@ def test_outputs_of_their_own_are_settled_before_anything_is_sent() -> None:
         "commit",
         "record-committed",
     ]
-
-
-def test_without_checkpoints_none_is_sent() -> None:
-    """They may be turned off."""
-    plan = transaction_plan([], [], outputs_at_once=False, checkpoints=False)
-    assert Action.SEND_CHECKPOINTS not in {step.action for step in plan}
 
 
 def test_a_checkpoint_is_one_record_per_task() -> None:

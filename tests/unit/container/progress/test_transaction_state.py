@@ -75,13 +75,6 @@ def test_the_last_transaction_of_an_id_in_a_partition_counts() -> None:
     assert ends.in_place(LOG) == [_ended("one", Outcome.COMMITTED, frozenset({LOG}))]
 
 
-def test_two_transactions_of_an_id_have_their_own_ends() -> None:
-    """Each in the partitions where it was the last."""
-    ends = _taken(("one", plain(PREPARE_COMMIT, [LOG, OUT])), ("one", plain(PREPARE_ABORT, [OUT])))
-    assert [ended.outcome for ended in ends.in_place(LOG)] == [Outcome.COMMITTED]
-    assert [ended.outcome for ended in ends.in_place(OUT)] == [Outcome.ABORTED]
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -145,12 +138,6 @@ def test_a_batch_from_before_an_end_of_the_other_outcome_is_of_no_certain_transa
         False,
         True,
     ]
-
-
-def test_ends_of_the_same_outcome_need_not_be_distinguished() -> None:
-    """Whichever of them the batch is of, it was committed."""
-    ended = _last((PREPARE_COMMIT, 3, 10), (PREPARE_COMMIT, 3, 20))
-    assert ended.began_with(Batch(7, 3, 9), LOG)
 
 
 @pytest.mark.parametrize("status", [EMPTY, COMPLETE_ABORT, 6])

@@ -7,22 +7,6 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
-from homeport.job_coordinator.model.job_model import SystemStreamPartition
-
-
-def test_one_partition_and_a_range() -> None:
-    """A number, and a range with both ends; the first dot ends the system's name."""
-    config = Config({"task.broadcast.inputs": "kafka.rules.v1#2, other.r#[0-1]"})
-    assert broadcast_partitions(config) == {
-        SystemStreamPartition("kafka", "rules.v1", 2),
-        SystemStreamPartition("other", "r", 0),
-        SystemStreamPartition("other", "r", 1),
-    }
-
-
-def test_none() -> None:
-    """Without the key nothing is broadcast."""
-    assert broadcast_partitions(Config()) == frozenset()
 
 
 @pytest.mark.parametrize(

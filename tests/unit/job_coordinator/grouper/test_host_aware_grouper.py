@@ -42,19 +42,6 @@ def _group(
     return {p: sorted(group) for p, group in answer.items()}
 
 
-def test_g11_without_locality_tasks_are_dealt_in_the_order_of_the_ids() -> None:
-    """G11: ids 4 and 2, five tasks: 0, 2, 4 and 1, 3."""
-    answer = _group("01234", {}, _processors({"4": None, "2": None}))
-    assert answer == {"4": ["0", "2", "4"], "2": ["1", "3"]}
-    assert list(answer) == ["4", "2"]
-
-
-def test_g12_fewer_tasks_than_containers() -> None:
-    """G12: one task, ids 1 and 2: only container 1, whatever the order of the ids."""
-    for hosts in ({"1": None, "2": None}, {"2": None, "1": None}):
-        assert _group("0", {}, _processors(hosts)) == {"1": ["0"]}
-
-
 def test_g13_without_ids_they_are_counted() -> None:
     """G13: no ids given: 0 to count - 1; an empty list of them, or no task, is refused."""
     config = Config(
@@ -118,20 +105,6 @@ def test_the_host_comes_before_any_other() -> None:
     processors = _processors({"P4": "H3", "P3": "H3", "P2": "H1"})
     known = _known({"a": ("P1", "H1"), "b": ("P2", "H1"), "c": ("P3", "H3"), "d": ("P4", "H3")})
     assert _group("abcd", known, processors) == {"P2": ["a", "b"], "P3": ["c"], "P4": ["d"]}
-
-
-def test_state_that_is_elsewhere_is_given_up_first() -> None:
-    """P1 has too many: the task that last ran on another host goes, and there, not the last one."""
-    processors = _processors({"P1": "L1", "P2": "L2"})
-    known = _known({"a": ("P1", "L2"), "b": ("P1", "L1"), "c": ("P1", "L1"), "d": ("P2", "L2")})
-    assert _group("abcd", known, processors) == {"P1": ["b", "c"], "P2": ["a", "d"]}
-
-
-def test_processors_beyond_the_tasks_are_those_without_state() -> None:
-    """Of three processors for one task the one stays that had it, not the first by name."""
-    processors = _processors({"P1": "L1", "P2": "L2", "P3": "L3"})
-    assert _group("a", _known({"a": ("P3", "L1")}), processors) == {"P3": ["a"]}
-    assert _group("a", _known({"a": ("gone", "L2")}), processors) == {"P2": ["a"]}
 
 
 # ------------------------------------------------------------- a second, naive way, and properties

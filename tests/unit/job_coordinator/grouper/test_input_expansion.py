@@ -53,38 +53,6 @@ def _partitions(model: JobModel) -> dict[str, dict[str, list[int]]]:
     return found
 
 
-def test_g18_two_partitions_become_four() -> None:
-    """G18: Partition 0 has 0 and 2, Partition 1 has 1 and 3; the other stream stays as it is."""
-    grown = _model({A: 4, B: 2}, _model({A: 2, B: 2}, None))
-    assert _partitions(grown) == {
-        "Partition 0": {"a": [0, 2], "b": [0]},
-        "Partition 1": {"a": [1, 3], "b": [1]},
-    }
-
-
-def test_g18_with_a_task_for_each_partition() -> None:
-    """G18: the task named after a partition gets those that came of it."""
-    before = _model({A: 2, B: 1}, None, **BY_SSP)
-    assert _partitions(_model({A: 4, B: 1}, before, **BY_SSP)) == {
-        "SystemStreamPartition [kafka, a, 0]": {"a": [0, 2]},
-        "SystemStreamPartition [kafka, a, 1]": {"a": [1, 3]},
-        "SystemStreamPartition [kafka, b, 0]": {"b": [0]},
-    }
-
-
-def test_thirty_two_partitions_become_sixty_four_and_more() -> None:
-    """Reference 3.2: 32 tasks stay, with i and i + 32, and with their changelogs; and again."""
-    first = _model({A: 32, B: 32}, None)
-    second = _model({A: 64, B: 32}, first)
-    third = _model({A: 128, B: 64}, second)
-    for i in range(32):
-        name = f"Partition {i}"
-        assert _partitions(second)[name] == {"a": [i, i + 32], "b": [i]}
-        assert _partitions(third)[name] == {"a": [i, i + 32, i + 64, i + 96], "b": [i, i + 32]}
-    assert len(_partitions(third)) == 32
-    assert third.max_change_log_stream_partitions == 32
-
-
 @pytest.mark.parametrize("count", [3, 5, 1])
 def test_g18_other_counts_are_refused(count: int) -> None:
     """G18: no multiple, or fewer: keys would leave their state; the message says what to do."""
@@ -97,29 +65,6 @@ def test_g18_other_counts_are_refused(count: int) -> None:
     assert str(caught.value).endswith(
         f"give it a multiple of 2 partitions, or set {key}=false and reset the state"
     )
-
-
-def test_without_key_store_or_previous_assignment_tasks_are_as_grouped() -> None:
-    """The key turns it off; a job without stores, and a first start, have nothing to keep."""
-    before = _model({A: 2, B: 2}, None)
-    off = {"job__systemstreampartition__input__expansion__enabled": "false"}
-    assert len(_partitions(_model({A: 3, B: 2}, before, **off))) == 3
-    assert len(_partitions(_model({A: 4, B: 2}, None))) == 4
-    stateless = Config({k: v for k, v in CONFIG.items() if not k.startswith("stores.")})
-    model = calculate_job_model(stateless, {A: 3, B: 2}, _previous(before))
-    assert len(_partitions(model)) == 3
-
-
-def test_broadcast_partitions_never_move() -> None:
-    """They stay with every task; the rest of their stream is expanded by its whole count."""
-    over = {"task__broadcast__inputs": "kafka.a#0"}
-    before = _model({A: 2, B: 1}, None, **over)
-    grown = _model({A: 4, B: 1}, before, **over)
-    assert _partitions(grown) == {
-        "Partition 0": {"a": [0], "b": [0]},
-        "Partition 1": {"a": [0, 1, 3]},
-        "Partition 2": {"a": [0, 2]},
-    }
 
 
 def test_a_new_stream_is_grouped_as_ever() -> None:

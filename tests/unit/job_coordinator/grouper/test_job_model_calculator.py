@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation
 from homeport.config.java_names import Kind, java_name, known_names
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    assign_changelog_partitions,
-    calculate_job_model,
-    input_streams,
-)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.grouper.task_name_grouper import ContainerTasks, GroupByContainerCount
 from homeport.job_coordinator.grouper.validation import first_fault
@@ -46,73 +42,6 @@ def _config(**over: str) -> Config:
 
 def _tasks_of(model: JobModel) -> dict[str, list[str]]:
     return {id_: list(container.tasks) for id_, container in model.containers.items()}
-
-
-def _changelog(model: JobModel) -> dict[str, int]:
-    return {n: t.changelog_partition for c in model.containers.values() for n, t in c.tasks.items()}
-
-
-def test_a_first_start() -> None:
-    """Partitions of one number together, tasks round robin, changelog partitions in name order."""
-    model = calculate_job_model(_config(), {A: 3, B: 2}, NOTHING)
-    assert _tasks_of(model) == {"0": ["Partition 0", "Partition 2"], "1": ["Partition 1"]}
-    assert _changelog(model) == {"Partition 0": 0, "Partition 1": 1, "Partition 2": 2}
-    task = model.containers[ProcessorId("0")].tasks[TaskName("Partition 0")]
-    assert task.system_stream_partitions == (
-        SystemStreamPartition("kafka", "a", 0),
-        SystemStreamPartition("kafka", "b", 0),
-    )
-    assert model.config == _config()
-    assert first_fault(model) is None
-
-
-def test_twelve_partitions_are_numbered_in_the_order_of_their_names() -> None:
-    """Reference 3.3: Partition 10 has changelog partition 2, and Partition 2 has 4."""
-    changelog = _changelog(calculate_job_model(_config(), {A: 12, B: 12}, NOTHING))
-    assert changelog["Partition 10"] == 2
-    assert changelog["Partition 2"] == 4
-
-
-def test_g20_known_changelog_partitions_are_kept() -> None:
-    """G20: {P0: 1, P1: 0} stay, the new tasks get 2 and 3."""
-    names = [TaskName(f"Partition {n}") for n in range(4)]
-    assert assign_changelog_partitions(names, {names[0]: 1, names[1]: 0}) == {
-        names[0]: 1,
-        names[1]: 0,
-        names[2]: 2,
-        names[3]: 3,
-    }
-
-
-def test_the_number_of_a_vanished_task_is_not_used_again() -> None:
-    """A new task gets a number after the highest one ever given."""
-    known = {TaskName("gone"): 5, TaskName("Partition 1"): 2}
-    tasks = [TaskName("Partition 0"), TaskName("Partition 1")]
-    assert assign_changelog_partitions(tasks, known) == {"Partition 0": 6, "Partition 1": 2}
-
-
-def test_tasks_stay_in_their_containers_with_host_affinity() -> None:
-    """An assignment of the same tasks and count is taken as it is, however it came about."""
-    previous = {TaskName(f"Partition {n}"): ProcessorId("1" if n < 1 else "0") for n in range(3)}
-    model = calculate_job_model(
-        _config(), {A: 3, B: 3}, PreviousAssignment(task_processors=previous)
-    )
-    assert _tasks_of(model) == {"0": ["Partition 1", "Partition 2"], "1": ["Partition 0"]}
-
-
-def test_processors_may_be_given_by_id() -> None:
-    """Any texts are ids; the count in the configuration then does not matter."""
-    ids = [ProcessorId("b-1"), ProcessorId("a")]
-    model = calculate_job_model(_config(job__container__count="1"), {A: 3, B: 3}, NOTHING, ids)
-    assert _tasks_of(model) == {"b-1": ["Partition 0", "Partition 2"], "a": ["Partition 1"]}
-
-
-def test_without_host_affinity_tasks_are_distributed_again() -> None:
-    """Reference 3.4: balancing, and keeping, happen with host affinity only."""
-    previous = {TaskName(f"Partition {n}"): ProcessorId("1" if n < 1 else "0") for n in range(3)}
-    config = _config(**{"job__host-affinity__enabled": "false"})
-    model = calculate_job_model(config, {A: 3, B: 3}, PreviousAssignment(task_processors=previous))
-    assert _tasks_of(model) == {"0": ["Partition 0", "Partition 2"], "1": ["Partition 1"]}
 
 
 def test_a_broadcast_partition_is_in_every_task() -> None:

@@ -160,11 +160,6 @@ def test_the_deprecated_forms_of_a_grouper_are_called(name: str, container: str)
     assert list(model.containers) == [container]
 
 
-def test_a_grouper_that_takes_anything_gets_everything() -> None:
-    """No warning: it is the newest form."""
-    assert list(_model(INTO, "own_groupers_of_a_job:OfAnything").containers) == ["0"]
-
-
 @pytest.mark.parametrize(
     ("key", "name", "is_own"),
     [

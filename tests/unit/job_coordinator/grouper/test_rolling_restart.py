@@ -87,11 +87,3 @@ def test_any_sequence_of_processors_moves_no_more_than_it_must(
                 left = {t for t in moved(owners, after) if owners[t] in there}
                 assert len(left) == must
         owners = after
-
-
-def test_a_lost_processors_tasks_go_to_its_neighbours() -> None:
-    """HA-STANDALONE: "it is optimal to assign some of the tasks processed by P1 to P2"."""
-    there = [ProcessorId(str(i)) for i in range(6)]
-    owners = grouped(12, {}, there)
-    after = grouped(12, owners, [p for p in there if p != "0"])
-    assert ProcessorId("3") in {after[task] for task in moved(owners, after)}

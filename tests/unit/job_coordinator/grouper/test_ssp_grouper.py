@@ -39,15 +39,6 @@ def _sets(tasks: TaskPartitions) -> dict[str, set[SystemStreamPartition]]:
     return {name: set(ssps) for name, ssps in tasks.items()}
 
 
-def test_g17_partitions_of_one_number_make_a_task() -> None:
-    """G17: a.0, a.1, b.0, c.1 become Partition 0 {a.0, b.0} and Partition 1 {a.1, c.1}."""
-    partitions = [_ssp("c", 1), _ssp("b", 0), _ssp("a", 1), _ssp("a", 0)]
-    assert _sets(GroupByPartition(CONFIG).group(partitions, IDS)) == {
-        "Partition 0": {_ssp("a", 0), _ssp("b", 0)},
-        "Partition 1": {_ssp("a", 1), _ssp("c", 1)},
-    }
-
-
 def test_g18_each_partition_may_be_a_task() -> None:
     """G18: the name of such a task is Samza's text of the partition, whatever is in it."""
     partitions = [_ssp("a", 0), _ssp("a", 1), _ssp("b.c, d]-1", 0)]
@@ -58,15 +49,6 @@ def test_g18_each_partition_may_be_a_task() -> None:
     }
 
 
-def test_g19_each_processor_may_read_everything() -> None:
-    """G19: two processors, two tasks with every partition; the one processor "1", only Task-1."""
-    partitions = {_ssp("a", 0), _ssp("b", 0), _ssp("b", 1)}
-    grouper = AllSspToSingleTask(CONFIG)
-    expected = {"Task-0": partitions, "Task-1": partitions}
-    assert _sets(grouper.group(partitions, IDS)) == expected
-    assert _sets(grouper.group(partitions, IDS[1:])) == {"Task-1": partitions}
-
-
 def test_g19_a_task_that_reads_everything_needs_no_broadcast_and_some_input() -> None:
     """G19: broadcast inputs beside it are refused, and no input partition at all."""
     config = Config({"task.broadcast.inputs": "kafka.rules#0"})
@@ -74,12 +56,6 @@ def test_g19_a_task_that_reads_everything_needs_no_broadcast_and_some_input() ->
         AllSspToSingleTask(config).group([_ssp("a", 0)], IDS)
     with pytest.raises(ConfigError, match=r"task\.inputs is missing.*needs an input partition"):
         AllSspToSingleTask(CONFIG).group([], IDS)
-
-
-def test_without_partitions_there_is_no_task() -> None:
-    """Broadcast inputs alone give no task: groupers never see them."""
-    assert not GroupByPartition(CONFIG).group([], IDS)
-    assert not GroupBySystemStreamPartition(CONFIG).group([], IDS)
 
 
 def _naive_by_partition(

@@ -52,18 +52,6 @@ def _group(count: int, tasks: int, previous: Assignment | None = None) -> dict[s
     return {id_: {int(name.split()[1]) for name in names} for id_, names in grouped.items()}
 
 
-def test_g1_tasks_are_dealt_round_robin() -> None:
-    """G1: 5 tasks, 2 containers: 0, 2, 4 and 1, 3."""
-    assert _group(2, 5) == {"0": {0, 2, 4}, "1": {1, 3}}
-
-
-def test_g2_tasks_are_dealt_in_the_order_of_their_names() -> None:
-    """G2: 21 tasks, 2 containers: Partition 10 comes before Partition 2."""
-    grouped = _group(2, 21)
-    assert grouped["0"] == {0, 10, 12, 14, 16, 18, 2, 3, 5, 7, 9}
-    assert grouped["1"] == set(range(21)) - grouped["0"]
-
-
 def test_g3_more_containers_than_tasks_are_refused() -> None:
     """G3: the message names key, value, rule and remedy."""
     with pytest.raises(ConfigError) as caught:
@@ -86,21 +74,6 @@ def test_g3_a_job_needs_a_task() -> None:
         _group(1, 0)
 
 
-def test_g4_more_containers() -> None:
-    """G4: 9 tasks, 2 to 4 containers: the first give up their last tasks, nothing else moves."""
-    assert _group(4, 9, _assignment(_group(2, 9))) == {
-        "0": {0, 2, 4},
-        "1": {1, 3},
-        "2": {6, 8},
-        "3": {5, 7},
-    }
-
-
-def test_g5_fewer_containers() -> None:
-    """G5: 9 tasks, 4 to 2 containers: the tasks of the two that vanish fill the others."""
-    assert _group(2, 9, _assignment(_group(4, 9))) == {"0": {0, 2, 4, 6, 8}, "1": {1, 3, 5, 7}}
-
-
 def test_g6_two_changes_of_one_assignment() -> None:
     """G6: 9 tasks on 4 containers, to 2 and to 3: every container keeps what it has.
 
@@ -109,12 +82,6 @@ def test_g6_two_changes_of_one_assignment() -> None:
     four = _assignment(_group(4, 9))
     assert _group(2, 9, four) == {"0": {0, 2, 4, 6, 8}, "1": {1, 3, 5, 7}}
     assert _group(3, 9, four) == {"0": {0, 4, 8}, "1": {1, 5, 7}, "2": {2, 3, 6}}
-
-
-def test_a_second_change_begins_from_the_saved_assignment() -> None:
-    """9 tasks, 4 to 2 and on to 3: what was saved has no order but that of the names."""
-    two = _group(2, 9, _assignment(_group(4, 9)))
-    assert _group(3, 9, _assignment(two)) == {"0": {0, 2, 4}, "1": {1, 3, 5}, "2": {6, 7, 8}}
 
 
 def test_containers_that_vanish_give_their_tasks_in_the_order_of_their_numbers() -> None:
@@ -127,12 +94,6 @@ def test_g7_an_unchanged_count_keeps_a_lopsided_assignment() -> None:
     """G7: 6 and 3 tasks stay 6 and 3."""
     previous = {"0": range(6), "1": range(6, 9)}
     assert _group(2, 9, _assignment(previous)) == {id_: set(ns) for id_, ns in previous.items()}
-
-
-def test_g8_a_lopsided_assignment_is_evened_out_when_the_count_changes() -> None:
-    """G8: 1 and 5 tasks, 3 containers: two each."""
-    previous = _assignment({"0": [0], "1": range(1, 6)})
-    assert _group(3, 6, previous) == {"0": {0, 5}, "1": {1, 2}, "2": {3, 4}}
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,6 @@ def _job(*containers: ContainerModel, config: Config | None = None) -> JobModel:
     return JobModel(config or Config(), {c.processor_id: c for c in containers})
 
 
-def test_a_good_model_has_no_fault() -> None:
-    """Two containers, three tasks, and a standby that shares input and changelog partition."""
-    model = _job(
-        _container("0", _task("a", 0, changelog=0), _task("c", 2, 3, changelog=7)),
-        _container("1", _task("b", 1, changelog=1)),
-        _container("1-0", _task("Standby-b-0", 1, changelog=1, mode=TaskMode.STANDBY)),
-    )
-    assert first_fault(model) is None
-
-
 def test_a_broadcast_partition_may_be_in_all_active_tasks() -> None:
     """What ``task.broadcast.inputs`` names belongs to all of them, and to no fewer."""
     config = Config({"task.broadcast.inputs": "kafka.in#9"})

@@ -82,12 +82,6 @@ def test_no_incarnation_of_the_last_plan_may_begin_and_each_is_to_be_fenced() ->
     )
 
 
-def test_a_processor_without_tasks_is_not_to_be_fenced() -> None:
-    """It writes to none."""
-    before = Plan(5, (Member(P, 3, 5, (A,)), Member(Q, 4, 5)))
-    assert to_fence(last_plan(before, {P: 5})) == (incarnation(P, 5),)
-
-
 def test_what_may_write_to_a_task_that_is_gone_is_to_be_fenced() -> None:
     """On YARN the task may come back, and no record there has its former owner."""
     before = Plan(5, (Member(P, 3, 4, (A,)),), former=(incarnation(Q, 2),))

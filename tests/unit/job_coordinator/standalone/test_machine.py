@@ -45,17 +45,6 @@ def running(timers: frozenset[ProcessorTimer] = frozenset()) -> ProcessorState:
     )
 
 
-def test_one_that_has_no_registration_yet_has_no_twin() -> None:
-    """Which of both is the earlier one is not known."""
-    assert replace(running(), sequence=None).twin is None
-
-
-def test_a_barrier_of_another_version_is_none_of_the_newest() -> None:
-    """Its barrier has yet to be seen."""
-    late = wire.BarrierSeen(1, wire.BarrierPhase.DONE, ((P, 1),))
-    assert replace(running(), barrier=late).barrier_phase is None
-
-
 @pytest.mark.parametrize(
     "event",
     [
@@ -88,18 +77,6 @@ def test_a_timer_without_its_cause_leads_to_nothing() -> None:
     assert decision.state.work == running().work
 
 
-def test_the_time_for_a_twin_counts_while_zookeeper_answers() -> None:
-    """A server that restarts gives the session of a predecessor its whole time again."""
-    before = Registration(0, P, Host("a"))
-    twin = ProcessorTimer(ProcessorTimerKind.DUPLICATE)
-    waiting = step(running(), wire.ProcessorsSeen((before, *HERE)))
-    assert wire.StartTimer(twin) in waiting.instructions
-    away = step(waiting.state, wire.Disconnected())
-    assert wire.StopTimer(twin) in away.instructions
-    assert step(away.state, wire.ProcessorTimerFired(twin)).state.end is not wire.EndCause.DUPLICATE
-    assert wire.StartTimer(twin) in step(away.state, wire.Reconnected()).instructions
-
-
 def test_an_older_version_does_not_answer_a_publication() -> None:
     """Only the published one, or a newer one, does."""
     state = step(running(), wire.InputsChanged()).state
@@ -128,29 +105,6 @@ def test_a_snapshot_that_comes_twice_begins_no_debounce_time_again() -> None:
     assert decision.instructions == ()
 
 
-def test_what_was_computed_for_fewer_processors_is_not_used() -> None:
-    """Nor does it take back what was seen since."""
-    state = step(running(), wire.InputsChanged()).state
-    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
-    both = (*HERE, Registration(2, ProcessorId("q"), Host("b")))
-    state = step(state, wire.ProcessorsSeen(both)).state
-    decision = step(state, wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {}))
-    assert decision.state == state
-    assert decision.state.registrations == both
-    assert decision.records == ()
-
-
-def test_the_end_of_a_processor_without_tasks_makes_a_version() -> None:
-    """No work changes; else the newest version would never have the present processors alone."""
-    plan = Plan(2, (*PLAN.members, Member(ProcessorId("q"), 2, 2)))
-    barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (ProcessorId("q"), 2)))
-    state = step(replace(running(), plan=plan, barrier=barrier), wire.ProcessorsSeen(HERE)).state
-    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
-    (published,) = step(state, wire.Computed(2, HERE, model_of({P: (T,)}), {})).records
-    assert isinstance(published, wire.Publish)
-    assert published.plan == replace(PLAN, version=3)
-
-
 def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     """Of two tasks that a lost processor had, this one has kept one."""
     lost = ProcessorId("q")
@@ -165,17 +119,6 @@ def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     decision = step(state, wire.Computed(2, HERE, model_of({P: (T, *tasks)}), {}))
     (reason,) = (r for r in decision.reasons if r.kind is ProcessorReasonKind.TAKES_OVER)
     assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
-
-
-def test_the_time_of_a_barrier_ends_with_its_version() -> None:
-    """A newer one has a barrier of its own, whose time begins when that is seen."""
-    state = replace(running(), barrier=wire.BarrierSeen(2, wire.BarrierPhase.NEW, ()))
-    state = step(state, wire.ProcessorsSeen(HERE)).state
-    assert state.timers == {ProcessorTimer(ProcessorTimerKind.BARRIER, 2)}
-    newer = step(state, wire.PlanSeen(replace(PLAN, version=3)))
-    assert newer.state.timers == frozenset()
-    seen = step(newer.state, wire.BarrierSeen(3, wire.BarrierPhase.NEW, ()))
-    assert seen.state.timers == {ProcessorTimer(ProcessorTimerKind.BARRIER, 3)}
 
 
 def test_a_processor_with_standbys_alone_has_work() -> None:
@@ -208,45 +151,6 @@ def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
     decision = step(over, wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {}))
     assert decision.state == over
     assert not decision.records + decision.instructions + decision.reasons
-
-
-def test_no_work_starts_in_a_session_that_is_given_up() -> None:
-    """Whatever comes late: another processor may have its tasks."""
-    joined = wire.BarrierSeen(2, wire.BarrierPhase.NEW, ((P, 1),))
-    state = replace(running(), work=HeldWork(), barrier=joined, closed=2)
-    state = step(state, wire.Disconnected()).state
-    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.SESSION))).state
-    assert state.is_given_up
-    decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
-    assert decision.instructions == ()
-    assert decision.state.work == HeldWork()
-
-
-def test_a_restarted_processor_is_not_waited_for_once_it_is_back() -> None:
-    """While it is away the debounce time runs, which its tasks no longer wait for then."""
-    other = ProcessorId("q")
-    both = (*HERE, Registration(2, other, Host("b")))
-    plan = Plan(2, (*PLAN.members, Member(other, 2, 2, (TaskName("u"),))))
-    barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (other, 2)))
-    state = replace(running(), registrations=both, plan=plan, barrier=barrier)
-    away = step(state, wire.ProcessorsSeen(HERE))
-    assert away.instructions == (wire.StartTimer(ProcessorTimer(ProcessorTimerKind.DEBOUNCE)),)
-    again = (*HERE, Registration(3, other, Host("b")))
-    back = step(away.state, wire.ProcessorsSeen(again))
-    assert wire.ComputeModel(2) in back.instructions
-    assert not back.state.timers
-    third = (*HERE, Registration(3, ProcessorId("r"), Host("b")))
-    stranger = step(away.state, wire.ProcessorsSeen(third))
-    assert wire.ComputeModel(2) not in stranger.instructions
-
-
-def test_after_its_end_a_processor_does_nothing() -> None:
-    """Stopped twice is stopped once. Z14 in part."""
-    stopping = step(running(), wire.StopRequested()).state
-    assert step(stopping, wire.StopRequested()).instructions == ()
-    ended = step(stopping, wire.WorkEnded(2, StopCause.ORDERED)).state
-    assert ended.life is Life.ENDED
-    assert step(ended, wire.StopRequested()).state is ended
 
 
 @pytest.mark.parametrize("kind", ProcessorReasonKind)
@@ -298,17 +202,6 @@ def test_work_that_ends_without_a_connection_waits_for_one() -> None:
     assert over.instructions == ()
     back = step(over.state, wire.Reconnected())
     assert wire.RenewSession() in back.instructions
-
-
-def test_another_registration_joins_again() -> None:
-    """What the one before has joined says nothing of it."""
-    assert step(running(), wire.Registered(5)).state.joined == 0
-
-
-def test_a_newer_version_ends_a_computation() -> None:
-    """That one was made for the version before."""
-    newer = Plan(3, PLAN.members)
-    assert step(replace(running(), computing=2), wire.PlanSeen(newer)).state.computing == -1
 
 
 def test_inputs_that_change_again_begin_the_debounce_time_again() -> None:

@@ -81,12 +81,6 @@ def test_a_plan_has_no_fields_that_say_nothing() -> None:
     assert nodes.encode_plan(plan, 11, len(stored.value) - 1).segments
 
 
-def test_a_large_plan_fits_into_few_nodes() -> None:
-    """10,000 tasks: the default size of a segment holds them."""
-    plan = planned(10_000)
-    assert len(nodes.encode_plan(plan, 11).segments) <= 1
-
-
 def test_leaders_write_segments_of_their_own() -> None:
     """Two that write the same version name different nodes."""
     plan = planned(50)

@@ -11,17 +11,12 @@ from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.standalone.plan import (
-    NO_SESSION,
     Member,
     Plan,
     Registration,
     Standby,
-    are_back,
-    fits,
     next_plan,
     plan_of,
-    present,
-    same_work,
     unreported,
 )
 
@@ -47,12 +42,6 @@ def said(plan: Plan) -> dict[str, tuple[int, str, list[str]]]:
         )
         for m in plan.members
     }
-
-
-def test_the_first_version_fences_nothing() -> None:
-    """Each member begins with generation 1."""
-    assert said(FIRST) == {"p": (1, "t", []), "q": (1, "u", [])}
-    assert FIRST.members[0].incarnation == Incarnation(P, 1)
 
 
 def test_a_processor_whose_work_stays_keeps_its_generation() -> None:
@@ -86,30 +75,6 @@ def test_a_generation_that_stays_keeps_what_it_has_to_fence_until_it_reports() -
     assert said(reported) == {"p": (2, "t", []), "q": (3, "", [])}
 
 
-def test_a_generation_that_has_not_reported_when_it_is_overtaken_is_in_no_list() -> None:
-    """It never writes, if it has not by then; so a crash loop before the report lists nothing."""
-    plan = next_plan(FIRST, there((2, Q)), {Q: (T, U)}, {Q: 1})
-    assert said(plan) == {"q": (2, "tu", ["q1"])}
-    assert unreported(FIRST, plan, {Q: 1}) == (Incarnation(P, 1),)
-    assert unreported(FIRST, plan, {P: 1, Q: 1}) == ()
-    idle = next_plan(plan, there((2, Q), (3, R)), {Q: (T, U)}, {})
-    assert unreported(plan, idle, {}) == ()  # the generation stays, and may report
-    gone = next_plan(idle, there((2, Q)), {Q: (T, U)}, {})
-    assert unreported(idle, gone, {}) == ()  # it has no task
-    assert unreported(None, FIRST, {}) == ()
-    for number in range(5, 2000):
-        plan = next_plan(plan, there((number, Q)), {Q: (T, U)}, {})
-        assert said(plan) == {"q": (plan.version, "tu", ["q1"])}
-
-
-def test_what_was_handed_over_is_listed_without_a_report() -> None:
-    """What ran on YARN does not report here."""
-    before = Plan(2, (Member(P, NO_SESSION, 2, (T,)),))
-    plan = next_plan(before, there((1, Q)), {Q: (T,)}, {})
-    assert said(plan) == {"q": (3, "t", ["p2"])}
-    assert unreported(before, plan, {}) == ()
-
-
 def test_what_may_write_to_a_task_that_goes_is_listed_when_the_task_comes_back() -> None:
     """Safety I1: a stateless job that reads an input no more, and then again."""
     both = there((1, P), (2, Q))
@@ -124,27 +89,10 @@ def test_what_may_write_to_a_task_that_goes_is_listed_when_the_task_comes_back()
     assert next_plan(back, there((1, P), (3, R)), {P: (T,), R: (U,)}, {P: 1, R: 4}).former == ()
 
 
-def test_what_has_been_fenced_meanwhile_is_in_the_list_of_no_task_that_comes_back() -> None:
-    """Another owner had it in its list; one that had not reported never writes."""
-    taken = next_plan(FIRST, there((1, P)), {P: (T,)}, {P: 1, Q: 1}, {T})
-    assert (said(taken), taken.former) == ({"p": (2, "t", ["p1"])}, (Incarnation(Q, 1),))
-    both = next_plan(FIRST, there((1, P)), {P: (U,)}, {P: 1, Q: 1})
-    assert (said(both), both.former) == ({"p": (2, "u", ["q1"])}, (Incarnation(P, 1),))
-    unsaid = next_plan(FIRST, there((1, P)), {P: (T,)}, {P: 1})
-    assert (said(unsaid), unsaid.former) == ({"p": (1, "t", [])}, ())
-    assert unreported(FIRST, unsaid, {P: 1}) == (Incarnation(Q, 1),)
-
-
 def test_a_new_session_is_a_new_generation() -> None:
     """Safety C4: the same tasks, and the own earlier incarnation to fence. Z9 in part."""
     again = next_plan(FIRST, there((2, Q), (3, P)), {P: (T,), Q: (U,)}, {P: 1})
     assert said(again) == {"p": (2, "t", ["p1"]), "q": (1, "u", [])}
-
-
-def test_a_task_with_other_inputs_is_a_new_generation() -> None:
-    """Z11, Z12: more partitions, the same names of tasks."""
-    more = next_plan(FIRST, there((1, P), (2, Q)), {P: (T,), Q: (U,)}, {Q: 1}, {U})
-    assert said(more) == {"p": (1, "t", []), "q": (2, "u", ["q1"])}
 
 
 def test_only_a_task_of_both_models_can_have_changed() -> None:
@@ -161,16 +109,6 @@ def test_only_a_task_of_both_models_can_have_changed() -> None:
     assert again.members[0].standbys == kept(U)
 
 
-def test_of_twins_the_first_counts() -> None:
-    """Z8: a second registration of an id is no member, and makes no version due."""
-    both = there((1, P), (2, Q), (3, P))
-    assert [r.sequence for r in present(both)] == [1, 2]
-    assert fits(FIRST, both)
-    assert not fits(FIRST, both[1:])
-    assert fits(None, ())
-    assert not fits(None, both)
-
-
 def test_a_wrong_assignment_is_refused() -> None:
     """One task with two owners; an owner that is not present."""
     with pytest.raises(InvariantViolation, match="task 't' is assigned to 'p' and to 'q'"):
@@ -183,20 +121,6 @@ def test_a_wrong_assignment_is_refused() -> None:
 def kept(task: TaskName) -> tuple[Standby, ...]:
     """The first standby of the task."""
     return (Standby(task, TaskName(f"Standby-{task}-0")),)
-
-
-def test_standbys_change_no_generation() -> None:
-    """A version that only moves them is another version, and stops no work."""
-    both = there((1, P), (2, Q))
-    first = next_plan(None, both, {P: (T,), Q: (U,)}, {}, standbys={P: kept(U), Q: kept(T)})
-    assert [m.standbys for m in first.members] == [kept(U), kept(T)]
-    fewer = next_plan(first, both, {P: (T,), Q: (U,)}, {}, standbys={P: kept(U)})
-    assert [m.generation for m in fewer.members] == [1, 1]
-    assert not same_work(first, fewer)
-    assert not same_work(None, first)
-    assert same_work(
-        first, next_plan(first, both, {P: (T,), Q: (U,)}, {}, standbys={P: kept(U), Q: kept(T)})
-    )
 
 
 def test_tasks_that_could_not_be_started_on_their_backup_are_counted() -> None:
@@ -224,16 +148,6 @@ def test_a_location_has_a_task_once() -> None:
     second = (Standby(T, TaskName("Standby-t-1")),)
     with pytest.raises(InvariantViolation, match="standby 'Standby-t-1' is at 'a'"):
         next_plan(None, near, {}, {}, standbys={P: kept(T), Q: second})
-
-
-def test_members_are_back_when_all_have_registered_again() -> None:
-    """In another session; not where one is missing, or another one came, or none was away."""
-    assert are_back(FIRST, there((1, P), (3, Q)))
-    assert not are_back(FIRST, there((1, P), (2, Q)))
-    assert not are_back(FIRST, there((1, P)))
-    assert not are_back(FIRST, there((1, P), (3, R)))
-    assert not are_back(FIRST, there((1, P), (3, Q), (4, R)))
-    assert not are_back(None, there((1, P)))
 
 
 @settings(max_examples=80)

@@ -50,13 +50,6 @@ def test_the_first_snapshot_gives_events_for_all_it_has() -> None:
     )
 
 
-def test_an_unchanged_snapshot_gives_no_event() -> None:
-    """Levels, not edges: the order of hosts and of containers is nothing."""
-    before = Snapshot(seen(r1=RUNNING, r2=ENDED).containers, (A, B))
-    after = Snapshot(seen(r2=ENDED, r1=RUNNING).containers, (B, A))
-    assert events_between(before, after) == ()
-
-
 def test_each_change_is_one_event() -> None:
     """Granted; ended at any stage; come and gone between two polls."""
     before = seen(r1=REQUESTED, r2=REQUESTED, r3=RUNNING)
@@ -75,30 +68,10 @@ def test_a_container_that_vanished_has_ended() -> None:
     assert events_between(seen(r1=RUNNING, r2=ENDED), seen()) == (ended(1),)
 
 
-def test_hosts_are_reported_whole_and_sorted() -> None:
-    """Not the change; and not twice the same host."""
-    assert events_between(Snapshot(), Snapshot((), (B, A, B))) == (HostsObserved((A, B)),)
-    assert events_between(Snapshot((), (A, B)), Snapshot()) == (HostsObserved(()),)
-
-
 def test_containers_that_were_not_requested_are_left_alone() -> None:
     """The AM's own, say."""
     foreign = SkeinContainer("a_0", None, RUNNING)
     assert events_between(Snapshot(), Snapshot((foreign,))) == ()
-
-
-def test_the_story_of_an_end_goes_with_it() -> None:
-    """And whether it was the container's own fault."""
-    story = SkeinContainer("a_1", RequestId(1), ENDED, A, "too much", is_own_fault=True)
-    stated = events_between(seen(r1=RUNNING), Snapshot((story,), (A,)))
-    assert stated == (ResourceEnded(RequestId(1), None, "too much", is_own_fault=True),)
-
-
-def test_an_end_by_the_cluster_is_reported_as_such() -> None:
-    """Preempted: the container is taken back, which is no failure."""
-    taken = SkeinContainer("a_1", RequestId(1), ENDED, A, "preempted", is_taken_back=True)
-    stated = events_between(seen(r1=RUNNING), Snapshot((taken,), (A,)))
-    assert stated == (ResourceEnded(RequestId(1), story="preempted", is_taken_back=True),)
 
 
 def test_free_memory_of_a_host_is_an_event_only_when_it_decides() -> None:
