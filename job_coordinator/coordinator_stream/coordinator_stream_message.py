@@ -273,17 +273,6 @@ def set_task_partition_assignment(
     return CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})
 
 
-def set_execution_env_container_id(
-    processor_id: str, container_id: str
-) -> CoordinatorStreamMessage:
-    """The cluster's container ``container_id`` runs the processor; Samza's word, not used here."""
-    return CoordinatorStreamMessage(
-        MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
-        processor_id,
-        {"execution-env-container-id": container_id},
-    )
-
-
 def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:
     """A record whose value is not in the envelope but has a format of its own.
 

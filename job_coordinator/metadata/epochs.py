@@ -218,10 +218,6 @@ class EpochManager(RecordManager):
             return None
         return JobModelVersion(wire.number(message, "version"), message.value("digest") or "")
 
-    def write_job_model_version(self, version: JobModelVersion) -> None:
-        """The stream says that ``version`` is in force."""
-        self._stream.write([wire.set_job_model_version(version.version, version.digest)])
-
 
 def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
     """Return the record that puts every permit of any processor above ``epoch``.

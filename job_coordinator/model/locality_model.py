@@ -42,10 +42,6 @@ class LocalityModel:
         """The model of these hosts. Shapes: ``hosts`` {processor_id: host}."""
         return LocalityModel({id_: ProcessorLocality(id_, hosts[id_]) for id_ in sorted(hosts)})
 
-    def locality_of(self, processor_id: ProcessorId) -> ProcessorLocality:
-        """The locality of ``processor_id``, without a host where it is not known."""
-        return self.processor_localities.get(processor_id, ProcessorLocality(processor_id, None))
-
 
 def encode_locality(model: LocalityModel) -> bytes:
     """``{"processor-localities":{"0":{"id":"0","host":"h1",...}}}``, sorted by processor id."""

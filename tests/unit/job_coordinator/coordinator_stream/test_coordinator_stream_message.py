@@ -97,7 +97,11 @@ _GOLDEN = [
         b'{"taskNames":"[\\"Partition 0\\",\\"Standby-Partition 0-0\\"]"}',
     ),
     (
-        wire.set_execution_env_container_id("0", "container_1_0001_01_000002"),
+        CoordinatorStreamMessage(
+            MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
+            "0",
+            {"execution-env-container-id": "container_1_0001_01_000002"},
+        ),
         b'[1,"set-execution-env-container-id-mapping","0"]',
         b'{"execution-env-container-id":"container_1_0001_01_000002"}',
     ),

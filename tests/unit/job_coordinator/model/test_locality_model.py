@@ -23,7 +23,7 @@ MODEL = LocalityModel.of({ProcessorId("0"): Host("h1")})
 def test_bytes_are_those_of_samza() -> None:
     """All localities, and one alone, have the reference's bytes."""
     assert encode_locality(MODEL) == GOLDEN
-    one = encode_processor_locality(MODEL.locality_of(ProcessorId("0")))
+    one = encode_processor_locality(MODEL.processor_localities[ProcessorId("0")])
     assert one == b'{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}'
 
 
@@ -40,13 +40,12 @@ def test_no_localities() -> None:
 
 def test_an_unknown_processor_has_an_empty_host() -> None:
     """A processor without locality answers with its own id and no host."""
-    unknown = MODEL.locality_of(ProcessorId("7"))
-    assert unknown == ProcessorLocality(ProcessorId("7"), None)
+    unknown = ProcessorLocality(ProcessorId("7"), None)
     assert encode_processor_locality(unknown) == (
         b'{"id":"7","host":"","jmx-url":"","jmx-tunneling-url":""}'
     )
     read = decode_locality(b'{"processor-localities":{"7":{"id":"7","host":""}}}')
-    assert read.locality_of(ProcessorId("7")) == unknown
+    assert read.processor_localities[ProcessorId("7")] == unknown
 
 
 @pytest.mark.parametrize(
