@@ -21,7 +21,7 @@ from homeport.config.settings.sections import JobConfig, StandbyConfig
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.grouper.one_time_configuration import changed_key, has_state, refusal
+from homeport.job_coordinator.grouper.one_time_configuration import require_same_keys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -173,7 +173,7 @@ class JobPlanner:
                 return None  # another leader's version, in which one has begun meanwhile
             _require_own(stream, self._config, base)
             before = previous_assignment(stream, plan, readings)
-            _require_unchanged(stream, self._config, before)
+            require_same_keys(ConfigManager(stream).read(), self._config, before)
             found = self._model(stream, before, present(readings.registrations))
             if ConfigManager(stream).read() != self._config:
                 ConfigManager(stream).replace(self._config, _SOURCE)
@@ -282,16 +282,6 @@ def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
         rule = f"a job of this name and id has run {found}; what ran there could still write"
         remedy = f"{migrate}give the job another job.id"
         raise ConfigError(keys.JOB_ID.name, JobConfig.of(config).id, rule, remedy)
-
-
-def _require_unchanged(
-    stream: CoordinatorStreamStore, config: Config, before: PreviousAssignment
-) -> None:
-    running = ConfigManager(stream).read()
-    if has_state(running, before):
-        change = changed_key(running, config)
-        if change is not None:
-            raise refusal(change)
 
 
 def _take_inputs(stream: CoordinatorStreamStore, seen: InputsSeen) -> None:

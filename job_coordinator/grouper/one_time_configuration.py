@@ -63,6 +63,17 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
     return None
 
 
+def require_same_keys(running: Config, wanted: Config, before: PreviousAssignment) -> None:
+    """Require that one-time keys stay, where a job with ``running`` has state.
+
+    Raises:
+        ConfigError: one means something else in ``wanted``.
+    """
+    change = changed_key(running, wanted) if has_state(running, before) else None
+    if change is not None:
+        raise refusal(change)
+
+
 def require_same_tasks(config: Config, before: PreviousAssignment, model: JobModel) -> None:
     """Require that ``model`` fits the state that a job with ``config`` has.
 

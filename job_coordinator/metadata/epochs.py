@@ -217,10 +217,6 @@ class EpochManager(RecordManager):
             return None
         return JobModelVersion(wire.number(message, "version"), message.value("digest") or "")
 
-    def write_job_model_version(self, version: JobModelVersion) -> None:
-        """The stream says that ``version`` is in force."""
-        self._stream.write([job_model_version_message(version)])
-
 
 def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
     """Return the record that puts every permit of any processor above ``epoch``.

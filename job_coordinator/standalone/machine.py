@@ -167,9 +167,8 @@ def _begin_other_work(draft: ProcessorDraft, text: str, facts: Mapping[str, obje
 
 
 def _leave_without_fault(draft: ProcessorDraft, _text: str, facts: Mapping[str, object]) -> None:
-    if draft.state.life is not Life.LEAVING:
-        draft.because(ProcessorReasonKind.WORK_OVER, **facts)
-        draft.state = replace(draft.state, life=Life.LEAVING)
+    draft.because(ProcessorReasonKind.WORK_OVER, **facts)
+    draft.state = replace(draft.state, life=Life.LEAVING)
 
 
 def _fail(draft: ProcessorDraft, text: str, _facts: Mapping[str, object]) -> None:

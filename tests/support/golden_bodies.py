@@ -245,7 +245,7 @@ RECORDS: Mapping[str, Records] = {
         {P0: FenceReport(4, (ZERO,))},
     ),
     "job-model-version": Records(
-        lambda s: EpochManager(s).write_job_model_version(JobModelVersion(2, "abc")),
+        lambda s: s.write([wire.set_job_model_version(2, "abc")]),
         lambda s: EpochManager(s).read_job_model_version(),
         JobModelVersion(2, "abc"),
     ),

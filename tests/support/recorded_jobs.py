@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import EpochManager, JobModelVersion
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,
@@ -25,5 +25,5 @@ def record_job(store: CoordinatorStreamStore, model: JobModel, version: int = 1)
     store.write(
         [*TaskModeManager(store).messages(model), *TaskPartitionManager(store).messages(model)]
     )
-    EpochManager(store).write_job_model_version(JobModelVersion(version, "digest"))
+    store.write([wire.set_job_model_version(version, "digest")])
     store.catch_up()

@@ -31,10 +31,9 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.one_time_configuration import (
-    changed_key,
-    changed_tasks,
     has_state,
-    refusal,
+    require_same_keys,
+    require_same_tasks,
 )
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -90,12 +89,10 @@ def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
         return
     for error in ChangelogPartitionManager(stream).contradictions():
         raise error
-    change = changed_key(running, config)
-    if change is None and not has_own_grouper(config):
+    require_same_keys(running, config, before)
+    if not has_own_grouper(config):
         model = calculate_job_model(config, counts_now(config), before)
-        change = changed_tasks(before, model)
-    if change is not None:
-        raise refusal(change)
+        require_same_tasks(running, before, model)
 
 
 def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:

@@ -45,7 +45,7 @@ def test_an_unknown_processor_has_an_empty_host() -> None:
         b'{"id":"7","host":"","jmx-url":"","jmx-tunneling-url":""}'
     )
     read = decode_locality(b'{"processor-localities":{"7":{"id":"7","host":""}}}')
-    assert read.processor_localities == {ProcessorId("7"): unknown}
+    assert read.processor_localities[ProcessorId("7")] == unknown
 
 
 @pytest.mark.parametrize(
