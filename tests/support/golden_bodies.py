@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import own_records
 from golden_values import (
     APPLICATION,
     CHECK_IN,
@@ -245,7 +246,7 @@ RECORDS: Mapping[str, Records] = {
         {P0: FenceReport(4, (ZERO,))},
     ),
     "job-model-version": Records(
-        lambda s: s.write([wire.set_job_model_version(2, "abc")]),
+        lambda s: s.write([own_records.set_job_model_version(2, "abc")]),
         lambda s: EpochManager(s).read_job_model_version(),
         JobModelVersion(2, "abc"),
     ),

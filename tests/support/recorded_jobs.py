@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+import own_records
+
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -25,5 +26,5 @@ def record_job(store: CoordinatorStreamStore, model: JobModel, version: int = 1)
     store.write(
         [*TaskModeManager(store).messages(model), *TaskPartitionManager(store).messages(model)]
     )
-    store.write([wire.set_job_model_version(version, "digest")])
+    store.write([own_records.set_job_model_version(version, "digest")])
     store.catch_up()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import own_records
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     AM_EPOCH_KEY,
@@ -47,7 +47,7 @@ def test_epochs_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     manager.write_submission(Submission(2, "application_1_0002"))
     manager.write_am_epoch(AmEpoch(high, (low,)))
     manager.write_processor_epoch(P0, permit)
-    stream.write([wire.set_job_model_version(1, "abc")])
+    stream.write([own_records.set_job_model_version(1, "abc")])
     stream.catch_up()
     assert manager.read_submission() == Submission(2, "application_1_0002")
     assert manager.read_am_epoch() == AmEpoch(high, (low,))
