@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 
 import pytest
@@ -83,7 +84,7 @@ def test_an_unknown_serde_is_named_with_those_there_are() -> None:
 ODD_JSON = [
     *(b"18446744073709551616", b"-9223372036854775809", b"1" * 40, b"-0", b"-0.0", b"1E5"),
     *(b"-1e-400", b"5e-324", b"0.1", b"123456789012345678.123456789", b"NaN"),
-    *(b"-Infinity", b'"\\u0000"', b'{"a":1,"a":2}', b" 1\n"),
+    *(b"1e309", b"[-1e999]", b'"\\ud800"', b"-Infinity", b'"\\u0000"', b'{"a":1,"a":2}', b" 1\n"),
     *(b"\xef\xbb\xbf1", '"é"'.encode("utf-16"), '{"a":1}'.encode("utf-32-le")),
     *(b"[1,]", b'"\xff"', b'"a\tb"', b"", b"01", b"1 2", b"{'a':1}", b'{"a"}', b"[" * 100_000),
 ]
@@ -97,10 +98,23 @@ def _outcome(read: Callable[[bytes], object], data: bytes) -> str:
         return "refused"
 
 
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(text)
+    return number
+
+
+def _reference(data: bytes) -> object:
+    """As Python's own parser, without numbers beyond a double and text that no writer takes."""
+    value = json.loads(data, parse_float=_finite)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 @pytest.mark.parametrize("data", ODD_JSON, ids=lambda data: repr(data[:12]))
 def test_json_is_read_as_pythons_own_parser_reads_it(data: bytes) -> None:
     """Numbers of any size, not-a-number, every encoding."""
-    assert _outcome(serde("json").from_bytes, data) == _outcome(json.loads, data)
+    assert _outcome(serde("json").from_bytes, data) == _outcome(_reference, data)
 
 
 _TEXT = st.text(st.characters(codec="utf-8"))
@@ -120,4 +134,4 @@ def test_any_json_and_any_damage_to_it_is_read_alike(value: object, data: st.Dat
     at = data.draw(st.integers(0, len(text)))
     damaged = text[:at] + data.draw(st.binary(max_size=2)) + text[at + 1 :]
     for each in (text, damaged):
-        assert _outcome(serde("json").from_bytes, each) == _outcome(json.loads, each)
+        assert _outcome(serde("json").from_bytes, each) == _outcome(_reference, each)
