@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 MODULE, RUN_JOB = "homeport.cli.main", "homeport.cli.yarn.run_job"
-_PRELOADED = re.compile(r"homeport\.cli\.(job\.)?\w+")
+_PRELOADED = re.compile(r"homeport\.cli\.(job\.\w+|completion_command|migrate_check_command)")
 """Whose commands are imported before, beside ``RUN_JOB``. Others load what has threads."""
 _MOST = 1 << 16
 """Bytes of a request."""
