@@ -80,7 +80,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.retries import (
     fail,
-    is_failure,
+    is_charged,
     longer_series,
     loss,
     record_counts,
@@ -415,12 +415,11 @@ def _on_container_stopped(draft: Draft, event: events.ContainerStopped) -> None:
 def _child_failed(
     draft: Draft, container: ContainerState, launcher: ResourceState, event: events.ContainerStopped
 ) -> None:
-    """It goes on at the same launcher, unless that is gone too, or was where a command wants it.
+    """Restart it at the same launcher, unless that is gone, or a command wants it elsewhere.
 
-    Of a host that does not reach Kafka it goes away, and its launcher too: while that had its
-    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off. So it does
-    of one that does not reach the keeper, or has no room for its package. None of its group
-    requests it first.
+    CUT_OFF: release the launcher and request another host. Our own attempt reached Kafka while the
+    launcher had its lease renewed, so the host is cut off. NO_PACKAGE: the same. No container of
+    its group requests that host first.
     """
     next_phase = ContainerPhase.ASSIGNED
     is_moving = placement.is_launching(draft, container)
@@ -454,7 +453,7 @@ def _child_failed(
             event.cause,
             event.exit_code,
         ),
-        is_charged=is_failure(container, event.cause) and not is_moving,
+        is_charged=is_charged(container, event.cause) and not is_moving,
     )
 
 

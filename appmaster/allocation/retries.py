@@ -50,7 +50,7 @@ def delay_ms(settings: AllocatorSettings, failed: ContainerState, trigger: Trigg
 
 
 def longer_series(container: ContainerState) -> int:
-    """``launch_failures`` after one more; bounded, so that it is so without a limit of retries."""
+    """Return ``launch_failures`` after one more, and at most ``_LONGEST_SERIES``."""
     return min(container.launch_failures + 1, _LONGEST_SERIES)
 
 
@@ -60,8 +60,8 @@ CHARGED_CAUSES = frozenset(
 """Causes of a stop that count as failures of the processor."""
 
 
-def is_failure(container: ContainerState, cause: StopCause) -> bool:
-    """Whether a stop of the container by itself is charged; a standby has nothing to finish."""
+def is_charged(container: ContainerState, cause: StopCause) -> bool:
+    """Return whether a stop of the container by itself is charged; a standby cannot finish."""
     is_standby = container.replica_of is not None
     return cause in CHARGED_CAUSES or (cause is StopCause.FINISHED and is_standby)
 

@@ -19,7 +19,6 @@ from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.outcomes import StopCause
 
 log = logging.getLogger("driver")
 
@@ -69,13 +68,13 @@ class LauncherMessages:
                 self._decisions.stopped(message, step.known_ms - message.age_ms)
 
     def followed(self, step: Step) -> None:
-        """What was left running is accounted for; leases end, and what may hang is fenced."""
+        """Record what runs and what has ended; end its lease, fence what may hang."""
         match step.message:
             case CheckIn(running=Incarnation() as running) as message if self._view.runs(running):
                 self._works(running, message)
             case Stopped(incarnation=incarnation, cause=cause):
                 self._end_lease(incarnation)
-                if cause not in {StopCause.ORDERED, StopCause.FINISHED}:  # those closed in order
+                if not cause.is_in_order:
                     self._fencing.stopped(incarnation)
                 self._gone(incarnation, cause.value)
 

@@ -18,7 +18,7 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
 )
 from homeport.appmaster.allocation.protocol.events import Event, ResourceEnded
-from homeport.appmaster.allocation.retries import is_failure
+from homeport.appmaster.allocation.retries import is_charged
 from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -176,7 +176,7 @@ def failure_of(
             continue
         if failure == old.last_failure:
             continue
-        is_reported = failure.cause is not None and is_failure(old, failure.cause)
+        is_reported = failure.cause is not None and is_charged(old, failure.cause)
         is_own_fault = isinstance(event, ResourceEnded) and event.is_own_fault
         if is_reported or is_own_fault:
             return old.incarnation, failure.story

@@ -449,14 +449,14 @@ class Launcher:
             return
         exit_code = child.process.poll()
         if exit_code is not None:
-            self._bury(child, exit_code)
+            self._record_end(child, exit_code)
         elif self._leaving is not None and child.kill_at_ms is None:
             self._stop_child(ordered=False)  # it was being spawned when the signal came
         elif (why := child.reason_to_kill(boot_ms())) is not None:
             log.error("processor %s epoch %d %s: killed", *_parts(child.incarnation), why)
-            self._sentence(child)
+            self._kill(child)
 
-    def _bury(self, child: _Child, exit_code: int) -> None:
+    def _record_end(self, child: _Child, exit_code: int) -> None:
         child.lease.close()
         cause, lines = child.end(exit_code, is_signalled=self._leaving == EXIT_TERMINATED)
         if cause is StopCause.LEASE_LOST:
@@ -478,11 +478,11 @@ class Launcher:
         if child is None:
             return
         log.warning("killing processor %s epoch %d: %s", *_parts(child.incarnation), why)
-        self._sentence(child)
-        self._bury(child, child.process.wait())
+        self._kill(child)
+        self._record_end(child, child.process.wait())
 
-    def _sentence(self, child: _Child) -> None:
-        """Kill the child. One that the kernel does not let go is over by its lease."""
+    def _kill(self, child: _Child) -> None:
+        """Kill the child. The end of its lease stops one that does not die."""
         self._signal_child(signal.SIGKILL)
         child.lease.close()
 

@@ -85,13 +85,13 @@ class WorkReport:
             yield Sample("task_rows", (task,), rows)
 
     def spent(self, stage: str, seconds: float) -> None:
-        """A stage has worked once more, for so long."""
+        """Add one more run of a stage, of so many seconds."""
         self._spent_s[stage] = self._spent_s.get(stage, 0.0) + seconds
         counts = self._times.setdefault(stage, [0] * (len(STAGE_BOUNDS_S) + 1))
         counts[bisect_left(STAGE_BOUNDS_S, seconds)] += 1
 
     def ended(self) -> None:
-        """The open transaction is on its way, with all records read so far."""
+        """Note that the commit has begun, of all records read so far."""
         self._ended = self._records
 
     def lost(self, offsets: int) -> None:

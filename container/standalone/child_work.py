@@ -61,7 +61,7 @@ _END_MS, _END_STEP_S = 2000, 0.01
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
 
 
-_STORIES = {
+_CAUSES_IN_WORDS = {
     StopCause.LEASE_LOST: "the session did not last",
     StopCause.KILLED: "it was killed by another process, or for want of memory",
 }
@@ -247,7 +247,7 @@ class ChildWork:
     def _end_of(self, child: _Child, exit_code: int) -> WorkEnded:
         cause, lines = child.end(exit_code)
         last = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
-        text = _STORIES.get(cause, last)
+        text = _CAUSES_IN_WORDS.get(cause, last)
         return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
     def _keep_idle(self, child: _Child) -> None:

@@ -36,7 +36,7 @@ def kind_of(aggregate: object) -> str | None:
 
 
 def code_of(*functions: Callable[..., Any] | None) -> str:
-    """Return a text that changes with the functions' own code; of another Python it differs."""
+    """Return a text that changes with the functions' own code, and with Python's version."""
     said = "\n".join(map(_code, functions))
     return (
         f"{importlib.util.MAGIC_NUMBER.hex()} {hashlib.sha256(said.encode()).hexdigest()[:_DIGITS]}"

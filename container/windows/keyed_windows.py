@@ -36,7 +36,7 @@ _NEVER = -(1 << 62)
 _IN_USE: weakref.WeakKeyDictionary[KeyValueStore, weakref.ref[Windows]] = (
     weakref.WeakKeyDictionary()
 )
-"""Whose the stores of windows are."""
+"""The ``Windows`` that uses each store."""
 
 
 class Windows:

@@ -153,7 +153,7 @@ def _require_short(span_ms: int) -> None:
 
 
 _SOME = 1 << 60
-"""How many windows end at a time that the store had before: it is not known, and never none."""
+"""Stands for the number of windows at an end found in the store: unknown, but above zero."""
 
 
 class Ends:

@@ -61,7 +61,7 @@ COMMANDS = {
     ),
     "doctor": Command(
         "yarn.doctor_command",
-        "show what of this machine, Kafka and YARN is not fit for a job, and what to change",
+        "check this machine, Kafka and YARN for a job, and show what to change",
     ),
     "drain": Command("job.drain_command", "move all containers of a running job away from a host"),
     "explain": Command(
@@ -109,7 +109,7 @@ COMMANDS = {
         "host.state_commands", "list, read, check and rebuild a job's state on this host"
     ),
     "status": Command(
-        "job.status_command", "show what of a running job is late, and what runs where"
+        "job.status_command", "show which containers do not run yet, why, and where the others run"
     ),
     "token": Command(
         "job.token_commands",
@@ -121,7 +121,7 @@ COMMANDS = {
     ),
     "what-if": Command(
         "job.drain_command",
-        "show what would come of the loss of hosts, without any loss",
+        "show what would happen if hosts were lost; changes nothing",
         "what_if_app",
     ),
 }

@@ -137,9 +137,19 @@ _STORE = ("processor", "store", "task")
 _OF_STORES: Final = (
     ("restoring", "records", "restore_records", "Read so far by a restore under way."),
     ("restoring", "bytes", "restore_bytes", "Read so far by a restore under way."),
-    ("restoring", "remaining", "restore_remaining_records", "At most that many are to be read."),
+    (
+        "restoring",
+        "remaining",
+        "restore_remaining_records",
+        "Upper bound of the records still to be read.",
+    ),
     ("restoring", "records_per_s", "restore_records_per_second", "How fast a restore reads."),
-    ("restoring", "seconds_left", "restore_remaining_seconds", "At the rate of late."),
+    (
+        "restoring",
+        "seconds_left",
+        "restore_remaining_seconds",
+        "Estimated time until the restore ends, at its recent rate.",
+    ),
     ("restoring", "merging", "restore_merging_files", "Merged before the store is used."),
     ("lags", "records", "standby_lag_records", "Committed, and not in the standby's store."),
     ("lags", "seconds", "standby_lag_seconds", "How long the standby's store is behind."),

@@ -70,8 +70,8 @@ _SHUTDOWN_S: Final = 2.0
 
 _HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
 _AUDIT: Final = "/v1/audit"
-_OF_EACH: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
-"""Routes that each processor answers of itself; "" is of none, which is an error."""
+_NEVER_REDIRECTED: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
+"""Routes that each processor answers itself; "" stands for an unknown route."""
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -127,7 +127,7 @@ class Peers(Protocol):
         """Where that processor answers; empty: here; None: it does not say, or is not there."""
 
     async def gather(self) -> None:
-        """What the status says of other processors is what they say now."""
+        """Refresh what the status knows of the other processors."""
 
     def own_status(self) -> ShownStatus:
         """Return the status of this processor alone."""
@@ -254,7 +254,7 @@ class JobCoordinatorServer:
     async def _redirect(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
         route = "" if resource is None else resource.canonical
-        if self._peers is None or route in _OF_EACH:
+        if self._peers is None or route in _NEVER_REDIRECTED:
             return await handler(request)
         url: str | None = ""
         if route != _EVENTS:
@@ -343,21 +343,21 @@ class JobCoordinatorServer:
         return encode_locality(LocalityModel.of(self._backend.locality()))
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
-        asked, said = EventsAsked.from_query(request.query), self._said()
-        return await self._answers.answer(request, asked, lambda: said.events(asked))
+        query, decisions = EventsAsked.from_query(request.query), self._decision_source()
+        return await self._answers.answer(request, query, lambda: decisions.events(query))
 
     async def _get_what_if(self, request: web.Request) -> web.StreamResponse:
-        hosts, said = hosts_asked(request.query.getall("host", ())), self._said()
+        hosts, decisions = hosts_asked(request.query.getall("host", ())), self._decision_source()
 
         async def what_if() -> bytes:
-            return json_text(await said.what_if(hosts)).encode()
+            return json_text(await decisions.what_if(hosts)).encode()
 
         return await self._answers.answer(request, ("what-if", hosts), what_if)
 
     async def _get_audit(self, request: web.Request) -> web.StreamResponse:
         return await self._answers.answer(request, "audit", self._audit.to_json)
 
-    def _said(self) -> DecisionSource:
+    def _decision_source(self) -> DecisionSource:
         if self._decisions is None:
             raise NotFoundError("decisions are not served here")
         return self._decisions

@@ -29,6 +29,11 @@ class StopCause(Enum):
     NO_PACKAGE = "no-package"
     """It was never begun: its launcher cannot have, or unpack, the package of its permit."""
 
+    @property
+    def is_in_order(self) -> bool:
+        """Return whether no transaction can be open after it, so that nothing is to be fenced."""
+        return self in {StopCause.FINISHED, StopCause.ORDERED}
+
 
 class RestoreKind(Enum):
     """What of a changelog a store read at a start: nothing, what follows OFFSET, or all of it."""

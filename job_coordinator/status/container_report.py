@@ -107,7 +107,7 @@ class AdjunctState:
 
 @dataclass(frozen=True, slots=True)
 class ContainerReport:
-    """The last word of a stream container of what it does.
+    """The newest report of a container about its work.
 
     ``restoring``: the restores under way. ``lags``: of standbys, each store. ``lag``: records that
     all of them are behind together, ``lag_seconds`` of the one that is furthest behind; None where
@@ -115,9 +115,9 @@ class ContainerReport:
     an active one has committed its first transaction, ``caught_up_ms``: before that, has seen that
     no input waits; None: it has not. ``dropped``: of the stores that have skipped values.
     ``processed``: records of the input in its committed transactions. ``input_lag``: offsets from
-    what it has read to the heads of its input that it knows. ``stages``: those that have worked.
-    These three of late, of an active one. ``input_lost``: offsets of the input that Kafka had
-    deleted before they were read; None: none. ``adjuncts``: each adjunct store, of either role.
+    what it has read to the heads of its input that it knows. ``stages``: those that have worked;
+    all three of active containers. ``input_lost``: offsets of the input that Kafka had deleted
+    before they were read; None: none. ``adjuncts``: each adjunct store, of either role.
     ``figures``: what an active one has measured of itself last.
     """
 

@@ -20,7 +20,7 @@ _ROUNDS = 3
 """How often a container that comes again, or whose move fails, is moved."""
 TAKEN_MS = 60_000
 """How long the key may take until it is in force; else another key of the stream is refused."""
-_ENDED = frozenset({Phase.FINISHED, Phase.FAILED, Phase.STOPPED})
+_TERMINAL = frozenset({Phase.FINISHED, Phase.FAILED, Phase.STOPPED})
 
 UNDONE = "what has no order to stop stays, and moves that are under way for the drain end"
 """The end of a drain that the operator takes back."""
@@ -90,7 +90,7 @@ def moves(host: Host, status: ShownStatus) -> list[Move]:
     here = [
         c
         for c in status.containers
-        if c.host == host and c.phase not in _ENDED and not c.is_temporary
+        if c.host == host and c.phase not in _TERMINAL and not c.is_temporary
     ]
     found = [(c.processor_id, c.role == "active") for c in here]
     return sorted(found, key=lambda move: (not move[1], move[0]))

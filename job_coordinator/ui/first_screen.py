@@ -44,7 +44,7 @@ _WITHOUT_PLACE: Final = frozenset(
 )
 """Phases of a container that is on no host; what it waits for names the host that it asks for."""
 
-_ENDED: Final = {
+CAUSES_IN_WORDS: Final = {
     "failed": "it failed",
     "killed": "it was killed",
     "signalled": "a signal ended it",
@@ -52,7 +52,7 @@ _ENDED: Final = {
     "disk-full": "its disk had no room",
     "cut-off": "its host was cut off from Kafka, or from the AM",
     "no-package": "its launcher cannot have or unpack the package: its log says why",
-    "unavailable": "it could not reach Kafka",
+    "unavailable": "it could not reach Kafka, or the AM",
     "launcher-silent": "its launcher fell silent",
     "taken-back": "YARN took its container back",
     "resource-ended": "YARN called its container ended",
@@ -157,7 +157,7 @@ def _why(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
             yield f"{came_from} is lost"
         else:
             place = f" on {came_from}" if came_from else ""
-            yield f"{_ENDED.get(recovery.cause, recovery.cause)}{place}"
+            yield f"{CAUSES_IN_WORDS.get(recovery.cause, recovery.cause)}{place}"
     if container.last_failure:
         yield f"last failure: {container.last_failure}"
 

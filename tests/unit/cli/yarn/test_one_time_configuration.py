@@ -62,12 +62,13 @@ def test_a_changed_key_is_one_line_with_old_new_and_remedy(
     stream: InMemoryCoordinatorStream,
 ) -> None:
     """COORD, benefit 3; without state it may change."""
-    written, changed = len(stream.log), CONFIG.merged({GROUPER: "group-by-all-to-one"})
+    written, changed = len(stream.log), CONFIG.merged({GROUPER: "all-ssp-to-single-task"})
     with pytest.raises(ConfigError) as caught:
         require_unchanged(stream, changed)
     assert str(caught.value) == (
-        f"{GROUPER} = 'group-by-all-to-one': it was 'its default' when the job's state was made, "
-        "which a change would mix up; set it back, or begin from nothing by run-job --reset-state"
+        f"{GROUPER} = 'all-ssp-to-single-task': it was 'its default' when the job's state was "
+        "made, which a change would mix up; set it back, or begin from nothing by run-job "
+        "--reset-state"
     )
     assert len(stream.log) == written
     ConfigManager(stream).replace(

@@ -68,7 +68,7 @@ def test_a_job_has_state_once_a_task_has_a_changelog_partition() -> None:
 @pytest.mark.parametrize(
     ("key", "new"),
     [
-        (GROUPER, "group-by-all-to-one"),
+        (GROUPER, "all-ssp-to-single-task"),
         ("task.inputs", "kafka.in,kafka.more"),
         ("stores.s.changelog", "kafka.other"),
         ("stores.s.key.serde", "bytes"),
@@ -125,11 +125,12 @@ def test_an_input_that_the_job_did_not_have_is_a_change() -> None:
 
 def test_a_change_is_refused_in_one_line() -> None:
     """Key, requested value, former value, and the remedy."""
-    change = changed_key(config(), config(**{GROUPER: "group-by-all-to-one"}))
+    change = changed_key(config(), config(**{GROUPER: "all-ssp-to-single-task"}))
     assert change is not None
     assert str(refusal(change)) == (
-        f"{GROUPER} = 'group-by-all-to-one': it was 'its default' when the job's state was made, "
-        "which a change would mix up; set it back, or begin from nothing by run-job --reset-state"
+        f"{GROUPER} = 'all-ssp-to-single-task': it was 'its default' when the job's state was "
+        "made, which a change would mix up; set it back, or begin from nothing by run-job "
+        "--reset-state"
     )
 
 

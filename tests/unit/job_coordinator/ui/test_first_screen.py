@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from statuses import report_of, status_of
 
-from homeport.job_coordinator.ui.first_screen import FirstScreen, first_screen, seconds_left
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.ui.first_screen import (
+    CAUSES_IN_WORDS,
+    FirstScreen,
+    first_screen,
+    seconds_left,
+)
 
 NOW_MS = 1_764_036_900_000
 """2025-11-25 02:15:00 UTC."""
@@ -213,3 +219,9 @@ def test_time_left_is_known_where_each_restore_has_a_rate() -> None:
     assert seconds_left(report_of({"restoring": [{"seconds_left": 2.0}]})) == 2.0
     assert seconds_left(report_of({"restoring": [{"seconds_left": 2.0}, {}]})) is None
     assert seconds_left(None) is None
+
+
+@pytest.mark.parametrize("cause", [c for c in StopCause if c is not StopCause.FINISHED])
+def test_each_cause_of_an_end_has_words(cause: StopCause) -> None:
+    """A reader never meets the bare name of a cause."""
+    assert cause.value in CAUSES_IN_WORDS

@@ -158,7 +158,7 @@ def renewed_to_the_end(patch: pytest.MonkeyPatch) -> None:
         del child
         self._signal_child(signal.SIGKILL)
 
-    patch.setattr(launcher.Launcher, "_sentence", sentence)
+    patch.setattr(launcher.Launcher, "_kill", sentence)
 
 
 @schedule("C3", renewed_to_the_end, "it is not so that 0@2 has started", config=HANG_SOON)
@@ -319,14 +319,14 @@ def a_launcher_is_killed(scene: Scene) -> None:
 
 def leaves_with_the_lease(patch: pytest.MonkeyPatch) -> None:
     """A launcher that has lost the lease of its child goes."""
-    bury = launcher.Launcher._bury
+    bury = launcher.Launcher._record_end
 
     def bury_and_leave(self: launcher.Launcher, child: Any, code: int) -> None:  # noqa: ANN401 - any
         bury(self, child, code)
         if self._report is not None and self._report.cause is StopCause.LEASE_LOST:
             self._leaving = 1
 
-    patch.setattr(launcher.Launcher, "_bury", bury_and_leave)
+    patch.setattr(launcher.Launcher, "_record_end", bury_and_leave)
 
 
 def charges_lost_leases(patch: pytest.MonkeyPatch) -> None:
