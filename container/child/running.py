@@ -24,6 +24,8 @@ LAST_LINES = 20
 EXITED = "exit code 0 before the tasks have finished: code of the job, or a library, has exited"
 """The last line of a child that exits as if it had finished."""
 _TAIL_BYTES = 32 * 1024
+_KILL_AGAIN_MS = 1000
+"""A process that the kernel does not let go yet is killed no more often."""
 
 _CAUSES = {
     EXIT_UNAVAILABLE: StopCause.UNAVAILABLE,
@@ -104,7 +106,7 @@ class RunningChild:
         One that does not stop is killed again as long as it is there.
         """
         if self.kill_at_ms is not None and now_ms >= self.kill_at_ms:
-            self.kill_at_ms = now_ms + self.shutdown_ms
+            self.kill_at_ms = now_ms + max(self.shutdown_ms, _KILL_AGAIN_MS)
             return "did not stop in time"
         if not self.has_hung and self.beats.is_hung(self.process.memory.beat_ms, now_ms):
             self.has_hung = True

@@ -33,7 +33,6 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore_schedule import worker_memory
 from homeport.container.storage.storage_engines import persistent_engine
-from homeport.job_coordinator.model.json_values import parse_object
 from homeport.job_coordinator.model.wire_form import value_of
 from homeport.job_coordinator.parent_death import die_with_parent
 
@@ -174,8 +173,7 @@ def _send(fact: Mapping[str, object]) -> None:
 
 def main() -> NoReturn:
     """Carries out the brief on standard input and ends the process."""
-    given = parse_object(sys.stdin.buffer.read(), "a brief")
-    brief = value_of(WorkerBrief, given, "a brief")
+    brief = value_of(WorkerBrief, json.load(sys.stdin.buffer), "a brief")
     die_with_parent(brief.parent)
     # This program creates no reference cycles, so the collector would only cost time.
     gc.disable()

@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+import msgspec
+
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, StoreError, UnavailableError
 from homeport.container.host.disk_space import DiskForbiddenError, DiskFullError
@@ -24,7 +26,6 @@ from homeport.container.kafka.client_properties import HangingTransactionError, 
 from homeport.container.progress.restore_schedule import FLUSH_S, WorkerLimits
 from homeport.container.restore.restore_worker import STOPPED, WorkerBrief
 from homeport.container.storage.store_restore import StoreRestore
-from homeport.job_coordinator.model.wire_form import json_text
 
 _STEP_S = 0.1
 GRACE_S = 5.0
@@ -182,7 +183,8 @@ class RestoreWorkers:
         if process.stdin is None or process.stdout is None:
             raise AssertionError("a worker's input and output are pipes")
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-            pipe.write(json_text(brief).encode())
+            # In ASCII: a path may have bytes that are no UTF-8.
+            pipe.write(json.dumps(msgspec.to_builtins(brief)).encode())
         return _Worker(restore, process, process.stdout)
 
     def _is_to_run_again(self, worker: _Worker) -> bool:

@@ -48,5 +48,5 @@ def _parent_of_writer(pid: int, log: str) -> int | None:
         process = psutil.Process(pid)
         names = (Path(file.path).name for file in process.open_files() if file.fd == 1)
         return process.ppid() if any(name.startswith(log) for name in names) else None
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, psutil.AccessDenied):  # the latter: it is a zombie by now
         return None

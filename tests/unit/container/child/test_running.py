@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
-from homeport.container.child.running import BeatWatch, cause_of, last_lines
+from homeport.container.child.running import BeatWatch, RunningChild, cause_of, last_lines
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+
+if TYPE_CHECKING:
+    from homeport.container.child.process import ChildProcess
 
 
 @pytest.mark.parametrize(
@@ -79,3 +88,20 @@ def test_after_a_pause_of_the_launcher_its_child_has_the_whole_limit() -> None:
     watch = BeatWatch.at(0, 60_000)
     assert not watch.is_hung(0, 100_000)
     assert not watch.is_hung(0, 100_500)
+
+
+@pytest.mark.parametrize("shutdown_ms", [0, 100, 5000])
+def test_a_child_that_the_kernel_holds_is_killed_once_in_a_while(shutdown_ms: int) -> None:
+    """However short its time to stop: else its parent would do nothing else."""
+    process = cast("ChildProcess", SimpleNamespace(memory=SimpleNamespace(beat_ms=0)))
+    child = RunningChild(
+        incarnation=Incarnation(ProcessorId("0"), 1),
+        process=process,
+        beats=BeatWatch.at(0, 60_000),
+        shutdown_ms=shutdown_ms,
+        kill_at_ms=10_000,
+    )
+    times = [ms for ms in range(9_000, 30_000, 100) if child.reason_to_kill(ms) is not None]
+    gaps = {later - earlier for earlier, later in itertools.pairwise(times)}
+    assert times[0] == 10_000
+    assert gaps == {max(shutdown_ms, 1000)}
