@@ -25,7 +25,6 @@ from homeport.job_coordinator.grouper.one_time_configuration import require_same
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.metadata import input_topics
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
@@ -195,8 +194,7 @@ class JobPlanner:
         if uneven is not None:
             _LOG.warning("%s", uneven)
         ids = [r.processor_id for r in processors]
-        model = next_model.next_model(config, stream, before, seen.counts, ids)
-        create_outputs(config)
+        model = next_model.next_model(config, stream, before, seen.counts, ids, has_outputs=False)
         _take_inputs(stream, seen)
         containers = {p: c for p, c in model.containers.items() if c.tasks}
         warn_of_missing_standbys(config, containers, {r.location for r in processors})

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import aiohttp
 from msgspec.structs import replace
@@ -317,13 +317,27 @@ def _phase(state: ProcessorState) -> Phase:
     return Phase.WAITING if idle else Phase(state.work.phase.value)
 
 
+_WORDS: Final = {
+    "ProcessorTimerFired": "TimerFired",
+    "WriteLocations": "WriteLocality",
+    "StartTimer": "SetTimer",
+    "StopTimer": "CancelTimer",
+}
+"""What ``/v1/events`` calls a class of another name: scripts know these, also of YARN."""
+
+
+def _word(thing: object) -> str:
+    name = type(thing).__name__
+    return _WORDS.get(name, name)
+
+
 def _shown(
     number: int, served: Served, event: Event, decision: ProcessorDecision
 ) -> dict[str, Any]:
     return {
         "number": number,
         "at_ms": wall_ms(),
-        "cause": type(event).__name__,
+        "cause": _word(event),
         "reasons": [
             {
                 "kind": reason.kind.value,
@@ -332,7 +346,7 @@ def _shown(
             }
             for reason in decision.reasons
         ],
-        "records": [type(record).__name__ for record in decision.records],
-        "instructions": [type(instruction).__name__ for instruction in decision.instructions],
+        "records": [*map(_word, decision.records)],
+        "instructions": [*map(_word, decision.instructions)],
         "left_out": 0,
     }

@@ -87,7 +87,7 @@ def _items(group: str, field: str) -> _Source:
 def _running(status: ShownStatus) -> _Samples:
     for c in status.containers:
         if c.phase is not Phase.FINISHED:
-            yield (c.processor_id, c.role), c.phase is Phase.RUNNING
+            yield (c.processor_id, c.role), int(c.phase is Phase.RUNNING)
 
 
 def _phase_starts(status: ShownStatus) -> _Samples:
@@ -124,7 +124,7 @@ def _upgrade(status: ShownStatus) -> _Samples:
 
 def _reachable(status: ShownStatus) -> float | None:
     fault = status.coordinator_stream
-    return None if fault is None else fault == "ok"
+    return None if fault is None else int(fault == "ok")
 
 
 def _stream_age_s(status: ShownStatus) -> float | None:

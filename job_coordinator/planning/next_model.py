@@ -16,6 +16,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import require_same
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -65,6 +66,7 @@ def next_model(
     processors: Sequence[ProcessorId] | None = None,
     *,
     is_submission: bool = False,
+    has_outputs: bool = True,
 ) -> JobModel:
     """Compute the JobModel of ``config``, and make the job's own topics.
 
@@ -75,6 +77,7 @@ def next_model(
         stream: where the topics' ids are kept; read to its head.
         processors: those that are present; None: as many as the configuration has.
         is_submission: as ``create_topics`` has it.
+        has_outputs: likewise.
 
     Raises:
         ConfigError: the configuration does not fit the inputs, the job's state or its topics.
@@ -82,12 +85,16 @@ def next_model(
     """
     model = calculate_job_model(config, counts, before, processors)
     require_same_tasks(config, before, model)
-    create_topics(model, stream, is_submission=is_submission)
+    create_topics(model, stream, is_submission=is_submission, has_outputs=has_outputs)
     return model
 
 
 def create_topics(
-    model: JobModel, stream: CoordinatorStream, *, is_submission: bool = False
+    model: JobModel,
+    stream: CoordinatorStream,
+    *,
+    is_submission: bool = False,
+    has_outputs: bool = True,
 ) -> None:
     """Make the job's checkpoint topic and changelogs, in the right shape, where they are missing.
 
@@ -96,6 +103,8 @@ def create_topics(
         stream: where the topics' ids are kept; read to its head.
         is_submission: whether the job is being submitted now: changelogs that were recreated are
             taken if records have been brought back into them.
+        has_outputs: whether the job's outputs are there; else they are made before its own topics:
+            where Kafka refuses one, nothing is left that the next start would have to fit.
 
     Raises:
         ConfigError: one exists in another shape, or is not the one any more that held state.
@@ -107,5 +116,7 @@ def create_topics(
     for line in changelogs.check(partitions, may_be_replaced=is_submission):
         _LOG.warning("%s", line)
     checkpoints.check()
+    if not has_outputs:
+        create_outputs(config)
     checkpoints.make()
     changelogs.make(partitions)

@@ -161,9 +161,17 @@ def _work_ended(draft: ProcessorDraft, event: WorkEnded) -> None:
 
 
 def _begin_other_work(draft: ProcessorDraft, text: str, facts: Mapping[str, object]) -> None:
-    """Give the session up: a registration of a new number gets a generation that may start."""
+    """Give the session up: a registration of a new number gets a generation that may start.
+
+    A client without a connection is given up, too: a ZooKeeper that has come back with less than
+    it has seen answers none but a new one.
+    """
     draft.because(ProcessorReasonKind.WORK_LOST, error=text, **facts)
-    draft.state = replace(draft.state, is_given_up=True)
+    if draft.state.is_connected:
+        draft.state = replace(draft.state, is_given_up=True)
+    else:
+        _forget_session(draft)
+        draft.instructions.append(RenewSession())
 
 
 def _leave_without_fault(draft: ProcessorDraft, _text: str, facts: Mapping[str, object]) -> None:

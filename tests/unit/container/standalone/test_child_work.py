@@ -126,7 +126,7 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
     assert process.messages[1:] == [REST]
     assert process.signals == []
     for count in (1, 2):
-        clock.now_ms += SHUTDOWN_MS
+        clock.now_ms += max(SHUTDOWN_MS, 1000)
         process.memory.beat_ms = clock()
         assert not work.reports()
         assert process.signals == [SIGKILL] * count

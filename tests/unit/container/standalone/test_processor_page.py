@@ -173,6 +173,11 @@ def test_the_decisions_are_shown_with_their_reasons() -> None:
     sentences = [r["sentence"] for event in stepped["events"] for r in event["reasons"]]
     assert "The session is new: processor one registers" in sentences
     assert stepped["events"][0]["cause"] == "SessionBegun"
+    words = {
+        word for event in stepped["events"] for word in event["records"] + event["instructions"]
+    }
+    assert words & {"SetTimer", "WriteLocality"}
+    assert not words & {"StartTimer", "WriteLocations"}  # which the code calls them
     newest = json.loads(page.events(EventsAsked(limit=1)))
     assert [e["number"] for e in newest["events"]] == [stepped["last"]]
     assert newest["more"]

@@ -50,6 +50,8 @@ def test_the_status_in_numbers() -> None:
         "upgrade": {"phase": "forward", "given": ["0-0", "0"]},
     }
     metrics = JobCoordinatorMetrics(lambda: status_of(status))
+    given = [sample.value for family in metrics.collect() for sample in family.samples]
+    assert {type(value) for value in given} <= {int, float}  # snapshots carry them as JSON
     assert _samples(metrics.text()) == {
         ("homeport_job_model_version",): 7,
         ("homeport_containers", "running"): 1,

@@ -195,13 +195,15 @@ def test_an_end_that_was_ordered_or_comes_late_means_no_more(cause: StopCause) -
     assert step(running(), wire.WorkEnded(1, cause)).state == running()
 
 
-def test_work_that_ends_without_a_connection_waits_for_one() -> None:
-    """Only then its session can be given up."""
+def test_work_that_ends_without_a_connection_gives_its_client_up() -> None:
+    """A ZooKeeper that comes back with less than the client has seen never answers it."""
     cut = step(running(), wire.Disconnected()).state
     over = step(cut, wire.WorkEnded(2, StopCause.LEASE_LOST))
-    assert over.instructions == ()
+    assert over.instructions[-1] == wire.RenewSession()
+    assert (over.state.sequence, over.state.is_given_up) == (None, True)
     back = step(over.state, wire.Reconnected())
-    assert wire.RenewSession() in back.instructions
+    assert wire.RenewSession() not in back.instructions
+    assert not back.state.is_given_up
 
 
 def test_inputs_that_change_again_begin_the_debounce_time_again() -> None:
