@@ -76,9 +76,11 @@ def of_cluster(cluster_id: str, node: str | None = None) -> dict[ProcessId, str]
     """Return {process: its node (rm, kafka, nm1...)} of a cluster, or of one node of it."""
     found: dict[ProcessId, str] = {}
     for process in _all():
-        # Others, of which one cannot read the environment, are not of the cluster.
-        with contextlib.suppress(psutil.Error, FileNotFoundError):
-            environment = process.environ()
+        # Others, of which one cannot read the environment, are not of the cluster. Not by psutil,
+        # which reads no further than an empty entry.
+        with contextlib.suppress(psutil.Error, OSError):
+            entries = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+            environment = dict(os.fsdecode(e).split("=", 1) for e in entries if b"=" in e)
             its_node = environment.get(NODE_VARIABLE)
             is_of_cluster = environment.get(CLUSTER_VARIABLE) == cluster_id
             if is_of_cluster and its_node is not None and node in (None, its_node):
@@ -201,10 +203,13 @@ def thaw(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
 
 def send(process: ProcessId, number: signal.Signals) -> None:
     """Send a signal to this very process; a process that is gone is no error."""
-    found = _living(process)
-    with contextlib.suppress(psutil.NoSuchProcess):
-        if found is not None:
-            found.send_signal(number)
+    with contextlib.suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(process.pid)
+        try:
+            if _living(process) is not None:  # after the opening: no other can be hit
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
 
 
 def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> set[ProcessId]:

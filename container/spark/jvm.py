@@ -94,7 +94,10 @@ def jvm_command(
     found = _existing((made or made_folder()) / COMMAND_NAME)
     if found is not None and not _SCRIPTS_ALONE & properties.keys() and not _is_set_up(home):
         given, *arguments = found.read_text(encoding="utf-8").splitlines()
-        java = java_of_host() if given == PORTABLE_JAVA else None
+        jars = arguments[arguments.index("-cp") + 1].split(":")
+        # Those of another pyspark, where its command was not written down yet, start nothing.
+        fits = given == PORTABLE_JAVA and all((home / jar).exists() for jar in jars)
+        java = java_of_host() if fits else None
         if java is not None:
             memory = f"-Xmx{properties['spark.driver.memory']}"
             return [java, *arguments, memory, f"@{options}", _MAIN_CLASS]

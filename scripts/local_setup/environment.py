@@ -223,6 +223,8 @@ def _ensure_spark(progress: Progress, java_home: Path) -> None:
     """Our classes for Spark's JVM, and the class-data archive; Spark works without, and slower."""
     os.environ["JAVA_HOME"] = str(java_home)
     _ensure_java_classes(progress)
+    if not all((SHARE / name).is_file() for name in ("spark.command", "spark.jsa")):
+        _ARCHIVE_STAMP.unlink(missing_ok=True)
     # The JVM ignores an archive of another build, other flags, or other jars and dates.
     digest = hashlib.sha256(_read(java_home / "release").encode())
     for source in ("jvm.py", "class_data.py"):

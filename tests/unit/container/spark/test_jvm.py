@@ -16,6 +16,14 @@ PROPERTIES = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-
 SCRIPT = [str(HOME / "bin" / "spark-submit")]
 
 
+def _spark(folder: Path) -> Path:
+    """A Spark with the jars of the command."""
+    (folder / "pyspark" / "jars").mkdir(parents=True)
+    for name in ("a.jar", "b.jar"):
+        (folder / "pyspark" / "jars" / name).touch()
+    return folder / "pyspark"
+
+
 @pytest.fixture(name="java")
 def _java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The Java of this host, with the command written down."""
@@ -31,12 +39,14 @@ def _java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return java
 
 
-def test_the_command_is_used_with_the_jobs_options(java: Path) -> None:
+def test_the_command_is_used_with_the_jobs_options(java: Path, tmp_path: Path) -> None:
     """Memory and options of this start follow the arguments that are always the same.
 
-    Its class path is relative to Spark's folder, where the JVM starts.
+    Its class path is relative to Spark's folder, where the JVM starts. Of another Spark, without
+    these jars, it is not used.
     """
-    command = jvm_command(HOME, PROPERTIES, OPTIONS)
+    home = _spark(tmp_path)
+    command = jvm_command(home, PROPERTIES, OPTIONS)
     assert command == [
         *[str(java), "-cp", "jars/a.jar:jars/b.jar", "--add-opens=a=B"],
         *["-Xmx512m", "@/w/java.options", "org.apache.spark.deploy.SparkSubmit"],
@@ -44,6 +54,8 @@ def test_the_command_is_used_with_the_jobs_options(java: Path) -> None:
     assert is_relative(command)
     assert not is_relative(SCRIPT)
     assert options_file(PROPERTIES) == '"-XX:A"\n"-Dk=a b"\n'
+    (home / "jars" / "b.jar").rename(home / "jars" / "b-2.jar")
+    assert jvm_command(home, PROPERTIES, OPTIONS) == [str(home / "bin" / "spark-submit")]
 
 
 def test_without_a_set_up_the_script_is_used(
@@ -54,10 +66,11 @@ def test_without_a_set_up_the_script_is_used(
     assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
 
 
-def test_without_java_the_script_says_so(java: Path) -> None:
+def test_without_java_the_script_says_so(java: Path, tmp_path: Path) -> None:
     """As it does where nothing was written down."""
     java.unlink()
-    assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
+    home = _spark(tmp_path)
+    assert jvm_command(home, PROPERTIES, OPTIONS) == [str(home / "bin" / "spark-submit")]
 
 
 def test_the_command_of_an_older_set_up_is_not_used(java: Path, tmp_path: Path) -> None:
@@ -75,14 +88,16 @@ def test_the_command_of_an_older_set_up_is_not_used(java: Path, tmp_path: Path) 
     ],
 )
 @pytest.mark.usefixtures("java")
-def test_options_that_only_the_script_heeds_need_the_script(key: str) -> None:
+def test_options_that_only_the_script_heeds_need_the_script(key: str, tmp_path: Path) -> None:
     """A class path of the job's own, for one."""
-    assert jvm_command(HOME, PROPERTIES | {key: "x"}, OPTIONS) == SCRIPT
+    home = _spark(tmp_path)
+    script = [str(home / "bin" / "spark-submit")]
+    assert jvm_command(home, PROPERTIES | {key: "x"}, OPTIONS) == script
 
 
 def test_files_of_configuration_are_read_by_the_script(java: Path) -> None:
     """Which an installation of Spark may have."""
-    home = java.parents[2] / "pyspark"
+    home = _spark(java.parents[2])
     (home / "conf").mkdir(parents=True)
     script = [str(home / "bin" / "spark-submit")]
     assert jvm_command(home, PROPERTIES, OPTIONS) == script
