@@ -153,6 +153,8 @@ class Loaded:
         folders = os.pathsep.join(folder for folder in sys.path if folder)
         environment = session.sparkContext.environment
         environment["PYTHONPATH"] = folders
+        # They start in the folder of Spark's JVM, pyspark's own: its ``pandas`` is not pandas.
+        environment["PYTHONSAFEPATH"] = "1"
         # Else a function sees a time in the zone of the host on which its container runs.
         zone = session.conf.get("spark.sql.session.timeZone")
         environment["TZ"] = session.conf.get("spark.executorEnv.TZ", zone)
