@@ -159,6 +159,8 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.record:
         return recording.record(options.paths)
+    if options.write and not options.spare_tests:
+        _parser().error("--write goes with --spare-tests")
     if options.spare_tests:
         if len(options.paths) != 1:
             _parser().error("--spare-tests: name one folder of tests/unit")

@@ -31,8 +31,8 @@ def without(source: str, names: set[str]) -> str:
         while start and lines[start - 1].startswith("#"):
             start -= 1
         match node, following:
-            case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant()):  # its docstring
-                end = following.end_lineno or end
+            case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(), end_lineno=int(its_end)):
+                end = its_end
         del lines[start:end]
     return "".join(lines)
 
@@ -56,7 +56,7 @@ def _names_of(node: ast.stmt) -> set[str]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             given = [k for d in node.decorator_list for k in getattr(d, "keywords", ())]
-            return {node.name, *(ast.literal_eval(k.value) for k in given if k.arg == "name")}
+            return {node.name, *(ast.unparse(k.value).strip("'") for k in given if k.arg == "name")}
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return {name}
     return set()
@@ -66,7 +66,7 @@ def _is_helper(node: ast.stmt) -> bool:
     """Return whether the statement has no other purpose than to be used by its name."""
     decorators = [ast.unparse(d) for d in getattr(node, "decorator_list", ())]
     plain = all(_PLAIN.match(d) and "autouse" not in d for d in decorators)
-    return plain and not any(_FOUND_BY_NAME.match(name) for name in _names_of(node))
+    return plain and all(n.isidentifier() and not _FOUND_BY_NAME.match(n) for n in _names_of(node))
 
 
 def delete(tests: Iterable[str]) -> None:

@@ -27,7 +27,7 @@ def _test(name: str, body: str = "assert f()") -> str:
         ({_A, _A | _B}, [9, 1, 1], _A),
         (set(), [5, 5, 5], 0),
     ],
-    ids=["one of both", "the shorter", "who is alone", "nothing to meet"],
+    ids=["one of both", "the shorter", "the only one", "nothing to meet"],
 )
 def test_few_and_short_tests_meet_each_need(needs: set[int], lines: list[int], kept: int) -> None:
     """One test of each set stays."""
@@ -97,6 +97,7 @@ def test_a_helper_without_a_user_is_found_in_its_file() -> None:
         fixture.format("always", ", autouse=True"),
         "@register\ndef registered() -> None:\n    pass\n",
         "def recursive() -> int:\n    return recursive()\n",
+        '@pytest.fixture(name=name_of("x"))\ndef _computed() -> int:\n    return 1\n',
         "_IDLE = 1\n",
         "def shared() -> int:\n    return 1\n",
     ]
