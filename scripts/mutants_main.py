@@ -7,14 +7,17 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mutation import recording, results, trial
+from mutation.deletion import delete
 from mutation.mutants import Mutant
 from mutation.recording import CODE, ROOT, Recorded
 from mutation.results import Module
 from mutation.run import Runner
+from mutation.sparing import Search, mirrored
 
 _ABOUT = """\
 Changes modules in small ways, one change (a mutant) at a time, and runs the unit tests and
@@ -35,7 +38,12 @@ What became of each mutant is kept in build/mutation, for as long as its module 
 that was interrupted is gone on with by the same command. --again tries those once more that were
 not noticed, after tests have been written. --sample tries some of them only, drawn by --seed.
 
-Exit code: 0 if all that were tried are noticed, 1 if some are not, 2 for a wrong option."""
+--spare-tests looks for tests of one folder that take no branch and notice no mutant alone; tests of
+rules, refusals, tables and whole enumerations, and those that a page names, stay. It records the
+folder by itself, and tries each mutant with the tests that stay, then with the others.
+
+Exit code: 0 if all that were tried are noticed, or the search for tests has ended; 1 if some are
+not, or it was interrupted; 2 for a wrong option."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,6 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--report", action="store_true", help=what)
     what = "the paths are of tests, which are recorded again (default: all that are recorded)"
     parser.add_argument("--record", action="store_true", help=what)
+    what = "the path is a folder of tests/unit: list its tests that may go"
+    parser.add_argument("--spare-tests", action="store_true", help=what)
+    what = "with --spare-tests: delete these tests, and the helpers that only they use"
+    parser.add_argument("--write", action="store_true", help=what)
     return parser
 
 
@@ -102,6 +114,16 @@ def chosen(
     return due
 
 
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGTERM too."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _try(work: Sequence[tuple[Module, Mutant]], jobs: int, budget_s: float) -> None:
     if not recording.is_recorded():
         print("recording which tests run which lines; this takes some minutes", flush=True)
@@ -111,11 +133,25 @@ def _try(work: Sequence[tuple[Module, Mutant]], jobs: int, budget_s: float) -> N
     trial.prepare(sorted({test.partition("::")[0] for test in recorded.seconds}))
     runner = Runner(recorded, jobs, budget_s)
     runner.require_sound(work)
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    runner.try_all(work)
+
+
+def _spare(options: argparse.Namespace) -> int:
+    folder = options.paths[0].rstrip("/")
+    modules = modules_of([mirrored(folder)])
     try:
-        runner.try_all(work)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        with _interruptible():
+            search = Search.begun(folder)
+            reached = search.reached(modules)
+            work = chosen(reached, again=False, sample=options.sample, seed=options.seed)
+            figures = search.judge(work, options.jobs, options.seconds)
+    except KeyboardInterrupt:
+        print("interrupted; the search has to begin again", flush=True)
+        return 1
+    print("\n".join(["", *search.report(), *figures]))
+    if options.write:
+        delete(search.spare)
+    return 0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -123,13 +159,20 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.record:
         return recording.record(options.paths)
+    if options.write and not options.spare_tests:
+        _parser().error("--write goes with --spare-tests")
+    if options.spare_tests:
+        if len(options.paths) != 1:
+            _parser().error("--spare-tests: name one folder of tests/unit")
+        return _spare(options)
     modules = [Module.read(path) for path in modules_of(options.paths)]
     if not modules:
         _parser().error("name a module or a folder")
     work = chosen(modules, again=options.again, sample=options.sample, seed=options.seed)
     if work and not options.report:
         try:
-            _try(work, options.jobs, options.seconds)
+            with _interruptible():
+                _try(work, options.jobs, options.seconds)
         except KeyboardInterrupt:
             print("interrupted; the same command goes on with it", flush=True)
     print("\n".join(["", *results.table(modules), "", *results.survivors(modules)]))

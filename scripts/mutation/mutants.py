@@ -72,13 +72,17 @@ class Mutant:
         return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
 
 
-def mutants_of(source: str) -> list[Mutant]:
-    """All mutants that can be compiled, in the order of their places.
+def mutants_of(source: str, *, with_text: bool = False) -> list[Mutant]:
+    """Return all mutants that can be compiled, in the order of their places.
+
+    Args:
+        source: the text of a module.
+        with_text: also change text, except docstrings, logs and errors.
 
     Raises:
         SyntaxError: it is no source.
     """
-    found = sorted(set(_Finder(source).of_block(ast.parse(source).body)))
+    found = sorted(set(_Finder(source, with_text=with_text).of_block(ast.parse(source).body)))
     return [mutant for mutant in found if _compiles(mutant.applied(source))]
 
 
@@ -98,7 +102,8 @@ def _shown(text: str) -> str:
 class _Finder:
     """Looks through the statements of one source."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, with_text: bool) -> None:
+        self._with_text = with_text
         self._data = source.encode()
         self._starts = [0]
         for line in self._data.splitlines(keepends=True):
@@ -171,7 +176,11 @@ class _Finder:
     def _within(self, node: ast.AST, but: list[ast.AST] | None = None) -> Iterator[Mutant]:
         """The mutants of the expressions below ``node``, without those of its blocks."""
         for child in ast.iter_child_nodes(node):
-            if child in (but or []) or _is_left_alone(node, child):
+            if child in (but or []):
+                continue
+            if self._with_text and isinstance(child, ast.expr) and _is_wording(node, child):
+                yield self._mutant(child, '"XX"')
+            if _is_left_alone(node, child):
                 continue
             if isinstance(child, ast.expr):
                 yield from self._of_expression(node, child)
@@ -256,6 +265,16 @@ def _is_type(node: ast.expr) -> bool:
 def _is_text(node: ast.expr) -> bool:
     is_string = isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
     return is_string or isinstance(node, ast.JoinedStr)
+
+
+def _is_wording(node: ast.AST, child: ast.expr) -> bool:
+    """Return whether ``child`` of ``node`` is text that the product writes."""
+    if isinstance(node, ast.Expr) or (
+        isinstance(node, ast.arg | ast.AnnAssign) and child is node.annotation
+    ):
+        return False
+    is_string = isinstance(child, ast.Constant) and isinstance(child.value, str) and child.value
+    return bool(is_string) or isinstance(child, ast.JoinedStr)
 
 
 def _is_log(node: ast.stmt) -> bool:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +35,11 @@ _SEARCHES = "*_world.py"
 _FOLDER = ROOT / "build" / "mutation"
 _LINES = _FOLDER / "lines"
 _SECONDS = _FOLDER / "seconds.json"
+_BRANCHES = _FOLDER / "branches"
+_BRANCHES_SECONDS = _FOLDER / "branches-seconds.json"
+_ARCS = """\
+select context.context, file.path, arc.fromno, arc.tono
+from arc join context on context.id = arc.context_id join file on file.id = arc.file_id"""
 _SECONDS_VARIABLE = "HOMEPORT_MUTATION_SECONDS"
 
 _seconds: dict[str, float] = {}
@@ -69,19 +76,40 @@ def record(paths: Sequence[str]) -> int:
     Returns:
         pytest's exit code.
     """
-    _FOLDER.mkdir(parents=True, exist_ok=True)
     if not paths:
         _SECONDS.unlink(missing_ok=True)
+    append = ["--append"] if paths else []
+    return _measure(_LINES, _SECONDS, append, "not search", paths or TESTS)
+
+
+def record_branches(paths: Sequence[str]) -> Recorded:
+    """Return what these tests run and how long they take, with the branches that each one takes.
+
+    Raises:
+        SystemExit: a test failed, so that nothing is known of it.
+    """
+    _BRANCHES_SECONDS.unlink(missing_ok=True)
+    _BRANCHES.unlink(missing_ok=True)
+    marks = "not search and not long"
+    if _measure(_BRANCHES, _BRANCHES_SECONDS, ["--branch"], marks, paths):
+        raise SystemExit(f"error: these tests fail on the unchanged tree: {' '.join(paths)}")
+    return Recorded.read(_BRANCHES, _BRANCHES_SECONDS)
+
+
+def _measure(
+    lines: Path, seconds: Path, options: Sequence[str], marks: str, paths: Sequence[str]
+) -> int:
+    """Run the tests below coverage; return pytest's exit code."""
+    _FOLDER.mkdir(parents=True, exist_ok=True)
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "scripts"),
-        _SECONDS_VARIABLE: str(_SECONDS),
+        _SECONDS_VARIABLE: str(seconds),
     }
-    measured = ["run", f"--data-file={_LINES}", f"--include={','.join(f'{c}/*' for c in CODE)}"]
+    measured = ["run", f"--data-file={lines}", f"--include={','.join(f'{c}/*' for c in CODE)}"]
     tests = ["-m", "pytest", "-q", "-p", "mutation.recording", "-p", "no:cacheprovider"]
-    tests += ["-m", "not search", f"--ignore-glob={_SEARCHES}"]
-    append = ["--append"] if paths else []
-    command = [sys.executable, "-m", "coverage", *measured, *append, *tests, *(paths or TESTS)]
+    tests += ["-m", marks, f"--ignore-glob={_SEARCHES}"]
+    command = [sys.executable, "-m", "coverage", *measured, *options, *tests, *paths]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
@@ -103,11 +131,19 @@ class Recorded:
     _known: dict[str, dict[int, list[str]]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls) -> Recorded:
-        """What ``record`` has left."""
-        lines = coverage.CoverageData(basename=str(_LINES))
-        lines.read()
-        return cls(_seconds_of(_SECONDS), lines)
+    def read(cls, lines: Path = _LINES, seconds: Path = _SECONDS) -> Recorded:
+        """Return what ``record`` has left."""
+        measured = coverage.CoverageData(basename=str(lines))
+        measured.read()
+        return cls(_seconds_of(seconds), measured)
+
+    def branches(self) -> Iterator[tuple[str, str, int, int]]:
+        """Yield (test, path of a source, from line, to line) for each branch that a test takes."""
+        # The tables are those of https://coverage.readthedocs.io/en/latest/dbschema.html.
+        with closing(sqlite3.connect(self.lines.data_filename())) as database:
+            for test, name, start, end in database.execute(_ARCS):
+                if test in self.seconds:
+                    yield test, os.path.realpath(name), start, end
 
     @cached_property
     def _paths(self) -> dict[str, str]:
