@@ -6,6 +6,7 @@ import bisect
 import itertools
 import logging
 import math
+import operator
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -398,15 +399,19 @@ def table_of(
     return pa.Table.from_arrays(columns, schema=BATCH_SCHEMA)
 
 
+_READ_HEADERS = operator.methodcaller("headers")
+
+
 def headers_of(message: Message) -> HeaderPairs | None:
     """Return the headers whose names are text; the log names the record that has others.
 
     The library raises for such a name at the first call. At each further one it gives a tuple that
-    lacks it, and whose first element ends the process.
+    lacks it, and whose first element ends the process. It raises beside a result, which Python
+    only checks where it has not specialized the call: so not by ``message.headers()``.
     """
     pairs: Any  # which the library's types say to be of dicts too
     try:
-        pairs = message.headers()
+        pairs = _READ_HEADERS(message)
     except SystemError:
         pairs = message.headers()
         known = [pair for pair in pairs if not repr(pair).startswith("(<NULL>")]

@@ -345,7 +345,7 @@ def test_windows_are_what_their_definition_says(
             sums: dict[tuple[int, int, str], int] = {}
             for key, at, n in records:
                 for start, end in span.windows(at):
-                    place = (start, end, key)
+                    place = (end, start, key)
                     sums[place] = sums.get(place, 0) + n
             expected = [[k, s, e, n, True] for (e, s, k), n in sorted(sums.items())]
         assert _out(runner) == expected

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from homeport.config.config import Config
+from homeport.config.errors import ConfigError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.one_time_configuration import (
     OneTimeChange,
@@ -14,6 +15,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_tasks,
     has_state,
     refusal,
+    require_same_keys,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
@@ -121,6 +123,18 @@ def test_an_input_that_the_job_did_not_have_is_a_change() -> None:
     gone = changed_tasks(assigned(model(both, {"in": 4, "more": 1})), model(config(), {"in": 4}))
     assert gone is not None
     assert gone.old == "task 'Partition 0' of kafka.in#0, kafka.more#0"
+
+
+def test_keys_of_a_job_with_state_must_stay() -> None:
+    """Without state each may change."""
+    wanted, before = (
+        config(**{GROUPER: "all-ssp-to-single-task"}),
+        assigned(model(config(), {"in": 1})),
+    )
+    require_same_keys(config(), wanted, NOTHING)
+    require_same_keys(config(), config(), before)
+    with pytest.raises(ConfigError, match="which a change would mix up"):
+        require_same_keys(config(), wanted, before)
 
 
 def test_a_change_is_refused_in_one_line() -> None:

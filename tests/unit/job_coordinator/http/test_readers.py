@@ -31,6 +31,9 @@ class Noting(Backend):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
+        self.before: Callable[[], object] = list
+        """Called at a check-in; ``seen``: what it returned."""
+        self.seen: object = None
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         """A reader's question."""
@@ -45,6 +48,7 @@ class Noting(Backend):
     async def check_in(self, message: CheckIn) -> Order:
         """A launcher's."""
         self.asked.append("check-in")
+        self.seen = self.before()
         return await super().check_in(message)
 
 
@@ -98,6 +102,9 @@ def test_a_check_in_waits_for_few_of_many_readers(loop: Loop, noting: Served, pa
     for connection in connected:
         assert connection.getresponse().read()
     _asked(noting).clear()
+    backend = noting.backend
+    assert isinstance(backend, Noting)
+    backend.before = noting.server._metrics.text
     go = _stopped(loop)
     for connection in connected:
         connection.request("GET", path)
@@ -105,14 +112,14 @@ def test_a_check_in_waits_for_few_of_many_readers(loop: Loop, noting: Served, pa
     launcher.request("POST", "/v1/check-in", json.dumps(CHECK_IN.to_json()), JOB)
     go.set()
     assert Order.from_json(json.loads(launcher.getresponse().read())) == ORDER
-    metrics = noting.call("GET", "/metrics", None, **JOB)[2].decode()
     for connection in connected:
         assert connection.getresponse().read()
         connection.close()
     launcher.close()
     if path.startswith("/locality"):
         assert _asked(noting).index("check-in") < READERS // 4
-    assert _refused(metrics) < READERS // 2
+    assert isinstance(backend.seen, bytes)
+    assert _refused(backend.seen.decode()) < READERS // 2
 
 
 def _refused(metrics: str) -> float:
@@ -132,6 +139,9 @@ def test_a_reader_of_another_address_waits_for_few_of_the_first(loop: Loop, noti
     for connection in [*connected, other]:
         assert connection.getresponse().read()
     _asked(noting).clear()
+    backend = noting.backend
+    assert isinstance(backend, Noting)
+    backend.before = noting.server._metrics.text
     go = _stopped(loop)
     for connection in connected[: READERS // 2]:
         connection.request("GET", "/locality?processorId=0")
