@@ -57,13 +57,9 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Callable[..., Job]]:
 
 
 def working(job: Job) -> Running:
-    """The first incarnation, with 20 words committed, and both stores flushed.
-
-    The words are there before it: else its first transaction, after which it flushes, may have
-    words of one partition alone.
-    """
-    job.produce(words(20))
+    """The first incarnation, with 20 words committed."""
     container = successor(job, 1)
+    job.produce(words(20))
     job.until(lambda: bool(job.history("commit")) and job.processed() == 20, container)
     return container
 
