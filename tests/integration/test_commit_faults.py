@@ -57,10 +57,12 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Callable[..., Job]]:
 
 
 def working(job: Job) -> Running:
-    """The first incarnation, with 20 words committed."""
+    """The first incarnation, with 20 words committed, and a flush of each of its two stores."""
     container = successor(job, 1)
     job.produce(words(20))
-    job.until(lambda: bool(job.history("commit")) and job.processed() == 20, container)
+    # The words may come in two transactions, of one partition each, with a flush after each.
+    stores = job.folder / "stores"
+    job.until(lambda: len(list(stores.rglob("OFFSET"))) >= 2 and job.processed() == 20, container)
     return container
 
 

@@ -6,10 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
 from homeport.job_coordinator.model.wire_form import value_of
 
 TAIL = Restored(RestoreKind.TAIL, 5, 9, 5)
+
+
+def test_nothing_is_fenced_after_an_end_in_order() -> None:
+    """Any other end may leave a transaction open, also one that is no fault."""
+    assert {c for c in StopCause if c.is_in_order} == {StopCause.FINISHED, StopCause.ORDERED}
 
 
 def test_a_kind_that_is_not_known_is_refused() -> None:
