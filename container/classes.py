@@ -70,7 +70,7 @@ def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]
 
 
 def _concrete(key: str, name: str, found: object, *bases: type) -> Any:  # noqa: ANN401 - a class below one of them
-    """``found``, which must be a class below one of ``bases`` of which an object can be made."""
+    """Return ``found``, a class below one of ``bases`` that is not abstract."""
     if not (isinstance(found, type) and issubclass(found, bases)):
         wanted = " or ".join(base.__name__ for base in bases)
         rule = f"it must name a subclass of {wanted} of homeport.container.api"

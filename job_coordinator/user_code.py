@@ -1,4 +1,4 @@
-"""Load what a job names of its own code, as ``module:name``, or say in one line why not."""
+"""Load what a job names of its own code, as ``module:name``, or raise one line with the reason."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class NetworkFaults:
         while delay.READY not in log.read_text(encoding="utf-8"):
             if not processes.is_alive(process) or time.monotonic() > limit:
                 raise ClusterError(f"packets of {place} cannot be held back:\n{log_tail(log)}")
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # its log is polled
         chain = f"FORWARD -s {self.network.places[CLIENT]}" if place == CLIENT else "OUTPUT ! -o lo"
         rule = f"-A {chain} -j NFQUEUE --queue-num {delay.QUEUE} --queue-bypass"
         self._restore(place, "mangle", [rule])

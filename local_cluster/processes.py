@@ -128,7 +128,7 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
         killed |= frozen
         quiet = 0 if frozen else quiet + 1
         if quiet < _QUIET_SCANS:
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # /proc announces no change
     return killed
 
 
@@ -198,7 +198,7 @@ def thaw(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
             # that waits in the kernel for a stopped child to start its program.
             send(process, signal.SIGCONT)
         woken |= stopped
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # /proc announces no change
 
 
 def send(process: ProcessId, number: signal.Signals) -> None:
@@ -225,7 +225,7 @@ def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> set[ProcessId
         left -= gone
         if not left or time.monotonic() >= limit:
             return left
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S)  # /proc announces no change
 
 
 def sorted_pids(processes: Iterable[ProcessId]) -> list[int]:

@@ -65,7 +65,7 @@ class Waiter:
                     f"{missing} did not come up in {START_LIMIT_S:.0f} s; "
                     f"log: {log}\n{log_tail(log)}"
                 )
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # a daemon announces nothing: its port is tried
 
     def _require_alive(self) -> None:
         for daemon, process in self.daemons.items():

@@ -79,8 +79,8 @@ def host_fault(draft: Draft, host: Host) -> str | None:
     known = draft.settings.strict_hosts
     if host not in (draft.hosts or ()):
         live = draft.hosts or ()
-        said = ", ".join(live) if len(live) <= _MOST_NAMED else f"{len(live)} others"
-        return f"{host!r} is no live host: live are {said}"
+        named = ", ".join(live) if len(live) <= _MOST_NAMED else f"{len(live)} others"
+        return f"{host!r} is no live host: live are {named}"
     if known is not None and host not in known:
         return f"{host} joined after the job was submitted: it cannot be asked by name"
     if host in draft.room.small or not draft.room.is_large_enough:

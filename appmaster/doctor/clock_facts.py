@@ -16,7 +16,7 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def clocks_ahead(urls: Mapping[str, str]) -> dict[str, float | None]:
-    """Return {machine: by how many seconds its clock is ahead at least}; None: it did not say.
+    """Return {machine: by how many seconds its clock is ahead at least}; None: unknown.
 
     ``urls``: {machine: URL of a web service on it}.
     """

@@ -26,7 +26,7 @@ class Level(StrEnum):
 class Finding:
     """One result of one check.
 
-    ``check``: its stable name. ``remedy``: with the value; empty where nothing is to be done.
+    ``check``: its stable name. ``remedy``: with the value; empty where none is needed.
     """
 
     check: Annotated[str, about("name of the check, such as kafka.replication")]

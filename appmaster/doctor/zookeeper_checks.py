@@ -178,6 +178,6 @@ def check_session(facts: SessionFacts) -> Iterator[Finding]:
     else:
         yield ok("zookeeper.acl", facts.place, "this user makes nodes below it")
     if facts.ahead_ms is None:
-        yield unknown("zookeeper.clock", _SUBJECT, "no node was made whose time says it")
+        yield unknown("zookeeper.clock", _SUBJECT, "no node was made whose time shows it")
     else:
         yield clock("zookeeper.clock", _SUBJECT, facts.ahead_ms / 1000, digits=1)

@@ -153,7 +153,7 @@ def _check_avro(config: Config, entry: SchemaSerde) -> None:
 class SchemaKind:
     """A kind of serde with a schema, as the configuration has it.
 
-    ``check``: raises ConfigError where an entry does not say its schema as this kind needs it.
+    ``check``: raises ConfigError where an entry lacks the schema that this kind needs.
     ``is_plain_without``: whether an entry without a schema is the plain serde of that name.
     ``has_typed_registry``: whether a schema of a Schema Registry gives the types of columns.
     """

@@ -24,7 +24,7 @@ from homeport.container.progress.store_meta import (
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 META_FILE = "ADJUNCT-META"
-"""The file, of the form of OFFSET, which says whose store a directory holds."""
+"""The file, in the form of OFFSET, that names the store of a directory."""
 FORMAT = 1
 _SKEW_MS = 60_000
 """A file may be so much younger than now: the clock is corrected in small steps."""

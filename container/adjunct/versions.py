@@ -4,7 +4,7 @@ PURE. Source: ADJUNCT, "Bounded dataset": a marker ends a version, the next one 
 one that is served, and takes its place at once.
 
 Each version is a store of its own, which holds its `Progress` in each partition beside the
-entries. A `Catalogue` says what is settled. Both together bring everything back after a
+entries. A `Catalogue` has what is settled. Both together bring everything back after a
 crash: a version takes no record below its own position, so what is read again changes nothing.
 
 A data set of one partition is *counted*: its markers are ``begin`` (which may be left out) and

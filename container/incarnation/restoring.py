@@ -64,7 +64,7 @@ class RestoreReport:
         )
 
     def restore_progress(self, progress: RestoreProgress) -> None:
-        """The AM knows it; the log says it every five seconds."""
+        """Report it to the AM, and log it every five seconds."""
         place = (progress.store, progress.task)
         now = time.monotonic()
         if now - self._said[place] >= _SAY_S:
@@ -104,7 +104,7 @@ def open_stores(storage: ContainerStorage, job: ContainerJob, permit: Permit) ->
 
 
 def is_predecessor(job: str, permit: Permit, holder: Holder) -> bool:
-    """Whether ``holder`` says to be an incarnation of ``job`` whose place the permit takes."""
+    """Return whether ``holder`` is an incarnation of ``job`` that the permit replaces."""
     own = permit.incarnation
     if holder.epoch is None or holder.job != job:
         return False

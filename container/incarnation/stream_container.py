@@ -87,7 +87,7 @@ _LAST_CALL_S = 5.0
 
 
 def report_change(history: History, task_name: TaskName, change: Change) -> None:
-    """The history says where an operator has had the task go on, as no commit says it."""
+    """Note in the history where an operator made the task go on; no commit shows it."""
     history(
         "checkpoint-set",
         task=task_name,
@@ -98,7 +98,7 @@ def report_change(history: History, task_name: TaskName, change: Change) -> None
 
 
 def report_reset(history: History, reset: Reset) -> None:
-    """The history says where the task begins, as its last commit does not say it."""
+    """Note in the history where the task begins; its last commit does not show it."""
     history(
         "input-reset",
         task=reset.task_name,
@@ -129,7 +129,7 @@ def report_trim(history: History, item: StoreTrim) -> None:
 
 
 def report_lost(history: History, ssp: SystemStreamPartition, position: InputPosition) -> None:
-    """Log and history say which offsets of the partition are never read."""
+    """Note in log and history the offsets of the partition that are never read."""
     _LOG.error("%s", lost_story(ssp, position))
     history(
         "input-lost",

@@ -365,7 +365,7 @@ class KafkaChangelogReader:
         self._readers = readers
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """Return what the broker says of each stream."""
+        """Return the broker's answer for each stream."""
         found: dict[SystemStream, ChangelogTopic] = {}
         for system, reader in self._readers.items():
             names = sorted({s.stream for s in changelogs if s.system == system})

@@ -259,7 +259,7 @@ class TransactionalProducer:
             self._give_up("sending: a fatal error", None)
 
     def _reason(self, error: KafkaError) -> KafkaError:
-        """Return why the transaction has failed, where ``error`` says only that it has.
+        """Return why the transaction has failed, where ``error`` has no cause.
 
         Once Kafka has refused a record, the next one that is handed over hears no more than
         "Erroneous state".

@@ -1,6 +1,6 @@
 """The steps that flush one store, and their order.
 
-PURE. Source: safety S1, S2. A plan says the order of the steps and nothing else:
+PURE. Source: safety S1, S2. A plan is the order of the steps and nothing else:
 the container may die between any two of them.
 """
 
@@ -55,7 +55,7 @@ class StoreProgress:
 
 
 def flush_plan(store: StoreId, progress: StoreProgress) -> tuple[FlushStep, ...]:
-    """Return how one store is flushed; nothing where there is nothing to say.
+    """Return the steps that flush one store; none where nothing has changed.
 
     OFFSET gets the position that the store had before the flush began (safety S1); STORE-META comes
     after it, and says when that was the head (safety S2).

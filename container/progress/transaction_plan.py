@@ -1,7 +1,7 @@
 """The steps that commit one transaction, and their order.
 
 PURE. Source: safety I5 (a transaction sends everything at its end), safety I7, I8.
-A plan says the order of the steps and nothing else: the container may die between any
+A plan is the order of the steps and nothing else: the container may die between any
 two of them. ``COMMIT`` is Kafka's; ``flush_plan`` has the stores'.
 """
 

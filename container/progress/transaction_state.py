@@ -153,7 +153,7 @@ class _State:
 
 
 def _state_of(value: bytes) -> _State | None:
-    """Return what the record says; None where it is not of a form that is known here."""
+    """Return the content of the record; None where its form is unknown here."""
     try:
         (version,) = _VERSION.unpack_from(value)
         if version not in (_PLAIN, _FLEXIBLE):

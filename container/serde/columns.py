@@ -205,6 +205,6 @@ def require_years(array: pa.Array) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what ``error`` says, in one line."""
+    """Return the message of ``error`` in one line."""
     text = " ".join(str(error).split())
     return text or type(error).__name__

@@ -38,7 +38,7 @@ class Leaving:
 
     @staticmethod
     def of(config: Config) -> Leaving | None:
-        """Return what ``config`` says; None where a task gets the rows."""
+        """Read it from ``config``; return None where a task gets the rows."""
         pipeline = PipelineConfig.of(config)
         if pipeline is None or pipeline.output is None:
             return None

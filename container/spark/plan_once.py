@@ -343,7 +343,7 @@ class PlanOnce:
         return pa.Table.from_batches(batches, plan.output)
 
     def _answer(self, orders: list[bytes | memoryview]) -> list[pa.Buffer]:
-        """Return what the JVM answers to ``orders``, the last of which has an answer.
+        """Return what the JVM answers to ``orders``, whose last one has an answer.
 
         Where that is not read to its end there is no connection any more, so that no later batch
         gets what is left of it.

@@ -69,7 +69,7 @@ class PipelineSettings:
 
     @staticmethod
     def of(config: Config, work_dir: Path) -> PipelineSettings | None:
-        """Return what ``config`` says; None where the job has no pipeline."""
+        """Read it from ``config``; return None where the job has no pipeline."""
         pipeline = PipelineConfig.of(config)
         if pipeline is None:
             return None
@@ -196,7 +196,7 @@ _WORKS: Mapping[PipelineKind, Callable[..., tuple[Work, str]]] = {
     PipelineKind.FUNCTION: _function,
     PipelineKind.SQL: _statement,
 }
-"""{kind: loads its work, and says what to do where Spark refuses it}."""
+"""{kind: loads its work, and the remedy where Spark refuses it}."""
 
 
 def _kept(settings: PipelineSettings) -> tuple[str, ...]:

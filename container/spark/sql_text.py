@@ -65,7 +65,7 @@ def _file_text(key: str, value: str) -> str:
 
 
 def _found(folder: Path, path: PurePosixPath) -> bytes | None:
-    """Return what the file holds in that folder or zip, either of which may be a package."""
+    """Return what the file holds in that folder or zip; both may be packages."""
     if (folder / path).is_file():
         return (folder / path).read_bytes()
     if folder.suffix == ".zip" and folder.is_file():

@@ -25,7 +25,7 @@ class GrowthWatch:
         config: of the leader.
         led: the newest JobModel, where this processor leads; else None.
         changed: is called when inputs have grown, once for each growth.
-        counts: {input: number of partitions now}; None: Kafka says.
+        counts: {input: number of partitions now}; None: Kafka is asked.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GrowthWatch:
         self._thread = threading.Thread(target=self._run, name="growth-watch", daemon=True)
 
     def start(self) -> None:
-        """Read the counts from Kafka from now on, as often as the configuration says."""
+        """Read the counts from Kafka from now on, at the rate of the configuration."""
         self._thread.start()
 
     def close(self) -> None:

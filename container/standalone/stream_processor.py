@@ -83,7 +83,7 @@ class ServerThread:
 
     Args:
         page: what is served.
-        config: of the processor, which says where.
+        config: of the processor, with the place.
     """
 
     def __init__(self, page: ProcessorPage, config: Config) -> None:

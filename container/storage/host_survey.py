@@ -34,7 +34,7 @@ def lock_holder(directory: Path) -> Holder | None:
     file = directory / LOCK_FILE
     try:
         stat = file.stat()
-        said = read_holder(file.read_bytes())
+        holder = read_holder(file.read_bytes())
     except OSError:
         return None
     wanted = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
@@ -43,8 +43,8 @@ def lock_holder(directory: Path) -> Holder | None:
         pid = _heir_of(file, wanted)
     if pid is None:
         return None
-    if said is not None and said.pid == pid:
-        return said
+    if holder is not None and holder.pid == pid:
+        return holder
     return Holder(pid, socket.gethostname(), 0)  # the file names none, or an earlier holder
 
 
@@ -71,8 +71,8 @@ def _heir_of(file: Path, wanted: str) -> int | None:
         process = descriptor.parent.parent
         with contextlib.suppress(OSError):
             if descriptor.samefile(file):
-                said = (process / "fdinfo" / descriptor.name).read_text(encoding="ascii")
-                if any(_is_lock(line.split()[1:], wanted) for line in said.splitlines()):
+                text = (process / "fdinfo" / descriptor.name).read_text(encoding="ascii")
+                if any(_is_lock(line.split()[1:], wanted) for line in text.splitlines()):
                     return int(process.name)
     return None
 

@@ -219,7 +219,7 @@ class RestoreManager:
         return results
 
     def _read(self, restores: Sequence[StoreRestore]) -> None:
-        """All stores hold what their plans say. Those that are soon read come first: in place."""
+        """Restore all stores as planned; those that are soon read come first, in place."""
         by_workers: list[StoreRestore] = []
         for restore in restores:
             restore.begin()

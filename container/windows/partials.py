@@ -139,8 +139,8 @@ def grouped(
         # Arrow's threads take rows in any order.
         groups = table.group_by(list(by), use_threads=not is_ordered).aggregate(list(of_arrow))
     except (pa.ArrowException, NotImplementedError) as error:
-        said = ", ".join(f"({c!r}, {f!r}) of {table.column(c).type}" for c, f in asked)
-        raise ValueError(f"Arrow cannot aggregate {said}: {error}") from None
+        named = ", ".join(f"({c!r}, {f!r}) of {table.column(c).type}" for c, f in asked)
+        raise ValueError(f"Arrow cannot aggregate {named}: {error}") from None
     for row in groups.to_pylist():
         found = {}
         for column, function in asked:

@@ -85,4 +85,4 @@ def answer(summaries: Mapping[str, str], app_of: Callable[[str], typer.Typer]) -
 
 
 def _stub() -> None:
-    """Stand for a command of which the name is enough."""
+    """Stand for a command that needs no more than its name."""

@@ -43,13 +43,13 @@ class EventsAsked:
     def from_query(cls, query: Mapping[str, str]) -> EventsAsked:
         """Return ``?processor=&since=&limit=``, each optional; WireError for other values."""
         processor, since, limit = map(query.get, ("processor", "since", "limit"))
-        said = _EVENTS_SENT if limit is None else _number("limit", limit)
-        if not 1 <= said <= MAX_EVENTS_SENT:
-            raise WireError(f"limit is {said}: it must be from 1 to {MAX_EVENTS_SENT}")
+        number = _EVENTS_SENT if limit is None else _number("limit", limit)
+        if not 1 <= number <= MAX_EVENTS_SENT:
+            raise WireError(f"limit is {number}: it must be from 1 to {MAX_EVENTS_SENT}")
         return cls(
             None if processor is None else ProcessorId(processor),
             None if since is None else _number("since", since),
-            said,
+            number,
         )
 
 

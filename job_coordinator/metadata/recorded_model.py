@@ -55,7 +55,7 @@ def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
 def model_messages(
     model: JobModel, stream: CoordinatorStream, *, has_standby_changelogs: bool
 ) -> list[CoordinatorStreamMessage]:
-    """Return the records that turn what the stream says into the tasks and inputs of ``model``.
+    """Return the records that bring the stream to the tasks and inputs of ``model``.
 
     ``has_standby_changelogs``: whether standby tasks have records of their changelog partition.
     """

@@ -1,7 +1,7 @@
 """JobModel, ContainerModel, TaskModel, SystemStreamPartition: immutable values.
 
 PURE. Where tasks were is no part of the model, nor which host a container on YARN is to run on
-(HA-STANDALONE). Where a standalone processor is, it says itself.
+(HA-STANDALONE). A standalone processor registers its own location.
 
 Whether a task or a container is a standby, and of which active, is a field and never the form of
 an id. Samza's JSON has no field for the active: there it follows from what a standby mirrors

@@ -31,7 +31,7 @@ class StopCause(Enum):
 
     @property
     def is_in_order(self) -> bool:
-        """Return whether no transaction can be open after it, so that nothing is to be fenced."""
+        """Return whether no transaction can be open after it, so that nothing needs a fence."""
         return self in {StopCause.FINISHED, StopCause.ORDERED}
 
 

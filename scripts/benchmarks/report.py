@@ -37,7 +37,7 @@ class Row:
 
 
 def at_most(what: str, value: float, limit: float | None, unit: str) -> Row:
-    """A figure that is to be no more than ``limit``; None: it has no target."""
+    """Return a figure of at most ``limit``; None: it has no target."""
     if limit is None:
         return figure(what, value, unit)
     target = f"<= {_with_unit(limit, unit)}"
@@ -104,9 +104,11 @@ def timed(what: str, count: int, work: Callable[[], object], least: float | None
     began, cpu = time.perf_counter(), time.process_time()
     work()
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - began
-    said = f"{what} ({cpu_s:.2f} CPU s, {wall_s:.2f} s)"
+    titled = f"{what} ({cpu_s:.2f} CPU s, {wall_s:.2f} s)"
     rate = count / cpu_s
-    return figure(said, rate, "/CPU s") if least is None else at_least(said, rate, least, "/CPU s")
+    return (
+        figure(titled, rate, "/CPU s") if least is None else at_least(titled, rate, least, "/CPU s")
+    )
 
 
 def progress(text: str) -> None:

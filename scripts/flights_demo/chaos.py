@@ -80,7 +80,7 @@ def chaos_of(
 
 @dataclass(frozen=True)
 class Killed:
-    """The killed container: processor, epoch and pid, as its own history says."""
+    """The killed container: processor, epoch and pid, by its own history."""
 
     processor_id: str
     epoch: int

@@ -49,7 +49,7 @@ class Standbys(Story):
     """Looks once the job is calm: all input is consumed, and no container writes any more."""
 
     def play(self) -> None:
-        """Judge what is promised of standbys; a table says how each store stands."""
+        """Judge the promises about standbys; a table shows each store."""
         replicas = list(self._replicas(self.containers()))
         self._wait_for_calm([replica for replica in replicas if replica.partition >= 0])
         lags = {p: c for p, c in self.containers().items() if c["role"] == "standby"}

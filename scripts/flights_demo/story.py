@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +17,10 @@ from flights_demo.screen import Screen
 from flights_demo.verdict import Reader, next_offsets
 
 Containers = dict[str, dict[str, Any]]
-"""{processor: what the status says of it}."""
+"""{processor: its entry in the status}."""
 
 
-class Story:
+class Story(ABC):
     """One story on a job that runs; ``play`` it. ``verdicts``: what was promised, if it held."""
 
     SECONDS = 0
@@ -34,13 +35,13 @@ class Story:
         self.screen = screen
         self.verdicts: list[Verdict] = []
 
+    @abstractmethod
     def play(self) -> None:
         """Act, wait and judge.
 
         Raises:
-            DemoError: the job does not come to what is waited for.
+            DemoError: the job does not reach the awaited state in time.
         """
-        raise NotImplementedError
 
     def judge(self, promise: str, *, held: bool) -> None:
         """Add a verdict."""

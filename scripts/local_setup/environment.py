@@ -258,7 +258,7 @@ def _ensure_java_classes(progress: Progress) -> None:
 def _make_for_spark(
     progress: Progress, step: str, program: str, stamp: tuple[Path, str], without: str
 ) -> None:
-    """Let a program of ``container/spark`` make its files, unless the stamp says they fit."""
+    """Let a program of ``container/spark`` make its files, unless the stamp fits."""
     path, wanted = stamp
     if _read(path) == wanted:
         return

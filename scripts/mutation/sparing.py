@@ -39,7 +39,7 @@ def mirrored(folder: str) -> str:
 
 @dataclass
 class Search:
-    """Which of the tests that may go are to be spared.
+    """Selects the tests that may go.
 
     Args:
         recorded: what the tests of the folder and those beside them run.

@@ -48,7 +48,7 @@ class Position:
 
     @property
     def lag(self) -> int | None:
-        """Count offsets up to the head, of which transaction markers take some."""
+        """Count offsets up to the head; transaction markers take some."""
         if self.processed is None:
             return None
         return max(0, self.ends.head - max(self.processed + 1, self.ends.oldest))

@@ -85,7 +85,7 @@ def run_local(
     With --config=job.drain=true that is when it has processed what its inputs hold.
     """
     job = as_trial(given) if trial else given
-    # What a processor says of its agreement with others matters where there are some.
+    # Lines about agreement with other processors matter where there are some.
     logging.getLogger(coordination.__name__).setLevel(logging.WARNING)
     run(StreamProcessor(job, None, work_dir, is_local=True, adopts=adopt))
 

@@ -51,7 +51,7 @@ class ShownDirectory(Struct, frozen=True, kw_only=True):
     path: Annotated[str, about("of the directory")]
     kind: Annotated[str, about("what it holds; other job: that of another job")]
     store: Annotated[str | UnsetType, about("whose state it is")] = UNSET
-    task: Annotated[str | UnsetType, about("of which task")] = UNSET
+    task: Annotated[str | UnsetType, about("the task")] = UNSET
     role: Annotated[
         HostRole | UnsetType | None, about("active or standby; null: of no container here")
     ] = UNSET

@@ -47,7 +47,7 @@ class ShownAnswer(Struct, frozen=True):
 
     path: Annotated[str, about("of the directory")]
     store: Annotated[str, about("whose state it is")]
-    task: Annotated[str, about("of which task")]
+    task: Annotated[str, about("the task")]
     against: Annotated[str, about("what it is compared with")]
     position: int | None
     positions: Mapping[str, int] | None

@@ -207,11 +207,11 @@ def outlook(answer: ShownOutlook, *, with_reasons: bool) -> Iterator[str]:
 
 def _fate(fate: ShownFate) -> str:
     role = f"standby of {fate.replica_of}" if fate.replica_of else fate.role
-    who = f"{fate.processor_id} ({role})"
+    named = f"{fate.processor_id} ({role})"
     if not fate.is_placed:
-        return f"{who}: {fate.host_before or 'nowhere'} -> nowhere, {fate.phase}"
+        return f"{named}: {fate.host_before or 'nowhere'} -> nowhere, {fate.phase}"
     if fate.phase is None:
-        return f"{who}: gone from {fate.host_before or 'nowhere'}"
-    way = f"{who}: {fate.host_before or 'nowhere'} -> {fate.host or fate.phase}"
+        return f"{named}: gone from {fate.host_before or 'nowhere'}"
+    way = f"{named}: {fate.host_before or 'nowhere'} -> {fate.host or fate.phase}"
     over = fate.takes_over
     return f"{way}, in the place of its standby {over}" if over else f"{way}, restarted"

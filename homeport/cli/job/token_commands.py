@@ -86,7 +86,7 @@ def new(*, name: Name, role: TokenRole = TokenRole.READ, job: OpenJob) -> None:
 def list_(*, job: OpenJob) -> None:
     """Prints role, name and the beginning of the digest of each token; of a name the newest last.
 
-    ``printf %s TOKEN | sha256sum`` says which one a token is.
+    ``printf %s TOKEN | sha256sum`` shows which one a token is.
     """
     recorded = job.recorded_config() or job.given
     for role in TokenRole:

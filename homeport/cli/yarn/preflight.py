@@ -54,7 +54,7 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def check_kafka(config: Config) -> None:
-    """Require that the job's systems answer, and that its topics exist, or are to be made."""
+    """Require that the job's systems answer, and that its topics exist or will be made."""
     uses = topic_uses(config)
     for name in used_systems(config):
         system = SystemConfig.of(config, name)
@@ -203,7 +203,7 @@ def check_classes(
 def check_pipeline(
     config: Config, python: JobPython, import_path: Path, say: Callable[[str], None]
 ) -> None:
-    """Check the pipeline by a Spark here, without rows, where that is to be before the submission.
+    """Check the pipeline by a Spark here, without rows, where that must precede the submission.
 
     Where this machine has no Java, or its Spark does not start, only the containers will find out:
     that is shown.

@@ -55,7 +55,7 @@ class OneLineLog(logging.LoggerAdapter[logging.Logger]):
         self._lines = 0
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:  # noqa: ANN401 - the base's signature
-        """Logged, unless there were too many within the minute; the last one says so."""
+        """Log it, unless there were too many within the minute; the last line notes that."""
         now_ms = boot_ms()
         if self._since_ms is None or now_ms - self._since_ms >= _MINUTE_MS:
             self._since_ms, self._lines = now_ms, 0
@@ -68,7 +68,7 @@ class OneLineLog(logging.LoggerAdapter[logging.Logger]):
     def process(
         self, msg: object, kwargs: MutableMapping[str, Any]
     ) -> tuple[str, MutableMapping[str, Any]]:
-        """The message with what the exception says, if there is one."""
+        """Return the message, with that of the exception if there is one."""
         error = kwargs.pop("exc_info", None)
         # A message is formatted with its arguments later.
         reason = _QUOTE.split(" ".join(str(error or "").split()), maxsplit=1)[0]

@@ -66,7 +66,7 @@ class _Launcher:
     child: Incarnation | None = None
 
     def poll(self) -> LauncherCheckedIn:
-        """What it says now."""
+        """Return its newest figures."""
         return LauncherCheckedIn(self.resource_id, self.host, self.child, self.request_id)
 
 

@@ -157,7 +157,7 @@ def test_the_size_is_the_clients_own() -> None:
 
 
 def test_a_key_or_value_without_a_serde_is_bytes_or_null() -> None:
-    """The line says which of both is wrong."""
+    """The line names the wrong one."""
     require_bytes("key", None)
     require_bytes("value", b"")
     with pytest.raises(TypeError, match="its key is a str: give bytes or None"):

@@ -302,7 +302,7 @@ def test_a_dead_letter_that_no_broker_takes_ends_the_container() -> None:
 
 
 def test_a_serde_that_has_failed_names_the_record_and_drops_none() -> None:
-    """A Schema Registry that does not answer says nothing of the bytes."""
+    """A Schema Registry that does not answer proves nothing about the bytes."""
 
     def fail(_data: bytes) -> Any:  # noqa: ANN401 - a serde's
         raise SerdeFailedError("the registry is away")
