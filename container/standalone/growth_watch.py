@@ -25,7 +25,7 @@ class GrowthWatch:
         config: of the leader.
         led: the newest JobModel, where this processor leads; else None.
         changed: is called when inputs have grown, once for each growth.
-        counts: {input: number of partitions now}; None: Kafka is asked.
+        counts: {input: number of partitions now}; None: read them from Kafka.
     """
 
     def __init__(
