@@ -28,6 +28,7 @@ from homeport.appmaster.allocation.protocol.events import (
     HostsObserved,
     JobModelPublished,
     LauncherCheckedIn,
+    LauncherSilent,
     ResourceAllocated,
     ResourceEnded,
     TimerFired,
@@ -58,6 +59,10 @@ SETTINGS = AllocatorSettings(
     request_timeout_ms=5_000,
     check_in_timeout_ms=60_000,
 )
+
+
+A, B, C = Host("a"), Host("b"), Host("c")
+ZERO = ProcessorId("0")
 
 
 class Machine:
@@ -174,6 +179,20 @@ def allocated(request: int) -> ResourceAllocated:
     return ResourceAllocated(RequestId(request))
 
 
+def silent(resource: str) -> LauncherSilent:
+    """This launcher fell silent."""
+    return LauncherSilent(ResourceId(resource))
+
+
+def ended(
+    request: int | None = None, resource: str | None = None, story: str = "", **flags: bool
+) -> ResourceEnded:
+    """YARN calls the container of this request, or of this launcher, ended."""
+    request_id = None if request is None else RequestId(request)
+    resource_id = None if resource is None else ResourceId(resource)
+    return ResourceEnded(request_id, resource_id, story, **flags)
+
+
 def started(processor: str, epoch: int) -> ContainerStarted:
     """This incarnation started."""
     return ContainerStarted(inc(processor, epoch))
@@ -283,7 +302,7 @@ def forgets_failures(processor: str) -> tuple[Instruction, ...]:
     return (CancelTimer(retry_window_timer(ProcessorId(processor))),)
 
 
-TAKEN_BACK = ResourceEnded(RequestId(1), ResourceId("r0"), "preempted", is_taken_back=True)
+TAKEN_BACK = ended(1, "r0", "preempted", is_taken_back=True)
 """The cluster took back the launcher r0."""
 
 

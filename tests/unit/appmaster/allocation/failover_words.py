@@ -14,10 +14,9 @@ from homeport.appmaster.allocation.protocol.instructions import (
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import StopCause
-from tests.unit.appmaster.allocation.conftest import SETTINGS, Machine, stopped
+from tests.unit.appmaster.allocation.conftest import SETTINGS, ZERO, Machine, stopped
 
-A, B, C = Host("a"), Host("b"), Host("c")
-ZERO, FIRST, SECOND = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("0-1")
+FIRST, SECOND = ProcessorId("0-0"), ProcessorId("0-1")
 MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
 """The first standby has stopped as ordered."""
 

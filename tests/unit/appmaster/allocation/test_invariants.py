@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from immutables import Map
 
 from homeport.appmaster.allocation.container_process_manager import step
-from homeport.appmaster.allocation.invariants import check, check_step
+from homeport.appmaster.allocation.invariants import check, check_step, of_warm_moves
 from homeport.appmaster.allocation.job_state.draft import Changes
+from homeport.appmaster.allocation.job_state.occupancy import counted
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
+from homeport.appmaster.allocation.job_state.ranking import ranked
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     Containers,
+    ContainerState,
     EarlyRequest,
     EarlyRequests,
     Ending,
+    Exclusion,
+    Exclusions,
+    Failover,
     JobPhase,
+    Occupancy,
     Predecessor,
     Resources,
     ResourceState,
     expiry_timer,
 )
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.table import PersistentSet
-from homeport.appmaster.allocation.protocol.events import ShutdownRequested, TimerFired
+from homeport.appmaster.allocation.protocol.events import (
+    FailoverStep,
+    ShutdownRequested,
+    TimerFired,
+)
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
-from tests.unit.appmaster.allocation.conftest import Machine, check_in, inc
+from homeport.job_coordinator.model.placement import PlacementRequest
+from tests.spec.pairs import running as pair_running
+from tests.unit.appmaster.allocation.conftest import ZERO, A, B, C, Machine, check_in, inc, stopped
 
-A, B = Host("a"), Host("b")
 ENDING = Ending(JobResult.KILLED, "shut down on request")
 
 
@@ -217,3 +233,223 @@ def test_a_timer_without_an_owner_is_found_among_all_timers(sound: AllocatorStat
     assert "exactly where a phase needs them" in story(replace(sound, timers=PersistentSet()), "1")
     stays = changed(sound, "1", phase=ContainerPhase.FINISHED, request_id=None, requested_host=None)
     assert "exactly where a phase needs them" in story(stays, "1")
+
+
+# --- each sentence of the invariants is reported for a state that breaks it, and for no other
+
+
+STANDBY = ProcessorId("0-0")
+
+
+@pytest.fixture
+def pair(machine: Machine) -> AllocatorState:
+    """0 runs on a, its standby 0-0 on b; c is empty."""
+    return pair_running(machine, {"0": "a", "0-0": "b"}, "c").state
+
+
+def stated(state: AllocatorState) -> str:
+    """The message about a state that is not sound."""
+    with pytest.raises(InvariantViolation) as caught:
+        check(state)
+    return str(caught.value)
+
+
+Break = Callable[[AllocatorState], AllocatorState]
+
+SENTENCES: list[tuple[str, Break]] = [
+    ("0 is retired", lambda s: changed(s, "0", is_retired=True)),
+    ("processor 0, which a model has overtaken, stops", lambda s: changed(s, "0", floor=9)),
+    (
+        "processor 0 has fenced no incarnation of its future",
+        lambda s: changed(s, "0", unfenced=(Predecessor(inc("0", 7)), Predecessor(inc("0", 1)))),
+    ),
+    ("processor 0 does not fence itself", lambda s: changed(s, "0", fence=(inc("0", 1),))),
+    (
+        "0@1 is well and will not be fenced",
+        lambda s: changed(
+            s, "0-0", unfenced=(Predecessor(inc("0", 1)), Predecessor(inc("0-0", 1)))
+        ),
+    ),
+    (
+        "silence is remembered of live hosts only",
+        lambda s: replace(s, silent=frozenset({Host("z")})),
+    ),
+    (
+        "the only host is never excluded",
+        lambda s: replace(s, hosts=(A,), exclusions=Exclusions([Exclusion(A)])),
+    ),
+    (
+        "excluded c gets one probe at most",
+        lambda s: replace(
+            changed(s, "0", phase=P.REQUESTED, requested_host=C, request_id=RequestId(1)),
+            exclusions=Exclusions([Exclusion(C)]),
+        ),
+    ),
+    (
+        "a is not excluded while we suspect ourselves",
+        lambda s: replace(s, silent=frozenset({A, B}), exclusions=Exclusions([Exclusion(A)])),
+    ),
+    (
+        "home is requested early for 0 only while evidence is awaited",
+        lambda s: replace(s, early=EarlyRequests([EarlyRequest(ZERO, RequestId(1), A)])),
+    ),
+    (
+        "0, which has standbys, is no standby itself",
+        lambda s: changed(s, "0", replica_of=ProcessorId("7")),
+    ),
+    (
+        "Invariant-1: 0 and 0-0 are not on one host, a, unless one is found there",
+        lambda s: replace(
+            s,
+            resources=Resources(ResourceState(r.resource_id, A, r.request_id) for r in s.resources),
+        ),
+    ),
+    (
+        "processor 0 fails over only by a failover",
+        lambda s: changed(s, "0", phase=P.FAILING_OVER, resource_id=None),
+    ),
+    (
+        "a failover of processor 0 is under way only while it is active and on its way",
+        lambda s: changed(s, "0", failover=Failover(FailoverStep.OTHER_HOST)),
+    ),
+    (
+        "processor 0 waits for the stop of a standby that stops",
+        lambda s: changed(
+            s,
+            "0",
+            phase=P.FAILING_OVER,
+            resource_id=None,
+            failover=Failover(FailoverStep.STANDBY, STANDBY, B, (STANDBY,)),
+        ),
+    ),
+    (
+        "processor 0 waits for the standby on the host that is its home now",
+        lambda s: changed(
+            changed(
+                s,
+                "0",
+                phase=P.FAILING_OVER,
+                resource_id=None,
+                failover=Failover(FailoverStep.STANDBY, STANDBY, B, (STANDBY,)),
+            ),
+            "0-0",
+            phase=P.STOPPING,
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("sentence", "broken"), SENTENCES, ids=[s[:40] for s, _ in SENTENCES])
+def test_a_broken_sentence_is_reported(pair: AllocatorState, sentence: str, broken: Break) -> None:
+    """With the state; the sound one is silent."""
+    check(pair)
+    found = stated(broken(pair))
+    assert sentence.replace("0 is retired", "retired processor 0 is there only") in found
+
+
+def test_a_table_that_is_filed_wrongly_is_reported(pair: AllocatorState) -> None:
+    """A row that its indexes do not find is a bug of the table's."""
+    lost = pair.containers.followed_by(
+        pair.containers.rows_by_key, Containers().indexes, pair.containers.order
+    )
+    assert "every row is found by its indexes" in stated(replace(pair, containers=lost))
+
+
+def test_a_start_beside_its_standby_is_reported(machine: Machine) -> None:
+    """Invariant-2 is looked at in the step of the permit."""
+    before = pair_running(machine, {"0": "a", "0-0": "b"}).state
+    waits = changed(before, "0", phase=P.ASSIGNED, resource_id=ResourceId("r9"))
+    launcher = ResourceState(ResourceId("r9"), B, None)
+    waits = replace(waits, resources=Resources([*before.resources, launcher]))
+    permitted = changed(waits, "0", phase=P.STARTING, epoch=2)
+    with pytest.raises(InvariantViolation, match="Invariant-2: 0 starts after 0-0 has stopped"):
+        check_step(waits, permitted, "a permit")
+
+
+def test_a_retired_processor_is_not_permitted(pair: AllocatorState) -> None:
+    """Nor is a version taken back, a number used twice, or a processor permitted twice."""
+    retired = changed(pair, "0", phase=P.STOPPING, is_retired=True)
+    with pytest.raises(InvariantViolation) as caught:
+        check_step(retired, changed(retired, "0", epoch=2), "a permit")
+    assert "retired processor 0 is not permitted any more" in str(caught.value)
+    assert "processor 0 is permitted again only after it stopped" in str(caught.value)
+    older = replace(pair, model_version=0, next_request_id=1)
+    with pytest.raises(InvariantViolation) as caught:
+        check_step(pair, older, "a mistake")
+    assert "a model is not taken back" in str(caught.value)
+    assert "a request's number is never used again" in str(caught.value)
+
+
+def test_a_container_without_its_launcher_is_a_bug(pair: AllocatorState) -> None:
+    """What runs holds a launcher: where it does not, the attempt ends with the story."""
+    with pytest.raises(InvariantViolation, match="0@1 runs without a resource"):
+        step(changed(pair, "0", resource_id=None), stopped("0", 1))
+
+
+def test_roles_are_read_off_the_group(pair: AllocatorState) -> None:
+    """And each kind of row is found by its own key."""
+    roles = {c.processor_id: c.role.value for c in pair.containers}
+    assert roles == {"0": "active", "0-0": "standby"}
+    assert Exclusions([Exclusion(B)]).get(B) == Exclusion(B)
+    assert ContainerState(ZERO).next_epoch == 1
+    assert str(expiry_timer(RequestId(3))) == "request-expiry:3"
+
+
+def _action(processor: str, step_: PlacementStep, uuid: str = "u1") -> Placement:
+    request = PlacementRequest(uuid, "run-1", ProcessorId(processor), "c", None, 1)
+    return Placement(request, step=step_, resource_id=ResourceId("r9"))
+
+
+def test_operators_requests_are_accounted_for(pair: AllocatorState) -> None:
+    """One action per group, each reservation and each kept launcher on behalf of one."""
+    both = (_action("0", PlacementStep.RESERVING), _action("0-0", PlacementStep.RESERVING, "u2"))
+    assert "one action is under way in a group at a time" in stated(replace(pair, placements=both))
+    ended = replace(pair, placements=both[:1], phase=JobPhase.ENDED)
+    assert "a job that ends has answered all that operators asked" in stated(ended)
+    early = EarlyRequests([EarlyRequest(ZERO, RequestId(1), C, is_reservation=True)])
+    assert "a reservation is requested for an action" in stated(replace(pair, early=early))
+    kept = ResourceState(ResourceId("r9"), C, None, reserved_for=ZERO)
+    state = replace(pair, resources=Resources([*pair.resources, kept]))
+    assert "a launcher is kept on behalf of an action" in stated(state)
+
+
+@pytest.mark.parametrize("spark", SparkWait)
+def test_a_standby_that_gives_way_before_its_spark_is_reported(
+    pair: AllocatorState, spark: SparkWait
+) -> None:
+    """But for one whose time is over."""
+    settings = replace(pair.settings, own_have_spark=True)
+    action = replace(_action("0", PlacementStep.WARMING), standby=STANDBY, spark=spark)
+    warming = replace(pair, settings=settings, placements=(action,))
+    gives_way = replace(action, step=PlacementStep.GIVING_WAY)
+    after = replace(warming, placements=(gives_way,))
+    sentences = list(of_warm_moves(warming, after))
+    is_sound = spark is SparkWait.OVER
+    assert sentences == (
+        [] if is_sound else [f"{STANDBY} gives way with a Spark beside it, or late"]
+    )
+    assert list(of_warm_moves(after, after)) == []
+    with_spark = changed(after, "0-0", has_spark=True)
+    assert list(of_warm_moves(warming, with_spark)) == []
+
+
+def test_loads_that_are_not_as_counted_are_reported(pair: AllocatorState) -> None:
+    """What is derived is compared with a look at every row."""
+    wrong = Occupancy(pair.containers, pair.resources, pair.early, Map(), Map({C: 7}))
+    assert "as a look at every row finds them" in stated(replace(pair, occupancy=wrong))
+    ranking = ranked((C,), frozenset(), lambda _: (False, 7, False))
+    wrong = replace(counted(pair), ranking=ranking)
+    assert "hosts are ranked as their loads and requests say" in stated(
+        replace(pair, occupancy=wrong)
+    )
+
+
+def test_a_start_before_a_former_owner_has_stopped_is_reported(machine: Machine) -> None:
+    """The former owner of its tasks still runs (design 5)."""
+    machine.deploy({"0": "a", "1": "b"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    owner = (Predecessor(inc("0", 1)),)
+    waits = changed(machine.state, "1", unfenced=owner, epoch=3)
+    permitted = changed(waits, "1", epoch=4)
+    with pytest.raises(InvariantViolation, match="only after the former owner 0@1 stopped"):
+        check_step(waits, permitted, "a permit")

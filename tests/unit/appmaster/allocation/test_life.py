@@ -8,27 +8,38 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import (
     FencedByDriver,
     FencesReported,
-    LauncherSilent,
-    ResourceEnded,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
+from homeport.appmaster.allocation.protocol.instructions import (
+    EndJob,
+    Instruction,
+    JobResult,
+    WriteJobEnd,
+    order_for,
+)
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import RequestId, ResourceId
+from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
+    allocated,
     asks,
     cancels,
     check_in,
+    disarms,
+    ended,
+    expired,
     forgets_failures,
     inc,
+    live,
     model,
+    never_came,
     permits,
     records_epoch,
     releases,
     remembers_failure,
+    silent,
     started,
     stopped,
     stops,
@@ -106,7 +117,7 @@ def test_a_launcher_whose_end_yarn_has_reported_needs_no_order_to_exit(machine: 
     """Its child was cut off, and is waited for, when the launcher is gone."""
     machine.deploy({"0": "a"}, "a", "b")
     machine.run("0", "r0", "a", 1)
-    machine.feed(ResourceEnded(RequestId(1), story="gone"))
+    machine.feed(ended(1, story="gone"))
     stated = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
     assert not [i for i in stated if i in releases("r0")]
     assert machine.container("0").requested_host == "b"
@@ -116,10 +127,10 @@ def test_a_late_report_that_it_finished_counts_before_a_successor_is_permitted(
     running: Machine,
 ) -> None:
     """Its launcher fell silent after the end of its tasks; after a permit it would be stale."""
-    running.feed(LauncherSilent(ResourceId("r0")))
+    running.feed(silent("r0"))
     assert running.feed(stopped("0", 1, StopCause.FINISHED, 0)) == cancels(3, "expiry")
     assert running.phase("0") is P.FINISHED
-    running.feed(LauncherSilent(ResourceId("r1")), check_in("r3", "b", request=4))
+    running.feed(silent("r1"), check_in("r3", "b", request=4))
     running.stale(stopped("1", 1, StopCause.FINISHED, 0))
 
 
@@ -128,16 +139,10 @@ def test_a_late_report_that_it_finished_counts_before_a_successor_is_permitted(
 
 def test_skeins_report_is_no_evidence_of_a_stop(running: Machine) -> None:
     """Safety P1: the container's end counts when its launcher has been silent, too."""
-    assert running.feed(ResourceEnded(request_id=RequestId(1))) == asks(3, "a")
+    assert running.feed(ended(1)) == asks(3, "a")
     assert running.phase("0") is P.RUNNING
-    running.stale(
-        ResourceEnded(request_id=RequestId(1)),
-        ResourceEnded(request_id=RequestId(77)),
-        ResourceEnded(resource_id=ResourceId("r77")),
-        LauncherSilent(ResourceId("r77")),
-        ResourceEnded(),
-    )
-    with_evidence = ResourceEnded(RequestId(1), ResourceId("r0"))
+    running.stale(ended(1), ended(77), ended(resource="r77"), silent("r77"), ended())
+    with_evidence = ended(1, "r0")
     assert running.feed(with_evidence) == remembers_failure("0")
     assert running.phase("0") is P.REQUESTED
 
@@ -146,7 +151,7 @@ def test_a_launcher_without_a_request_is_lost_without_a_cancellation(machine: Ma
     """An earlier driver requested it without a number; a lease is not charged (safety C6)."""
     machine.deploy({"0": "a"}, "a")
     machine.feed(check_in("r0", "a"))
-    assert machine.feed(LauncherSilent(ResourceId("r0"))) == asks(2, "a")
+    assert machine.feed(silent("r0")) == asks(2, "a")
     assert machine.container("0").failures == 0
 
 
@@ -204,7 +209,7 @@ def test_launches_that_never_succeed_fail_the_job_too(machine: Machine) -> None:
     """Samza retries them without limit (17.8); here they count."""
     machine.deploy({"0": None}, "a")
     for request in (1, 2, 3):
-        last = machine.feed(ResourceEnded(request_id=RequestId(request)))
+        last = machine.feed(ended(request))
     assert isinstance(last[-1], EndJob)
     assert "no launcher checked in for request 3 (any host)" in last[-1].diagnostics
 
@@ -233,7 +238,7 @@ def test_an_incarnation_without_evidence_of_a_stop_stays_listed_until_it_is_repo
     """
     machine = machine_with(retry_count=-1)
     machine.deploy({"0": "a"}, "a")
-    machine.feed(check_in("r0", "a", request=1), LauncherSilent(ResourceId("r0")))
+    machine.feed(check_in("r0", "a", request=1), silent("r0"))
     machine.stale(FencedByDriver(inc("0", 1)))
     machine.feed(check_in("r1", "a", request=2))
     for epoch in range(2, 40):
@@ -282,3 +287,196 @@ def test_the_order_to_stop_is_repeated_at_each_check_in(running: Machine) -> Non
     running.feed(ShutdownRequested())
     assert running.feed(check_in("r0", "a", running=inc("0", 1))) == stops("r0", "0", 1)
     assert running.feed(check_in("r0", "a")) == stops("r0", "0", 1)
+
+
+# --- the order to a launcher depends on its report and on the containers that need it
+
+
+def test_before_the_model_a_launcher_waits(machine: Machine) -> None:
+    """No order, and nothing remembered: it will ask again."""
+    machine.feed(live("a"))
+    assert machine.feed(check_in("r1", "a"), check_in("r1", "a", running=inc("0", 1))) == ()
+    assert not machine.state.resources
+
+
+def test_a_permit_is_repeated_the_same_until_the_child_runs(machine: Machine) -> None:
+    """A lost answer heals, and no epoch is spent on it (safety C4)."""
+    machine.deploy({"0": "a"}, "a")
+    machine.feed(check_in("r1", "a", request=1))
+    for _ in range(2):
+        decision = machine.decide(check_in("r1", "a", request=1))
+        assert (decision.records, decision.instructions) == ((), permits("r1", "0", 1))
+    assert machine.feed(check_in("r1", "a", running=inc("0", 1))) == ()
+
+
+def test_a_cancelled_request_is_forgotten_with_its_container(machine: Machine) -> None:
+    """Its end is reported once; after that nothing of the request is kept."""
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.feed(expired(1))
+    assert list(machine.state.cancelled) == [1]
+    machine.feed(ended(1))
+    assert not machine.state.cancelled
+    machine.stale(ended(1))
+
+
+def test_a_child_that_no_launcher_should_run_is_stopped(machine: Machine) -> None:
+    """Of a foreign processor, an old epoch, or beside the one that is permitted."""
+    machine.deploy({"0": "a"}, "a")
+    assert machine.feed(check_in("rx", "a", running=inc("9", 1))) == stops("rx", "9", 1)
+    machine.run("0", "r1", "a", 1)
+    assert machine.feed(check_in("rx", "a", running=inc("0", 1))) == stops("rx", "0", 1)
+    assert machine.feed(check_in("r1", "a", running=inc("0", 7))) == stops("r1", "0", 7)
+    assert [r.resource_id for r in machine.state.resources] == ["r1"]
+    assert machine.state.stale_events == 3
+
+
+def test_a_check_in_sent_before_the_stop_was_reported_starts_nothing_twice(
+    machine: Machine,
+) -> None:
+    """The launcher gets an order to stop what it no longer runs, and reports so; that is stale."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r1", "a", 1)
+    machine.feed(stopped("0", 1))
+    assert machine.feed(check_in("r1", "a", running=inc("0", 1))) == stops("r1", "0", 1)
+    machine.stale(stopped("0", 1, StopCause.ORDERED, 0))
+    assert machine.feed(check_in("r1", "a"))[-1:] == permits("r1", "0", 2, (inc("0", 1),))
+
+
+def test_a_launcher_that_was_given_up_and_comes_back_is_not_adopted(machine: Machine) -> None:
+    """Its lease is over, and YARN has the order to end it: its child is stopped, then it exits."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r1", "a", 1)
+    machine.feed(silent("r1"))
+    back = check_in("r1", "a", running=inc("0", 1), request=1)
+    assert machine.feed(back) == stops("r1", "0", 1)
+    machine.feed(stopped("0", 1, StopCause.ORDERED, 143))
+    assert machine.feed(check_in("r1", "a", request=1)) == releases("r1")
+    assert machine.phase("0") is P.REQUESTED
+
+
+def test_it_is_not_adopted_while_a_later_epoch_waits(machine: Machine) -> None:
+    """The processor runs nowhere just now, but an epoch came after: the old one must not go on."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r1", "a", 1)
+    machine.feed(silent("r1"))
+    machine.run("0", "r2", "a", 2)
+    machine.feed(stopped("0", 2))
+    assert machine.phase("0") is P.ASSIGNED
+    assert machine.feed(check_in("r1", "a", running=inc("0", 1))) == stops("r1", "0", 1)
+
+
+def test_at_the_end_a_launcher_without_a_child_must_exit(machine: Machine) -> None:
+    """While the job ends, and after it, also one that was not known."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r1", "a", 1)
+    machine.feed(ShutdownRequested())
+    assert machine.feed(check_in("r2", "a")) == releases("r2")
+    assert machine.feed(check_in("r2", "a")) == releases("r2")
+    machine.feed(stopped("0", 1, StopCause.ORDERED, 143))
+    assert machine.feed(check_in("r1", "a")) == releases("r1")
+    assert machine.feed(check_in("r3", "a")) == releases("r3")
+
+
+def test_the_answer_to_a_check_in_is_the_last_order_for_that_launcher() -> None:
+    """Instructions for others, and those that are no orders, are not."""
+    instructions = (*asks(1, "a"), *permits("r1", "0", 1), *releases("r2"), *stops("r1", "0", 1))
+    assert order_for(instructions, ResourceId("r1")) == stops("r1", "0", 1)[0]
+    assert order_for(instructions, ResourceId("r3")) is None
+
+
+# --- home is requested as soon as YARN reports that a container ended there; the permit waits
+
+
+EVIDENCE = ended(1, "r0")
+
+
+@pytest.fixture
+def reported(machine: Machine) -> Machine:
+    """Processor 0 runs on ``a`` for all we can prove, and YARN has reported its container's end."""
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    assert machine.feed(ended(1)) == asks(2, "a")
+    assert machine.phase("0") is P.RUNNING
+    machine.stale(ended(1))
+    return machine
+
+
+def test_the_launcher_is_there_when_the_evidence_comes(reported: Machine) -> None:
+    """It waits, and is permitted with its first check-in afterwards."""
+    reported.feed(allocated(2))
+    assert reported.feed(check_in("r1", "a", request=2)) == disarms(2, "check-in")
+    assert reported.feed(check_in("r1", "a", request=2)) == ()
+    assert reported.phase("0") is P.RUNNING
+    reported.feed(EVIDENCE)
+    assert reported.phase("0") is P.ASSIGNED
+    permit = reported.feed(check_in("r1", "a", request=2))
+    assert permit == permits("r1", "0", 2, (inc("0", 1),))
+
+
+@pytest.mark.parametrize("is_granted", [True, False])
+def test_a_pending_early_request_is_taken_over(reported: Machine, *, is_granted: bool) -> None:
+    """The evidence comes first: not asked twice, and its timer goes on."""
+    if is_granted:
+        reported.feed(allocated(2))
+    reported.feed(EVIDENCE)
+    assert reported.phase("0") is (P.ALLOCATED if is_granted else P.REQUESTED)
+    assert reported.container("0").request_id == 2
+    permit = reported.feed(check_in("r1", "a", request=2))
+    assert permit[-1:] == permits("r1", "0", 2, (inc("0", 1),))
+
+
+@pytest.mark.parametrize("is_granted", [True, False])
+def test_without_room_it_is_requested_once_and_nothing_is_charged(
+    reported: Machine, *, is_granted: bool
+) -> None:
+    """The evidence has it placed as ever."""
+    if is_granted:
+        reported.feed(allocated(2))
+    assert reported.feed(never_came(2) if is_granted else expired(2)) == cancels(2)
+    assert reported.container("0").failures == 0
+    reported.feed(EVIDENCE)
+    assert reported.container("0").request_id == 3
+
+
+def test_a_launcher_that_lives_takes_it_back(reported: Machine) -> None:
+    """YARN erred: the request is withdrawn."""
+    assert reported.feed(check_in("r0", "a", inc("0", 1))) == cancels(2, "expiry")
+    assert not reported.state.early
+
+
+def test_a_report_that_comes_late_does_not_wait_for_a_launcher_that_is_gone(
+    reported: Machine,
+) -> None:
+    """The launcher's word is evidence; YARN's that it is gone as well."""
+    reported.feed(stopped("0", 1))
+    assert reported.phase("0") is P.REQUESTED
+    assert reported.container("0").request_id == 2
+    reported.stale(silent("r0"))
+
+
+def test_silence_after_an_end_that_was_reported_says_nothing_of_the_host(reported: Machine) -> None:
+    """Safety P2: a NodeManager that reports is alive."""
+    reported.feed(silent("r0"))
+    assert not reported.state.exclusions
+    assert reported.container("0").requested_host == "a"
+
+
+def test_a_launcher_that_yarn_has_ended_is_given_to_no_container(machine: Machine) -> None:
+    """Its processor finished; another that waits for the same home does not wait for it."""
+    machine.deploy({"0": "a", "1": "a"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(ended(1), stopped("0", 1, StopCause.FINISHED, 0))
+    machine.feed(expired(2))
+    assert (machine.phase("1"), machine.container("1").requested_host) == (P.REQUESTED, "b")
+
+
+# --- what a step leaves for the next driver besides permits: failure counts and the job's end
+
+
+def test_an_end_is_recorded_once(machine: Machine) -> None:
+    """When it is decided; a later wish for another end leaves nothing."""
+    machine.deploy({"0": "a"}, "a")
+    machine.run("0", "r0", "a", 1)
+    decided = machine.decide(ShutdownRequested(diagnostics="why")).records
+    assert decided == (WriteJobEnd(JobResult.KILLED, "why"),)
+    machine.stale(ShutdownRequested("FAILED"))

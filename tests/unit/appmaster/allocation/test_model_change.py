@@ -14,15 +14,13 @@ from homeport.appmaster.allocation.protocol.events import (
     FencedByDriver,
     FencesReported,
     JobModelPublished,
-    LauncherSilent,
     OlderModelsWanted,
-    ResourceEnded,
     RetiredStopped,
     SettingsChanged,
 )
 from homeport.appmaster.allocation.protocol.instructions import WriteStop
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
@@ -33,10 +31,12 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     cancels,
     check_in,
+    ended,
     inc,
     model,
     permits,
     releases,
+    silent,
     stopped,
     stops,
 )
@@ -104,7 +104,7 @@ def test_a_stop_that_a_model_ordered_is_never_charged(running: Machine, cause: S
 
 def test_a_report_of_yarn_is_no_evidence(running: Machine) -> None:
     """The loser's YARN container ended: the gate stays shut without evidence of the stop."""
-    running.feed(GROWN, check_in("r2", "a", request=3), ResourceEnded(RequestId(1)))
+    running.feed(GROWN, check_in("r2", "a", request=3), ended(1))
     assert running.phase("0") is P.STOPPING
     assert running.feed(check_in("r2", "a")) == ()
     running.feed(stopped("0", 1, ORDERED, 0))
@@ -127,9 +127,9 @@ def test_fences_are_known_of_all_lists(running: Machine) -> None:
 @pytest.mark.parametrize("how", ["silent", "ended"])
 def test_a_retired_container_that_is_lost_is_forgotten(running: Machine, how: str) -> None:
     """It is not requested again."""
-    silent = LauncherSilent(ResourceId("r1"))
-    ended = ResourceEnded(RequestId(2), ResourceId("r1"))
-    orders = running.feed(SHRUNK, silent if how == "silent" else ended)
+    falls = silent("r1")
+    has_ended = ended(2, "r1")
+    orders = running.feed(SHRUNK, falls if how == "silent" else has_ended)
     assert [i for i in orders if i in asks(3, "b")] == []
     assert running.state.container(ProcessorId("1")) is None
     assert running.records[-1] == WriteStop(inc("1", 1), "lease-lost")
@@ -170,7 +170,7 @@ def test_the_same_version_again_is_stale_and_an_older_one_a_bug(running: Machine
 
 def test_an_early_request_is_withdrawn(running: Machine) -> None:
     """Its owner was waited for; now it is to stop, and asks when it has."""
-    assert running.feed(ResourceEnded(RequestId(1))) == asks(3, "a")
+    assert running.feed(ended(1)) == asks(3, "a")
     orders = running.feed(change(2, {"0": "a", "1": "b"}, {"0": (1, 2), "1": (1, 1)}))
     assert orders == (*stops("r0", "0", 1), *cancels(3, "expiry"))
 

@@ -14,7 +14,7 @@ from homeport.appmaster.allocation.protocol.events import ResourceEnded, Shutdow
 from homeport.appmaster.allocation.protocol.instructions import CancelTimer, EndJob, JobResult
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import delay_ms
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
@@ -24,6 +24,7 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     check_in,
     disarms,
+    ended,
     forgets_failures,
     releases,
     rest_over,
@@ -35,7 +36,7 @@ LAST_MS = 360_000
 
 
 def _launch_fails(request: int) -> ResourceEnded:
-    return ResourceEnded(request_id=RequestId(request))
+    return ended(request)
 
 
 @pytest.fixture
@@ -113,12 +114,12 @@ def test_a_container_ended_for_its_memory_has_failed(
     if is_reported:
         running.feed(stopped("0", 1, StopCause.SIGNALLED, 143))
         assert (running.phase("0"), running.container("0").failures) == (P.ASSIGNED, 0)
-        running.feed(ResourceEnded(RequestId(1), story=GREED, is_own_fault=True))
+        running.feed(ended(1, story=GREED, is_own_fault=True))
         assert running.phase("0") is P.REQUESTED
     else:
-        early = running.feed(ResourceEnded(RequestId(1), story=GREED, is_own_fault=True))
+        early = running.feed(ended(1, story=GREED, is_own_fault=True))
         assert early == asks(2, "a")
-        running.feed(ResourceEnded(RequestId(1), ResourceId("r0"), GREED, is_own_fault=True))
+        running.feed(ended(1, "r0", GREED, is_own_fault=True))
     assert (running.phase("0"), running.container("0").failures) == (P.REQUESTED, 1)
     assert running.container("0").last_failure == Failure(
         FailureKind.LAUNCHER_LOST,
@@ -132,7 +133,7 @@ def test_a_launch_that_fails_says_what_yarn_says(machine_with: MachineWith) -> N
     """The story is kept."""
     machine = machine_with(launch_retry_ms=1000)
     machine.deploy({"0": "a"}, "a")
-    machine.feed(ResourceEnded(RequestId(1), story="no such file"))
+    machine.feed(ended(1, story="no such file"))
     stated = "no launcher checked in for request 1 (a): no such file"
     failure = Failure(FailureKind.NO_LAUNCHER, stated, host=Host("a"))
     assert machine.container("0").last_failure == failure

@@ -9,12 +9,28 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.job_state.state import ContainerPhase
+from homeport.appmaster.allocation import host_search
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    JobPhase,
+    ResourceState,
+    initial_state,
+)
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import HostReport, HostsObserved
 from homeport.appmaster.allocation.protocol.instructions import JobResult
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.appmaster.report.job_status import JobHealth, health
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
+    SETTINGS,
+    ZERO,
+    A,
+    B,
+    C,
     Machine,
     MachineWith,
     asks,
@@ -27,8 +43,6 @@ from tests.unit.appmaster.allocation.conftest import (
     stopped,
     stops,
 )
-
-P = ContainerPhase
 
 
 def test_any_host_is_requested_only_where_a_host_cannot_be_requested_by_name(
@@ -124,3 +138,76 @@ def test_racks_may_be_kept_apart_always(machine_with: MachineWith) -> None:
     assert machine.phase("0-0") is P.QUEUED
     machine.feed(racks(a="one", b="one", c=None))
     assert machine.container("0-0").requested_host == "c"
+
+
+# --- questions about one placement
+
+
+CONTAINER = ContainerState(ProcessorId("0"))
+
+
+def launcher(name: str, host: Host) -> ResourceState:
+    """An idle launcher."""
+    return ResourceState(ResourceId(name), host, None)
+
+
+def test_candidates_are_live_untried_and_can_be_requested_by_name() -> None:
+    """In the order of their names."""
+    tried = replace(CONTAINER, tried=(A,))
+    assert host_search.candidate_hosts(SETTINGS, (C, B, A), (), tried) == (B, C)
+    assert host_search.candidate_hosts(SETTINGS, (C, B, A), {B}, tried) == (C,)
+    strict = replace(SETTINGS, strict_hosts=(A, C))
+    assert host_search.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
+
+
+def test_home_is_best_then_the_first_ranked_host_apart_from_the_group() -> None:
+    """None where there is no candidate."""
+    ranked = (C, B, A)
+    assert host_search.best_host(ranked, B, {A, B}.__contains__) == B
+    assert host_search.best_host(ranked, C, {A, B}.__contains__) == B
+    assert host_search.best_host(ranked, None, {A, B}.__contains__, {B}.__contains__) == A
+    assert host_search.best_host(ranked, None, {A, B}.__contains__, {A, B}.__contains__) == B
+    assert host_search.best_host(ranked, A, set[Host]().__contains__) is None
+
+
+def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_requested() -> None:
+    """At home always; else on the chosen host, else on the least loaded; never instead of home."""
+    at_a, at_b, at_c = launcher("r1", A), launcher("r2", B), launcher("r3", C)
+    assert host_search.best_launcher((at_b, at_a), A, A, {}) == at_a
+    assert host_search.best_launcher((at_b, at_c), A, A, {}) is None
+    assert host_search.best_launcher((at_b, at_c), C, A, {}) == at_c
+    assert host_search.best_launcher((at_b, at_c), None, A, {B: 1}) == at_c
+    assert host_search.best_launcher((at_b, at_c), A, None, {}) == at_b
+
+
+# --- whether the of counts as deployed
+
+
+ACTIVE = ContainerState(ZERO, phase=ContainerPhase.RUNNING, epoch=1)
+STANDBY = replace(ACTIVE, processor_id=ProcessorId("0-0"), replica_of=ZERO)
+
+
+def of(*containers: ContainerState) -> AllocatorState:
+    """A of with these containers."""
+    return replace(
+        initial_state(SETTINGS), phase=JobPhase.ACTIVE, containers=Containers(containers)
+    )
+
+
+def test_a_job_counts_as_deployed_only_when_containers_of_both_roles_run() -> None:
+    """Source: STANDBY, "only when all its containers have been successfully deployed"."""
+    assert health(of(ACTIVE, STANDBY)) is JobHealth.DEPLOYED
+    finished = replace(ACTIVE, phase=ContainerPhase.FINISHED)
+    assert health(of(finished, STANDBY)) is JobHealth.DEPLOYED
+    waits = replace(STANDBY, phase=ContainerPhase.QUEUED)
+    assert health(of(ACTIVE, waits)) is JobHealth.RECOVERING
+    assert health(of(ACTIVE, replace(waits, epoch=0))) is JobHealth.DEPLOYING
+    assert health(initial_state(SETTINGS)) is JobHealth.DEPLOYING
+
+
+@pytest.mark.parametrize("lost", [ACTIVE, STANDBY], ids=["active", "standby"])
+def test_a_job_that_goes_on_without_a_container_is_degraded(lost: ContainerState) -> None:
+    """Of either role: "failures of either type carry equal impact"."""
+    other = STANDBY if lost is ACTIVE else ACTIVE
+    given_up = replace(lost, phase=ContainerPhase.FAILED)
+    assert health(of(given_up, other)) is JobHealth.DEGRADED

@@ -16,9 +16,7 @@ from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
     Event,
     LagsReported,
-    LauncherSilent,
     PlacementRequested,
-    ResourceEnded,
     ShutdownRequested,
     SparesReported,
     TimerFired,
@@ -28,7 +26,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     SetTimer,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementSource
 from tests.unit.appmaster.allocation.conftest import (
@@ -38,11 +36,13 @@ from tests.unit.appmaster.allocation.conftest import (
     asks,
     check_in,
     deployed,
+    ended,
     inc,
     job,
     live,
     permits,
     releases,
+    silent,
     started,
     stopped,
     stops,
@@ -158,18 +158,18 @@ def test_the_next_driver_goes_on_from_the_epochs_in_the_stream(machine: Machine)
 def test_its_launcher_may_be_lost(warming: Machine, *, is_known: bool) -> None:
     """By YARN's word, of which the evidence follows, or by silence."""
     if is_known:
-        assert orders(warming.feed(ResourceEnded(RequestId(2)))) == list(stops("r1", WARM, 1))
+        assert orders(warming.feed(ended(2))) == list(stops("r1", WARM, 1))
         assert warming.state.early == type(warming.state.early)()
-        warming.feed(ResourceEnded(resource_id=ResourceId("r1")))
+        warming.feed(ended(resource="r1"))
     else:
-        warming.feed(LauncherSilent(ResourceId("r1")))
+        warming.feed(silent("r1"))
     is_over(warming, "its launcher on b was lost")
     assert warming.state.container(WARM) is None
 
 
 def test_its_launcher_may_be_lost_while_it_stops(giving_way: Machine) -> None:
     """The evidence of its stop is there, but its place is not."""
-    giving_way.feed(LauncherSilent(ResourceId("r1")))
+    giving_way.feed(silent("r1"))
     is_over(giving_way, "its launcher on b was lost")
 
 
@@ -177,14 +177,14 @@ def test_its_launcher_may_be_lost_before_it_begins(alone: Machine) -> None:
     """It waits in ASSIGNED where its launcher was idle; it leaves no record."""
     alone.feed(wants_warm(), check_in("r1", "b"))
     assert alone.phase(WARM) is P.ASSIGNED
-    alone.feed(LauncherSilent(ResourceId("r1")))
+    alone.feed(silent("r1"))
     is_over(alone, "its launcher on b was lost")
     assert alone.state.container(WARM) is None
 
 
 def test_the_same_while_the_standby_stops_for_the_move(giving_way: Machine) -> None:
     """The order to stop serves both."""
-    giving_way.feed(LauncherSilent(ResourceId("r0")))
+    giving_way.feed(silent("r0"))
     assert giving_way.phase("0") is P.FAILING_OVER
     giving_way.feed(ordered(WARM, 1))
     assert step(giving_way) is PlacementStep.MOVING
@@ -196,7 +196,7 @@ def test_an_active_without_a_home_takes_the_launcher_of_a_standby_that_has_not_b
     alone: Machine,
 ) -> None:
     """Nothing is read there yet: the move is one like any other."""
-    alone.feed(wants_warm(), check_in("r1", "b"), LauncherSilent(ResourceId("r0")))
+    alone.feed(wants_warm(), check_in("r1", "b"), silent("r0"))
     assert alone.state.container(WARM) is None
     assert settled(alone, "0") == ("b", P.ASSIGNED)
 
@@ -253,9 +253,7 @@ def test_a_spark_that_comes_after_its_time_is_no_late_one(sparking: Machine) -> 
     assert said(sparking) == "0-warm@1 is 4 records behind, and stops"
 
 
-@pytest.mark.parametrize(
-    "event", [LauncherSilent(ResourceId("r1")), stopped(WARM, 1), ShutdownRequested()], ids=str
-)
+@pytest.mark.parametrize("event", [silent("r1"), stopped(WARM, 1), ShutdownRequested()], ids=str)
 def test_the_timer_goes_with_the_action(sparking: Machine, event: Event) -> None:
     """Its launcher is lost, the standby ends, the job ends."""
     sparking.feed(event)
@@ -265,7 +263,7 @@ def test_the_timer_goes_with_the_action(sparking: Machine, event: Event) -> None
 
 def test_the_timer_goes_with_a_failover_to_the_standby(sparking: Machine) -> None:
     """The active has lost its host: a Spark is not waited for."""
-    sparking.feed(LauncherSilent(ResourceId("r0")), ordered(WARM, 1))
+    sparking.feed(silent("r0"), ordered(WARM, 1))
     assert step(sparking) is PlacementStep.MOVING
     assert TIMER not in sparking.state.timers
 

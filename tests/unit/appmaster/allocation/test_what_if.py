@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import to_builtins
 
-from homeport.appmaster.allocation.job_state.state import AllocatorState
-from homeport.appmaster.allocation.protocol.events import HostReport, ResourceEnded
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+    Containers,
+    ContainerState,
+    JobPhase,
+    Resources,
+    ResourceState,
+)
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.allocation.shortage import Shortage, shortage
 from homeport.appmaster.allocation.what_if import (
     CommandOutlook,
     Outlook,
@@ -15,20 +25,24 @@ from homeport.appmaster.allocation.what_if import (
     what_if,
     what_if_commanded,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
 from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
+    ZERO,
     Machine,
     MachineWith,
     check_in,
+    ended,
     expired,
     job,
     live,
     model,
+    silent,
     stopped,
 )
+from tests.unit.appmaster.allocation.test_exclusion import lost_report, observed, report
 
 
 @pytest.fixture
@@ -127,7 +141,7 @@ def test_a_change_of_the_model_goes_on(running: Machine) -> None:
 
 def test_an_end_that_is_not_proven_is_proven(running: Machine) -> None:
     """YARN calls a launcher ended: it is silent for good, and its processor starts again."""
-    running.feed(ResourceEnded(RequestId(1)))
+    running.feed(ended(1))
     outlook = lost(running.state, "c")
     assert ways(outlook) == {"0": ("a", "a"), "2": ("c", "b")}
 
@@ -269,3 +283,120 @@ def test_a_command_that_would_be_refused_moves_nothing(running: Machine) -> None
 def test_a_command_before_the_job_is_known_has_no_answer(machine: Machine) -> None:
     """It waits in the stream."""
     assert commanded(machine.state, "0", "b").answer is None
+
+
+# --- the report has the waiting containers and each host's obstacle; it omits what runs
+
+
+R1 = ResourceId("r1")
+
+
+@pytest.fixture
+def roomy(machine_with: MachineWith) -> Machine:
+    """A machine whose containers need 1024 MB and 2 cores; d joined after the submission."""
+    hosts = tuple(Host(h) for h in "abce")
+    return machine_with(container_memory_mb=1024, container_cores=2, strict_hosts=hosts)
+
+
+def stated(machine: Machine, *reports: HostReport) -> Shortage:
+    """What is said."""
+    found = shortage(machine.state, reports)
+    assert found is not None
+    return found
+
+
+def test_the_report_is_empty_where_no_container_waits(roomy: Machine) -> None:
+    """Before hosts are known, while all run, and when the job has ended."""
+    assert shortage(roomy.state, ()) is None
+    roomy.feed(model({"0": "a"}))
+    assert shortage(roomy.state, ()) is None
+    roomy.feed(observed(report("a")))
+    roomy.run("0", "r1", "a", request=1)
+    assert shortage(roomy.state, (report("a"),)) is None
+
+
+def test_each_host_is_reported_with_its_obstacle(roomy: Machine) -> None:
+    """Room in numbers, size, loss, exclusion, submission; nothing where none of them is known."""
+    hosts = (
+        report("a"),
+        replace(report("b", free_mb=512), free_cores=3),
+        report("c", 900),
+        report("d"),
+        lost_report(report("f")),
+    )
+    roomy.feed(model({"0": "a", "1": None}), observed(report("e"), *hosts))
+    roomy.run("0", "r1", "a", request=1)
+    roomy.feed(silent("r1"))
+    assert stated(roomy, *hosts).hosts == {
+        "a": "is not asked, as its launchers fell silent",
+        "b": "has 512 of 4096 MB and 3 of 8 cores free",
+        "c": "is too small, with 900 MB",
+        "d": "joined after the submission and cannot be asked for by name",
+        "e": "",
+        "f": "is lost",
+    }
+    roomy.feed(live("a"))
+    assert stated(roomy, report("b")).hosts[Host("b")] == "is not live"
+
+
+def test_a_container_is_reported_with_its_own_obstacle(roomy: Machine) -> None:
+    """What it has tried in this round, and where others of its group are."""
+    active = ContainerState(ZERO, phase=P.RUNNING, epoch=1, resource_id=R1)
+    standby = ContainerState(
+        ProcessorId("0-0"), replica_of=ZERO, requested_host=Host("b"), tried=(Host("c"),)
+    )
+    state = replace(
+        roomy.state,
+        phase=JobPhase.ACTIVE,
+        hosts=(Host("a"), Host("b"), Host("c")),
+        containers=Containers([active, standby]),
+        resources=Resources([ResourceState(R1, Host("a"), None)]),
+    )
+    found = shortage(state, ())
+    assert found is not None
+    (waiter,) = found.waiters
+    assert (waiter.processor_id, waiter.asks) == ("0-0", "b")
+    assert waiter.obstacles == {
+        "c": "gave it no container in time",
+        "a": "has processor 0, which has the same state",
+    }
+    assert str(found) == (
+        "waiting for 1 container of 1024 MB and 2 cores: processor 0-0; c gave it no container in "
+        "time; a has processor 0, which has the same state (3 hosts of 3 could hold one)"
+    )
+
+
+def test_the_report_is_bounded(roomy: Machine) -> None:
+    """Of thirty containers twenty are shown, of thirty hosts twenty, in the sentence five each."""
+    hosts = tuple(report(f"h{n:02}", free_mb=0) for n in range(30))
+    roomy.feed(model({str(n): None for n in range(10, 40)}), observed(*hosts))
+    found = stated(roomy, *hosts)
+    body = to_builtins(found.shown({ProcessorId("10"): 7}))
+    assert (body["count"], len(body["processors"])) == (30, 20)
+    assert (body["hosts_count"], len(body["hosts"])) == (30, 20)
+    assert body["needs"] == {"memory_mb": 1024, "cores": 2}
+    assert body["processors"][0] == {
+        "processor_id": "10",
+        "since_ms": 7,
+        "asks": None,
+        "obstacles": {},
+    }
+    assert body["says"] == str(found)
+    assert "processor 10, 11, 12, 13, 14 and 25 more" in str(found)
+    assert "; and 25 more hosts" in str(found)
+
+
+def test_a_report_without_obstacles_says_so(machine: Machine) -> None:
+    """A request that was made a moment ago."""
+    machine.feed(model({"0": "a"}), live("a"))
+    assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in str(stated(machine))
+
+
+def test_a_waiting_container_is_no_obstacle_for_others(machine_with: MachineWith) -> None:
+    """Of a pair that waits neither has a host; a host with room is reported as such."""
+    machine = machine_with(container_memory_mb=1024, container_cores=2)
+    pair = replace(model({"0": None, "0-0": None}), standbys={ProcessorId("0-0"): ZERO})
+    machine.feed(pair, observed(report("a"), report("b")))
+    found = stated(machine, report("a"), report("b"))
+    assert found.hosts == {"a": "", "b": ""}
+    assert [dict(w.obstacles) for w in found.waiters] == [{}, {}]

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from homeport.appmaster.allocation.job_state.state import silence_timer
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
     ResourceAllocated,
-    ResourceEnded,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelRequest,
+    CancelTimer,
+    EndJob,
+    Instruction,
+    JobResult,
+    PermitContainer,
+    ReleaseResource,
+    RequestResource,
+    SetTimer,
+    StopContainer,
+    SuspectOurselves,
+    brief,
 )
 from homeport.appmaster.allocation.protocol.observation import (
     SkeinContainer,
@@ -16,9 +32,9 @@ from homeport.appmaster.allocation.protocol.observation import (
     Snapshot,
     events_between,
 )
-from homeport.job_coordinator.model.ids import Host, RequestId
+from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+from tests.unit.appmaster.allocation.conftest import A, ended, inc
 
-A, B = Host("a"), Host("b")
 REQUESTED, RUNNING, ENDED = (
     SkeinContainerState.REQUESTED,
     SkeinContainerState.RUNNING,
@@ -33,11 +49,6 @@ def seen(**states: SkeinContainerState) -> Snapshot:
         for name, state in states.items()
     )
     return Snapshot(containers, (A,))
-
-
-def ended(request: int) -> ResourceEnded:
-    """Skein's word that this request's container ended."""
-    return ResourceEnded(request_id=RequestId(request))
 
 
 def test_the_first_snapshot_gives_events_for_all_it_has() -> None:
@@ -91,3 +102,36 @@ def test_free_memory_of_a_host_is_an_event_only_when_it_decides() -> None:
     lost = replace(roomy, is_live=False, free_memory_mb=0, free_cores=0)
     after = Snapshot((), (), (lost,))
     assert events_between(before, after, **size) == (HostsObserved((), (lost,)),)
+
+
+# --- instructions in a few words
+
+
+R1 = ResourceId("r1")
+
+
+@pytest.mark.parametrize(
+    ("instruction", "words"),
+    [
+        (RequestResource(RequestId(1), A), "RequestResource 1 on a"),
+        (RequestResource(RequestId(2), None), "RequestResource 2 on any host"),
+        (CancelRequest(RequestId(1)), "CancelRequest 1"),
+        (PermitContainer(R1, inc("0", 3), 1, ()), "PermitContainer 0@3 in r1"),
+        (StopContainer(R1, inc("0", 3)), "StopContainer 0@3 in r1"),
+        (ReleaseResource(R1), "ReleaseResource r1"),
+        (SetTimer(silence_timer(A), 5), "SetTimer silence:a"),
+        (CancelTimer(silence_timer(A)), "CancelTimer silence:a"),
+        (SuspectOurselves((A, Host("b"))), "SuspectOurselves a, b silent at once"),
+        (EndJob(JobResult.FAILED, "why"), "EndJob FAILED"),
+    ],
+)
+def test_each_instruction_prints_in_a_few_words(instruction: Instruction, words: str) -> None:
+    """Its name and what it is about."""
+    assert brief(instruction) == words
+
+
+def test_a_host_may_be_too_small_even_when_it_is_empty() -> None:
+    """That is another matter than room that others take."""
+    report = HostReport(A, None, 4096, 4, 1024, 4)
+    assert (report.is_too_small(4096), report.is_too_small(4097)) == (False, True)
+    assert (report.has_room(1024, 1), report.has_room(2048, 1)) == (True, False)

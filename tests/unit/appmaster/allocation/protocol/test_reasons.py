@@ -7,21 +7,16 @@ from pathlib import Path
 
 from homeport.appmaster import allocation
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.protocol.events import (
-    ChargedFailures,
-    Event,
-    LauncherSilent,
-    ResourceEnded,
-    ShutdownRequested,
-)
+from homeport.appmaster.allocation.protocol.events import ChargedFailures, Event, ShutdownRequested
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
     allocated,
     check_in,
+    ended,
     exclusion_over,
     expired,
     inc,
@@ -29,6 +24,7 @@ from tests.unit.appmaster.allocation.conftest import (
     live,
     model,
     rest_over,
+    silent,
     started,
     stopped,
     window_over,
@@ -311,7 +307,7 @@ def test_a_launcher_that_is_lost_before_it_is_used(machine: Machine) -> None:
     """It was set aside for a container that had to start again there."""
     deployed(machine)
     machine.feed(stopped("0", 1))
-    assert stated(machine, ResourceEnded(RequestId(1), story="preempted")) == [
+    assert stated(machine, ended(1, story="preempted")) == [
         (
             "Processor 0 lost the launcher on a that was set aside for it: "
             "its YARN container ended: preempted"
@@ -323,7 +319,7 @@ def test_a_launcher_that_is_lost_before_it_is_used(machine: Machine) -> None:
 def test_yarns_report_of_an_end_is_no_evidence_but_is_used(machine: Machine) -> None:
     """Home is requested early; the request is used with the evidence, or withdrawn."""
     deployed(machine)
-    assert stated(machine, ResourceEnded(RequestId(1), story="killed")) == [
+    assert stated(machine, ended(1, story="killed")) == [
         (
             "YARN calls the container of processor 0 on a ended: it is waited for the evidence "
             "that what ran in it has stopped: killed"
@@ -336,7 +332,7 @@ def test_yarns_report_of_an_end_is_no_evidence_but_is_used(machine: Machine) -> 
     assert stated(machine, stopped("0", 1, StopCause.SIGNALLED, 143))[-1] == (
         "Processor 0 has stopped, and takes over the early request for a"
     )
-    machine.feed(ResourceEnded(RequestId(2)))
+    machine.feed(ended(2))
     assert stated(machine, live("a", "c"))[-1] == (
         "Processor 1 does not need the early request for b"
     )
@@ -345,7 +341,7 @@ def test_yarns_report_of_an_end_is_no_evidence_but_is_used(machine: Machine) -> 
 def test_an_early_request_that_runs_out(machine: Machine) -> None:
     """It has no other effect."""
     deployed(machine)
-    machine.feed(ResourceEnded(RequestId(1)))
+    machine.feed(ended(1))
     assert stated(machine, expired(3)) == ["Processor 0 got no container on a in time"]
 
 
@@ -355,12 +351,12 @@ def test_a_host_whose_launchers_fell_silent_is_excluded_probed_and_excluded_agai
     """Its requests are withdrawn; it is open again when a launcher there checks in."""
     machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
     machine.run("0", "r0", "a", request=1)
-    silent = stated(machine, LauncherSilent(ResourceId("r0")))
-    assert silent[:2] == [
+    falls = stated(machine, silent("r0"))
+    assert falls[:2] == [
         "Host a is not requested now, as all its launchers fell silent: the last of them just now",
         "Processor 1 asks for a no more: its launchers fell silent",
     ]
-    assert "Processor 0 asks for b, the best other host: the launchers of a fell silent" in silent
+    assert "Processor 0 asks for b, the best other host: the launchers of a fell silent" in falls
     assert stated(machine, exclusion_over("a"))[0] == "Host a may get one request, as a probe"
     assert stated(machine, check_in("r9", "a"))[0] == (
         "Host a may be requested again: a launcher there checked in"
@@ -371,7 +367,7 @@ def test_a_probe_that_fails(machine: Machine) -> None:
     """The host is excluded again, and forgotten when the ResourceManager calls it lost."""
     machine.deploy({"0": "a"}, "a", "b", "c")
     machine.run("0", "r0", "a", request=1)
-    machine.feed(LauncherSilent(ResourceId("r0")), expired(2), expired(3), exclusion_over("a"))
+    machine.feed(silent("r0"), expired(2), expired(3), exclusion_over("a"))
     machine.feed(expired(4))
     asked = machine.container("0").request_id
     assert asked is not None
@@ -389,7 +385,7 @@ def test_an_only_host_is_not_excluded(machine: Machine) -> None:
     """Where the others are lost there is nothing else to ask."""
     machine.deploy({"0": "a"}, "a", "b", "c")
     machine.run("0", "r0", "a", request=1)
-    machine.feed(LauncherSilent(ResourceId("r0")))
+    machine.feed(silent("r0"))
     assert "Host a may be requested again: it is the only host, and is believed" in stated(
         machine, live("a")
     )
@@ -398,8 +394,8 @@ def test_an_only_host_is_not_excluded(machine: Machine) -> None:
 def test_most_hosts_at_once_are_our_own_fault(machine: Machine) -> None:
     """Two of three."""
     deployed(machine)
-    machine.feed(LauncherSilent(ResourceId("r0")))
-    assert stated(machine, LauncherSilent(ResourceId("r1")))[0] == (
+    machine.feed(silent("r0"))
+    assert stated(machine, silent("r1"))[0] == (
         "More than half of all hosts fell silent at once, b the last: the fault is taken to be "
         "the AM's own, and no host is excluded: a, b"
     )
@@ -441,7 +437,7 @@ def with_standby(machine: Machine, *hosts: str) -> Machine:
 def test_a_failover_to_a_standby(machine: Machine) -> None:
     """From the loss of the active's host to its start, and the standby's way."""
     with_standby(machine, "a", "b", "c")
-    assert stated(machine, LauncherSilent(ResourceId("r0"))) == [
+    assert stated(machine, silent("r0")) == [
         "Host a is not requested now, as all its launchers fell silent: the last of them just now",
         (
             "Processor 0 stopped, which is not charged to its retries: "
@@ -467,7 +463,7 @@ def test_a_failover_to_the_last_host_of_a_standby_that_does_not_run(machine: Mac
     machine.run("0", "r0", "a", request=1)
     assert (
         "Processor 0 goes to b, where its standby, processor 0-0, ran last and does not run now"
-        in stated(machine, LauncherSilent(ResourceId("r0")))
+        in stated(machine, silent("r0"))
     )
 
 
@@ -476,14 +472,14 @@ def test_a_failover_without_a_standby(machine: Machine) -> None:
     machine.feed(job({"0": "a", "0-0": None}), live("a", "b"))
     machine.run("0", "r0", "a", request=1)
     assert "Processor 0 could not be failed to a standby, and goes to any host" in stated(
-        machine, LauncherSilent(ResourceId("r0"))
+        machine, silent("r0")
     )
 
 
 def test_a_choice_that_is_lost(machine: Machine) -> None:
     """The standby's host is lost too, before it has stopped."""
     with_standby(machine, "a", "b", "c", "d", "e")
-    machine.feed(LauncherSilent(ResourceId("r0")))
+    machine.feed(silent("r0"))
     assert "Processor 0 cannot take the place of processor 0-0 on b, and chooses again" in stated(
         machine, live("a", "c", "d", "e")
     )
