@@ -36,15 +36,14 @@ class NamedToken:
 
 
 def digest_of(token: bytes) -> str:
-    """What a token is compared by."""
+    """Return what a token is compared by."""
     return hashlib.sha256(token).hexdigest()
 
 
 def named_tokens(key: str, items: Iterable[str]) -> tuple[NamedToken, ...]:
-    """The tokens of a key's value, in the order given: of one name the newest is the last.
+    """Return the tokens of a key's value, in the order given: of one name the newest is the last.
 
-    Raises:
-        ConfigError: an item is none, or there are more than may be.
+    ConfigError: an item is none, or there are more than may be.
     """
     found = []
     for item in items:

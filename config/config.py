@@ -48,17 +48,17 @@ class Config(Mapping[str, str]):
         return f"Config({len(self._values)} keys)"
 
     def merged(self, over: Mapping[str, str]) -> Config:
-        """This configuration with ``over`` laid on top of it."""
+        """Return this configuration with ``over`` laid on top of it."""
         return Config({**self._values, **over})
 
     def subset(self, prefix: str) -> Config:
-        """The keys that start with ``prefix``, without it."""
+        """Return the keys that start with ``prefix``, without it."""
         return Config(
             {k[len(prefix) :]: v for k, v in self._values.items() if k.startswith(prefix)}
         )
 
     def require(self, key: str, remedy: str) -> str:
-        """The value of ``key``, blank counting as missing; ConfigError where the key is missing."""
+        """Return the value of ``key``; ConfigError where it is missing or blank."""
         value = self._values.get(key, "").strip()
         if not value:
             raise ConfigError(key, None, "it is required", remedy)
@@ -69,17 +69,16 @@ class Config(Mapping[str, str]):
     @overload
     def get_str(self, key: str, default: None = None) -> str | None: ...
     def get_str(self, key: str, default: str | None = None) -> str | None:
-        """The trimmed value of ``key``, or ``default`` where it is missing or blank."""
+        """Return the trimmed value of ``key``, or ``default`` where it is missing or blank."""
         value = self._values.get(key, "").strip()
         return value or default
 
     def get_int(
         self, key: str, default: int, *, minimum: int | None = None, maximum: int = LONG_MAX
     ) -> int:
-        """The value of ``key`` as a whole number, from ``minimum`` to ``maximum``.
+        """Return the value of ``key`` as a whole number, from ``minimum`` to ``maximum``.
 
-        Raises:
-            ConfigError: the value is not a whole number, or is out of that range.
+        ConfigError: the value is not a whole number, or is out of that range.
         """
         text = self.get_str(key)
         if text is None:
@@ -101,7 +100,7 @@ class Config(Mapping[str, str]):
         return number
 
     def get_bool(self, key: str, *, default: bool) -> bool:
-        """The value of ``key`` as true or false; ConfigError where the value is neither."""
+        """Return the value of ``key`` as true or false; ConfigError where the value is neither."""
         text = self.get_str(key)
         if text is None:
             return default
@@ -112,12 +111,12 @@ class Config(Mapping[str, str]):
         raise ConfigError(key, text, "it must be true or false", "write true or false")
 
     def get_list(self, key: str) -> tuple[str, ...]:
-        """The comma-separated items of ``key``, trimmed, blanks dropped, in the order given."""
+        """Return the comma-separated items of ``key``, trimmed, in order, without blank ones."""
         return tuple(
             item for item in (part.strip() for part in self._values.get(key, "").split(",")) if item
         )
 
 
 def masked(config: Config) -> Config:
-    """``config`` with every secret value, an empty one too, replaced by ``MASK``."""
+    """Return ``config`` with every secret value, an empty one too, replaced by ``MASK``."""
     return Config({key: shown_value(key, value) for key, value in config.items()})

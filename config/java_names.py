@@ -82,12 +82,12 @@ _OWN_ALLOWED = frozenset({Kind.SSP_GROUPER, Kind.TASK_NAME_GROUPER, Kind.SERDE})
 
 
 def is_user_class(name: str) -> bool:
-    """Whether ``name`` has the form ``module:Class`` (or ``module:function``)."""
+    """Return whether ``name`` has the form ``module:Class`` (or ``module:function``)."""
     return _USER_CLASS.fullmatch(name) is not None
 
 
 def user_class(name: str) -> str | None:
-    """``module:Class`` for that form and for ``module.Class``; None where ``name`` has neither.
+    """Return ``module:Class`` for ``name`` in that form or as ``module.Class``; else None.
 
     What Samza's packages hold is Java, and no class of the job.
     """
@@ -99,34 +99,32 @@ def user_class(name: str) -> str | None:
 
 
 def short_name(kind: Kind, name: str) -> str | None:
-    """Our name for ``name``, which may be Java's or ours; None where it is unknown."""
+    """Return our name for ``name``, which may be Java's or ours; None where it is unknown."""
     short = _SHORT.get(name, name)
     return short if short in _TABLE[kind] else None
 
 
 def any_short_name(name: str) -> str:
-    """Our name for ``name`` where it is the Java name of anything in the table, else ``name``."""
+    """Return our name where ``name`` is a Java name of the table, else ``name``."""
     return _SHORT.get(name, name)
 
 
 def java_name(kind: Kind, name: str) -> str | None:
-    """Java's name for ``name``, which may be Java's or ours; None where it is unknown."""
+    """Return Java's name for ``name``, which may be Java's or ours; None where it is unknown."""
     short = short_name(kind, name)
     return None if short is None else _TABLE[kind][short]
 
 
 def known_names(kind: Kind) -> tuple[str, ...]:
-    """Our names of this kind, in the table's order, for messages."""
+    """Return our names of this kind, in the table's order, for messages."""
     return tuple(_TABLE[kind])
 
 
 def class_name(kind: Kind, key: str, value: str, *, java: bool = False) -> str:
-    """The one name of the class that is the value of ``key``: Java's where ``java``, else ours.
+    """Return the name of the class that ``value`` of ``key`` means: Java's if ``java``, else ours.
 
     A class of the job's own, where the kind allows one, is ``module:Class`` in either form.
-
-    Raises:
-        ConfigError: no class of this kind has that name.
+    ConfigError: no class of this kind has that name.
     """
     name = java_name(kind, value) if java else short_name(kind, value)
     if name is None and kind in _OWN_ALLOWED:

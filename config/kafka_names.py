@@ -157,10 +157,8 @@ _JAAS_OPTION = re.compile(r"\b(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'[
 def map_client_properties(given: Mapping[str, str], role: Role) -> MappedProperties:
     """Return ``given`` in librdkafka's names, without those that Homeport holds itself.
 
-    Where both forms of one property are given, librdkafka's own wins.
-
-    Raises:
-        ConfigError: a value has a form that cannot be converted.
+    Where both forms of one property are given, librdkafka's own wins. ConfigError: a value has a
+    form that cannot be converted.
     """
     mapped: dict[str, str] = {}
     own: dict[str, str] = {}

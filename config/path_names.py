@@ -14,7 +14,7 @@ _LONGEST = 200
 
 
 def job_folder(job_name: str, job_id: str) -> str:
-    """``<job.name>-<job.id>``, one path part.
+    """Return ``<job.name>-<job.id>``, one path part.
 
     Hyphens of the name are kept where the id has none, so that names stay as Samza's; a hyphen of
     the id is escaped: ("a", "1-0") and ("a-1", "0") differ (safety K3).
@@ -23,10 +23,9 @@ def job_folder(job_name: str, job_id: str) -> str:
 
 
 def path_part(text: str) -> str:
-    """``text`` as one path part; harmless names stay as they are.
+    """Return ``text`` as one path part; harmless names stay as they are.
 
-    Raises:
-        StoreError: it is too long for one.
+    StoreError: it is too long for one.
     """
     escaped = "".join(_escaped(char) for char in text)
     if escaped in {"", ".", ".."}:

@@ -40,7 +40,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of ``key`` is shown only with the job's token.
+    """Return whether the value of ``key`` is shown only with the job's token.
 
     Case does not matter, and ``-``, ``_`` and the humps of ``camelCase`` count as dots.
     """
@@ -52,7 +52,7 @@ def is_secret(key: str) -> bool:
 
 
 def shown_value(key: str, value: str) -> str:
-    """``value`` as it is shown without the job's token.
+    """Return ``value`` as it is shown without the job's token.
 
     All of it is masked where ``key`` names a secret. Else the secrets in it are: the password of a
     URL, and what is assigned to the name of a secret, as in ``-Dx.password=y``.
@@ -66,12 +66,12 @@ def without_secrets(text: str) -> str:
 
 
 def has_secret(key: str, value: str) -> bool:
-    """Whether anything of ``value`` is masked where it is shown."""
+    """Return whether anything of ``value`` is masked where it is shown."""
     return shown_value(key, value) != value
 
 
 def warnings_of_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
-    """One line for each secret among ``overrides`` (``key=value``), which any local user can read.
+    """Return a line for each secret among ``overrides``, which any local user can read.
 
     The value is not in it.
     """

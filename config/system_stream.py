@@ -25,7 +25,7 @@ class SystemStream:
 
     @staticmethod
     def parse(text: str) -> SystemStream | None:
-        """The stream that ``system.stream`` names; None where the text is not of that form.
+        """Return the stream that ``system.stream`` names; None where the text is not of that form.
 
         The first dot separates: stream names may contain dots, system names may not.
         """

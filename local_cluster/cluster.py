@@ -98,11 +98,8 @@ class LocalCluster:
         """Start the cluster; when this returns Kafka answers and all nodes take work.
 
         Remains of a crashed cluster of this name are removed first. If it fails or is interrupted,
-        nothing is left running and the logs are kept.
-
-        Raises:
-            ClusterRunningError: it is up already.
-            ClusterError: something is missing or a daemon failed; says what and where the log is.
+        nothing is left running and the logs are kept. ClusterRunningError: it is up already.
+        ClusterError: something is missing or a daemon failed; says what and where the log is.
         """
         with self._changing(progress):
             self._refuse_if_up()
@@ -166,10 +163,7 @@ class LocalCluster:
     def kill_node_manager(self, node: str) -> int:
         """SIGKILL a NodeManager alone: what it started lives on, and YARN takes it for lost.
 
-        Returns its pid; when it returns, the NodeManager is gone.
-
-        Raises:
-            ClusterError: it does not run.
+        Returns its pid; when it returns, the NodeManager is gone. ClusterError: it does not run.
         """
         with self._changing(_quiet):
             record = self._record_with(node)
@@ -182,10 +176,8 @@ class LocalCluster:
     def pause_node(self, node: str) -> list[int]:
         """SIGSTOP a NodeManager and everything it started, as if the machine stood still.
 
-        Returns the pids that stand; what was just being started is among them.
-
-        Raises:
-            ClusterError: its NodeManager does not run.
+        Returns the pids that stand; what was just being started is among them. ClusterError: its
+        NodeManager does not run.
         """
         with self._changing(_quiet):
             record = self._record_with(node)
@@ -198,8 +190,7 @@ class LocalCluster:
     def resume_node(self, node: str) -> list[int]:
         """SIGCONT everything of a paused node, children before parents; the pids that it woke.
 
-        Raises:
-            ClusterError: nothing of the node is paused.
+        ClusterError: nothing of the node is paused.
         """
         with self._changing(_quiet):
             record = self._record_with(node)
@@ -305,7 +296,7 @@ class LocalCluster:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """nm1 to nmN."""
+        """Return nm1 to nmN."""
         return self._node_names
 
     @property
@@ -315,12 +306,12 @@ class LocalCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Address and port of each broker."""
+        """Return address and port of each broker."""
         return self._record().addresses.bootstrap_servers
 
     @property
     def rm_url(self) -> str:
-        """Base of the ResourceManager's web service."""
+        """Return the base of the ResourceManager's web service."""
         addresses = self._record().addresses
         if not addresses.nodes:
             raise ClusterError(f"cluster {self.name} has no nodes and so no ResourceManager")

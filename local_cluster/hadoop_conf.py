@@ -102,7 +102,7 @@ class HadoopSite:
 
     @property
     def class_path(self) -> str:
-        """Class path of clients and application masters."""
+        """Return the class path of clients and application masters."""
         return f"{self.layout.conf}:{self.jars}/*"
 
 

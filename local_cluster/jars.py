@@ -43,10 +43,8 @@ def ensure_jars(cache: Path, role: str, progress: Progress = print, pom: Path = 
     """Return the folder of the role's jars, complete; the first call of a cache runs Maven.
 
     Processes that ask at once wait for the one that fetches. A folder under its final name is
-    always complete: Maven writes elsewhere and the folder is renamed.
-
-    Raises:
-        ClusterError: Maven is absent or failed; names the log.
+    always complete: Maven writes elsewhere and the folder is renamed. ClusterError: Maven is absent
+    or failed; names the log.
     """
     target = jars_dir(cache, role, pom)
     if target.is_dir():

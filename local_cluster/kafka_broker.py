@@ -205,7 +205,7 @@ def _flexible_request(key: int, body: bytes) -> bytes:
 
 
 def _asked(address: str, request: bytes) -> bytes | None:
-    """The whole reply, its length first; None where none comes."""
+    """Return the whole reply, its length first; None where none comes."""
     try:
         with socket.create_connection(
             (address, KAFKA_PORT), timeout=_PROBE_TIMEOUT_S

@@ -72,7 +72,7 @@ class Layout:
 
     @property
     def root(self) -> Path:
-        """Everything of this cluster but its lock."""
+        """Return everything of this cluster but its lock."""
         return self.cache / "clusters" / self.name
 
     @property

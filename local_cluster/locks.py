@@ -32,7 +32,7 @@ def exclusive(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the open file is the one that has this name now."""
+    """Return whether the open file is the one that has this name now."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

@@ -65,8 +65,7 @@ class NetworkFaults:
     def slow(self, place: str, delay_ms: int) -> None:
         """Delay each packet that the place sends by so much; 0: by nothing.
 
-        Raises:
-            ClusterError: the kernel cannot do it.
+        ClusterError: the kernel cannot do it.
         """
         self._known([place])
         with self._alone():

@@ -26,10 +26,8 @@ def stop_kafka(
 ) -> Record:
     """End the broker and leave its data: by SIGTERM and in order, or by SIGKILL.
 
-    ``broker``: its id; None: all that run, all at once.
-
-    Raises:
-        ClusterError: it is stopped already, or there is none of that id.
+    ``broker``: its id; None: all that run, all at once. ClusterError: it is stopped already, or
+    there is none of that id.
     """
     running = _running(layout, record, broker)
     stop(set(running.values()), KAFKA_STOP_LIMIT_S if orderly else 0.0)
@@ -53,10 +51,8 @@ def start_kafka(
 
     Where most of the brokers run, all of those that run take work, and each of them knows it.
 
-    ``broker``: its id; None: all that are stopped.
-
-    Raises:
-        ClusterError: it runs, or does not come up, or there is none of that id.
+    ``broker``: its id; None: all that are stopped. ClusterError: it runs, or does not come up, or
+    there is none of that id.
     """
     living = _living(record)
     stopped = [name for name in _named(layout, record, broker) if name not in living]
@@ -77,11 +73,8 @@ def start_kafka(
 def pause_kafka(layout: Layout, record: Record, broker: int | None = None) -> list[int]:
     """SIGSTOP the broker, as if its machine stood still. Return the pids.
 
-    ``broker``: its id; None: all that run.
-
-    Raises:
-        ClusterError: it is stopped, or there is none of that id.
-        TimeoutError: it runs on, held by the kernel.
+    ``broker``: its id; None: all that run. ClusterError: it is stopped, or there is none of that
+    id. TimeoutError: it runs on, held by the kernel.
     """
     running = _running(layout, record, broker)
     processes.pause(running.values())
@@ -91,10 +84,8 @@ def pause_kafka(layout: Layout, record: Record, broker: int | None = None) -> li
 def resume_kafka(layout: Layout, record: Record, broker: int | None = None) -> list[int]:
     """SIGCONT the broker. Return the pids.
 
-    ``broker``: its id; None: all that stand still.
-
-    Raises:
-        ClusterError: it does not stand still, or there is none of that id.
+    ``broker``: its id; None: all that stand still. ClusterError: it does not stand still, or there
+    is none of that id.
     """
     living, named = _living(record), _named(layout, record, broker)
     paused = [p for name in named if (p := living.get(name)) and processes.is_stopped(p)]
@@ -106,7 +97,7 @@ def resume_kafka(layout: Layout, record: Record, broker: int | None = None) -> l
 
 
 def _running(layout: Layout, record: Record, broker: int | None) -> dict[str, processes.ProcessId]:
-    """{name: process} of the broker, or of all that run; ClusterError where it does not run."""
+    """Return {name: process} of the broker, or of all that run; ClusterError: it does not."""
     living, named = _living(record), _named(layout, record, broker)
     found = {name: living[name] for name in named if name in living}
     if not found:
@@ -146,10 +137,8 @@ def restart_resource_manager(
 ) -> Record:
     """Start a ResourceManager that takes over applications and containers; wait for the nodes.
 
-    There was none for ``away_s``. Nodes that are down or paused are not waited for.
-
-    Raises:
-        ClusterError: the cluster has none, or it does not come up.
+    There was none for ``away_s``. Nodes that are down or paused are not waited for. ClusterError:
+    the cluster has none, or it does not come up.
     """
     if not record.addresses.nodes:
         raise ClusterError(f"cluster {layout.name} has no nodes and so no ResourceManager")

@@ -74,8 +74,7 @@ def _has_libcrypt() -> bool:
 def find_java() -> Path:
     """Return the home of the JDK to use: JAVA_HOME if set, else that of the `java` on PATH.
 
-    Raises:
-        ClusterError: there is none, or it is too old.
+    ClusterError: there is none, or it is too old.
     """
     home = os.environ.get("JAVA_HOME")
     if home:

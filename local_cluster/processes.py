@@ -110,10 +110,8 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGKILL what `find` finds, with all descendants, until it finds nothing; return what died.
 
     Everything is stopped before anything is killed, so that a process which is just starting
-    another cannot slip through: the child of a stopped process still has its parent.
-
-    Raises:
-        TimeoutError: a process survived, held by the kernel.
+    another cannot slip through: the child of a stopped process still has its parent. TimeoutError:
+    a process survived, held by the kernel.
     """
     killed: set[ProcessId] = set()
     limit = time.monotonic() + _LIMIT_S
@@ -135,8 +133,7 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
 def kill_one(process: ProcessId) -> None:
     """SIGKILL this very process alone; what it started lives on. When it returns it is gone.
 
-    Raises:
-        TimeoutError: it survived, held by the kernel.
+    TimeoutError: it survived, held by the kernel.
     """
     send(process, signal.SIGKILL)
     if wait_gone({process}, _LIMIT_S):
@@ -146,10 +143,8 @@ def kill_one(process: ProcessId) -> None:
 def pause(wanted: Iterable[ProcessId]) -> None:
     """SIGSTOP these very processes; wait until each thread of theirs stands still, or is gone.
 
-    On a machine under load a thread may run on for a while after the signal was sent.
-
-    Raises:
-        TimeoutError: a thread does not stand still, held by the kernel.
+    On a machine under load a thread may run on for a while after the signal was sent. TimeoutError:
+    a thread does not stand still, held by the kernel.
     """
     running = set(wanted)
     for process in running:
@@ -179,10 +174,8 @@ def thaw(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGCONT every stopped process that `find` finds, and its descendants.
 
     Children before their parents, which started earlier: no parent that runs sees a stopped child,
-    which it might take for one that hangs. Returns the processes that it continued.
-
-    Raises:
-        TimeoutError: another process stops them again and again.
+    which it might take for one that hangs. Returns the processes that it continued. TimeoutError:
+    another process stops them again and again.
     """
     woken: set[ProcessId] = set()
     limit = time.monotonic() + _LIMIT_S
@@ -267,7 +260,7 @@ def _all() -> Iterator[psutil.Process]:
 
 
 def _runs_on(process: ProcessId) -> bool:
-    """Whether it lives and not all of its threads are stopped by a signal."""
+    """Return whether it lives and not all of its threads are stopped by a signal."""
     found = _living(process)
     if found is None:
         return False

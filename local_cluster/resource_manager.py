@@ -26,8 +26,7 @@ def node_states(rm_url: str) -> dict[str, str] | None:
 def label_nodes(rm_url: str, label: str, nodes: Collection[str]) -> None:
     """Give these nodes the label, which YARN does not lend to applications without it.
 
-    Raises:
-        OSError: the ResourceManager does not do it.
+    OSError: the ResourceManager does not do it.
     """
     known = {"nodeLabelInfo": [{"name": label, "exclusivity": True}]}
     _post(f"{rm_url}/ws/v1/cluster/add-node-labels", known)

@@ -35,7 +35,7 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Time since the making."""
+        """Return the time since the making."""
         return time.monotonic() - self._began
 
     def report(self, line: str) -> None:
@@ -54,8 +54,7 @@ class Waiter:
     def wait(self, steps: Iterator[str]) -> None:
         """Run `steps` to its end; it yields what it still waits for, for the error message.
 
-        Raises:
-            ClusterError: a daemon died or the limit passed; with the end of its log.
+        ClusterError: a daemon died or the limit passed; with the end of its log.
         """
         for missing in steps:
             self._require_alive()

@@ -48,7 +48,7 @@ _BY_TOPIC = {
 
 @lru_cache(maxsize=4096)  # a configuration's sections look up the same names many times
 def declared(name: str) -> Key | None:
-    """The key that ``name`` is, by its present or a legacy name; None where it is not declared."""
+    """Return the key of that present or legacy name; None where it is not declared."""
     key = _BY_NAME.get(name)
     if key is not None:
         return key

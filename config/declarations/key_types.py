@@ -37,7 +37,7 @@ def name_pattern(name: str) -> re.Pattern[str]:
 
 
 def stream_named(key: str, text: str | None, topic: str, subject: str = "it") -> SystemStream:
-    """The stream that ``text`` of ``key`` names; ConfigError where it names none.
+    """Return the stream that ``text`` of ``key`` names; ConfigError where it names none.
 
     ``topic``: an example of one. ``subject``: which part of the value the error is about.
     """
@@ -49,7 +49,7 @@ def stream_named(key: str, text: str | None, topic: str, subject: str = "it") ->
 
 
 def literal_text(name: str) -> str:
-    """What is left of a key's name without its parts in angle brackets."""
+    """Return what is left of a key's name without its parts in angle brackets."""
     return _PART.sub("", name)
 
 
@@ -109,27 +109,27 @@ class Key(ABC):
         return self.own_unit or _UNITS.get(re.split("[.-]", self.name)[-1], "")
 
     def named(self, *parts: str) -> str:
-        """The full name, ``parts`` put in place of the angle brackets from left to right."""
+        """Return the full name, ``parts`` put in place of the angle brackets from left to right."""
         remaining = list(parts)
         return _PART.sub(lambda _: remaining.pop(0), self.name)
 
     def given(self, config: Config, *parts: str) -> str:
-        """The name under which ``config`` has a value; the present one where it has none."""
+        """Return the name under which ``config`` has a value; the present one where it has none."""
         name = self.named(*parts)
         if not self.legacy:
             return name
         return next((n for n in (name, *self.legacy) if config.get_str(n) is not None), name)
 
     def is_set(self, config: Config, *parts: str) -> bool:
-        """Whether ``config`` has a value that is not blank."""
+        """Return whether ``config`` has a value that is not blank."""
         return config.get_str(self.given(config, *parts)) is not None
 
     def matches(self, name: str) -> bool:
-        """Whether ``name`` is this key, or one of its legacy names, with any parts."""
+        """Return whether ``name`` is this key, or one of its legacy names, with any parts."""
         return name in self.legacy or self.parts_of(name) is not None
 
     def parts_of(self, name: str) -> tuple[str, ...] | None:
-        """What stands in ``name`` for the angle brackets; None where it is not this key."""
+        """Return what stands in ``name`` for the angle brackets; None where it is not this key."""
         match = self._pattern.fullmatch(name)
         return match.groups() if match else None
 
@@ -140,7 +140,7 @@ class Key(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What its value is, for the reference table."""
+        """Return what its value is, for the reference table."""
 
     @property
     def names_nothing(self) -> bool:
@@ -157,15 +157,15 @@ class Key(ABC):
         return self.liveness.is_live and self.names_nothing and self.reach is Reach.NOTHING
 
     def check(self, config: Config, name: str) -> None:
-        """Raises ConfigError where the value of ``name``, which matches, is not of the type."""
+        """Raise ConfigError where the value of ``name``, which matches, is not of the type."""
 
     @abstractmethod
     def plain(self, text: str) -> str:
-        """The one way to write the value ``text``: equal values become equal texts."""
+        """Return the one way to write the value ``text``: equal values become equal texts."""
 
     @property
     def default_text(self) -> str:
-        """The default as the reference table shows it."""
+        """Return the default as the reference table shows it."""
         return ""
 
 
@@ -178,7 +178,7 @@ class TextKey(Key):
 
     @property
     def kind(self) -> str:
-        """The choices, where there are any."""
+        """Return the choices, where there are any."""
         return " or ".join(self.choices) or "text"
 
     @property
@@ -187,25 +187,25 @@ class TextKey(Key):
         return bool(self.choices)
 
     def read(self, config: Config, *parts: str) -> str | None:
-        """The value, else the default."""
+        """Return the value, else the default."""
         name = self.given(config, *parts)
         self.check(config, name)
         return config.get_str(name) or self.default
 
     def check(self, config: Config, name: str) -> None:
-        """Raises ConfigError where the value is not one of the choices."""
+        """Raise ConfigError where the value is not one of the choices."""
         value = config.get_str(name)
         if value is not None and self.choices and value not in self.choices:
             allowed = " or ".join(self.choices)
             raise ConfigError(name, value, f"it must be {allowed}", f"write {allowed}")
 
     def plain(self, text: str) -> str:
-        """The text, our name in place of a Java class's."""
+        """Return the text, our name in place of a Java class's."""
         return any_short_name(text.strip())
 
     @property
     def default_text(self) -> str:
-        """The default as the reference table shows it."""
+        """Return the default as the reference table shows it."""
         return self.default or ""
 
 
@@ -223,29 +223,29 @@ class IntKey(Key):
 
     @property
     def kind(self) -> str:
-        """A number, and its range."""
+        """Return a number, and its range."""
         return f"whole number from {self.minimum} to {self.maximum}"
 
     def read(self, config: Config, *parts: str) -> int:
-        """The value, else the default, which the key must have."""
+        """Return the value, else the default, which the key must have."""
         value = self.find(config, *parts)
         if value is None:
             raise ConfigError(self.named(*parts), None, "it is required", "set it")
         return value
 
     def find(self, config: Config, *parts: str) -> int | None:
-        """The value, else the default, else None."""
+        """Return the value, else the default, else None."""
         name = self.given(config, *parts)
         if config.get_str(name) is None:
             return self.default
         return self._number(config, name)
 
     def check(self, config: Config, name: str) -> None:
-        """Raises ConfigError where the value is not a number, or is out of its range."""
+        """Raise ConfigError where the value is not a number, or is out of its range."""
         self._number(config, name)
 
     def plain(self, text: str) -> str:
-        """The number without signs and zeros that say nothing; other text as it is."""
+        """Return the number without signs and zeros that say nothing; other text as it is."""
         try:
             return str(whole_of(text.strip()))
         except ValueError:
@@ -257,7 +257,7 @@ class IntKey(Key):
 
     @property
     def default_text(self) -> str:
-        """The default as the reference table shows it."""
+        """Return the default as the reference table shows it."""
         return "" if self.default is None else str(self.default)
 
 
@@ -271,15 +271,15 @@ class BoolKey(Key):
     names_nothing = True
 
     def read(self, config: Config, *parts: str) -> bool:
-        """The value, else the default."""
+        """Return the value, else the default."""
         return config.get_bool(self.given(config, *parts), default=self.default)
 
     def check(self, config: Config, name: str) -> None:
-        """Raises ConfigError where the value is neither true nor false."""
+        """Raise ConfigError where the value is neither true nor false."""
         config.get_bool(name, default=self.default)
 
     def plain(self, text: str) -> str:
-        """True or false; other text as it is."""
+        """Return true or false; other text as it is."""
         try:
             return str(Config({self.name: text}).get_bool(self.name, default=self.default)).lower()
         except ConfigError:
@@ -287,7 +287,7 @@ class BoolKey(Key):
 
     @property
     def default_text(self) -> str:
-        """The default as the reference table shows it."""
+        """Return the default as the reference table shows it."""
         return str(self.default).lower()
 
 
@@ -300,11 +300,11 @@ class ListKey(Key):
     kind = "list, separated by commas"
 
     def read(self, config: Config, *parts: str) -> tuple[str, ...]:
-        """The items, in the order given."""
+        """Return the items, in the order given."""
         return config.get_list(self.given(config, *parts))
 
     def plain(self, text: str) -> str:
-        """The items with one comma between two, each once and sorted where order says nothing."""
+        """Return the items, joined by commas; each once and sorted where order says nothing."""
         items = Config({self.name: text}).get_list(self.name)
         return ",".join(items if self.is_ordered else sorted({*items}))
 
@@ -318,9 +318,9 @@ class TokensKey(ListKey):
     kind = "list of NAME:DIGEST, separated by commas"
 
     def check(self, config: Config, name: str) -> None:
-        """Raises ConfigError where an item is no named digest, or there are too many."""
+        """Raise ConfigError where an item is no named digest, or there are too many."""
         named_tokens(name, config.get_list(name))
 
     def tokens(self, config: Config) -> tuple[NamedToken, ...]:
-        """The tokens, in the order given; of one name the newest is the last."""
+        """Return the tokens, in the order given; of one name the newest is the last."""
         return named_tokens(self.name, config.get_list(self.name))

@@ -27,10 +27,7 @@ def with_own_places(recorded: Config, file: Config) -> Config:
 def require_own_code(recorded: Config, file: Config, *only: Key) -> None:
     """Require that ``file`` names all code that a tool would import by ``recorded``.
 
-    ``only``: these keys alone.
-
-    Raises:
-        ConfigError: the coordinator stream names other code.
+    ``only``: these keys alone. ConfigError: the coordinator stream names other code.
     """
     for name, value in recorded.items():
         key = keys.declared(name)
@@ -48,8 +45,7 @@ def require_own_code(recorded: Config, file: Config, *only: Key) -> None:
 def require_of_file(written: Mapping[str, str], file: Config) -> None:
     """Require that no program has written what ``run-job`` would run, open or connect to here.
 
-    Raises:
-        ConfigError: one has, and ``file`` has another value.
+    ConfigError: one has, and ``file`` has another value.
     """
     for name, value in written.items():
         key = keys.declared(name)

@@ -69,7 +69,7 @@ class ReferenceFormat(StrEnum):
 
 
 def reference(form: ReferenceFormat, part: str = "") -> str:
-    """The table, or of it the keys whose names hold ``part``; "" where there is none."""
+    """Return the table, or of it the keys whose names hold ``part``; "" where there is none."""
     own = [key for key in keys.ALL if part in key.name or any(part in old for old in key.legacy)]
     samza = [key for key in ALL if part in key.name]
     if not own and not samza:
@@ -83,12 +83,12 @@ def reference(form: ReferenceFormat, part: str = "") -> str:
 
 
 def default_text(key: Key) -> str:
-    """The default, or the key whose value stands in; "" where there is neither."""
+    """Return the default, or the key whose value stands in; "" where there is neither."""
     return key.default_text or (f"that of {key.fallback}" if key.fallback else "")
 
 
 def type_text(key: Key) -> str:
-    """The type of the value, with its unit."""
+    """Return the type of the value, with its unit."""
     return f"{key.kind}, {key.unit}" if key.unit else key.kind
 
 

@@ -34,7 +34,7 @@ class SamzaKey:
     harmless: tuple[str, ...] = ()
 
     def matches(self, name: str) -> bool:
-        """Whether ``name`` is this key, or one of the family."""
+        """Return whether ``name`` is this key, or one of the family."""
         return self._pattern.fullmatch(name) is not None
 
     @cached_property
@@ -42,10 +42,9 @@ class SamzaKey:
         return name_pattern(self.name)
 
     def objection(self, config: Config, name: str) -> str | None:
-        """The warning for ``name``, which is this key; None where its value asks for nothing else.
+        """Return the warning for ``name``, which is this key; None: its value asks for no more.
 
-        Raises:
-            ConfigError: the value is refused.
+        ConfigError: the value is refused.
         """
         value = config.get_str(name, "")
         if not value or value.lower() in self.harmless:
@@ -310,7 +309,7 @@ _BY_TOPIC = {
 
 
 def known_to_samza(name: str) -> SamzaKey | None:
-    """The key of Samza's that ``name`` is; None where it is none of them."""
+    """Return the key of Samza's that ``name`` is; None where it is none of them."""
     return next(
         (key for key in _BY_TOPIC.get(name.partition(".")[0], ()) if key.matches(name)), None
     )

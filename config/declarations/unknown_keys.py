@@ -27,11 +27,9 @@ _TOPICS = tuple(topic.removesuffix(".") for topic in keys.TOPICS)
 
 
 def warnings_about(config: Config) -> tuple[str, ...]:
-    """One line for each key of ``config`` that has no effect though it looks like one of ours.
+    """Return a line for each key of ``config`` that looks like one of ours and has no effect.
 
-    Raises:
-        ConfigError: a key of Samza's has a value without which the job would compute something
-            else.
+    ConfigError: a key of Samza's has a value without which the job would compute something else.
     """
     found: list[str] = []
     unknown: list[str] = []
@@ -63,7 +61,7 @@ def is_unread(name: str) -> bool:
 
 
 def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
-    """Whether a name that matches both is Samza's key: systems.s.default.stream.samza.key.serde."""
+    """Return whether a name that matches both, as systems.s.default.stream.x, is Samza's key."""
     return samza_key is not None and len(literal_text(samza_key.name)) > len(literal_text(key.name))
 
 
@@ -84,7 +82,7 @@ def _said(unknown: list[str]) -> Iterator[str]:
 
 
 def meant_by(name: str) -> str | None:
-    """The key that ``name`` is nearly; None where it is like none.
+    """Return the key that ``name`` is nearly; None where it is like none.
 
     Parts in angle brackets are taken from ``name``: ``systems.a.samza.ofset.default`` is nearly
     ``systems.a.samza.offset.default``.

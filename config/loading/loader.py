@@ -25,19 +25,16 @@ _URL = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 def load(
     config_path: str, overrides: Sequence[str] = (), topics_of: TopicsOf | None = None
 ) -> Config:
-    """The configuration in the file, with ``overrides`` laid on top, and rewritten.
+    """Return the configuration in the file, with ``overrides`` laid on top, and rewritten.
 
     Each override is ``key=value``; the last one of a key wins. Rewriters come last, in their order;
     without ``topics_of`` inputs by regular expression are left out.
 
     The file is a Java properties file, in UTF-8 or, where it is not UTF-8, in ISO-8859-1 as Java
     reads it. A path is taken as it stands; in a URL of the form ``file:/p``, ``file:///p`` or
-    ``file://localhost/p`` percent escapes are replaced.
-
-    Raises:
-        ConfigError: the file cannot be read or is malformed, an override has no ``=``, or a
-            rewriter fails.
-        UnavailableError: a rewriter needs Kafka, which does not answer.
+    ``file://localhost/p`` percent escapes are replaced. ConfigError: the file cannot be read or is
+    malformed, an override has no ``=``, or a rewriter fails. UnavailableError: a rewriter needs
+    Kafka, which does not answer.
     """
     given = Config(_properties(config_path)).merged(dict(_override(item) for item in overrides))
     return rewritten(given, os.environ, topics_of)

@@ -23,11 +23,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values of ``text``, which is what a properties file holds.
+    """Return the keys and values of ``text``, which is what a properties file holds.
 
-    Raises:
-        WireError: a malformed escape, or half of a pair of them, which no UTF-8 can carry. The
-            message names the line and nothing that stands in it.
+    WireError: a malformed escape, or half of a pair of them, which no UTF-8 can carry. The message
+    names the line and nothing that stands in it.
     """
     found: dict[str, str] = {}
     for number, line in _logical_lines(text):
@@ -62,7 +61,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescaped(text: str, line_number: int) -> str:
-    """``text`` with its escapes replaced; two halves of a surrogate pair become one character."""
+    """Replace the escapes of ``text``; two halves of a surrogate pair become one character."""
     if "\\" not in text:
         plain = text
     elif _MALFORMED.search(text):

@@ -26,7 +26,7 @@ _INTERNAL_PREFIX = "__"
 
 
 def rewritten(config: Config, environment: Mapping[str, str], topics_of: TopicsOf | None) -> Config:
-    """``config`` after all its rewriters.
+    """Return ``config`` after all its rewriters.
 
     Args:
         config: file and overrides.
@@ -77,7 +77,7 @@ def _with_environment(config: Config, environment: Mapping[str, str]) -> Config:
 
 
 def _with_topics(config: Config, name: str, topics_of: TopicsOf) -> Config:
-    """The topics that match are inputs too, each with the rewriter's properties of a stream.
+    """Make inputs of the topics that match, each with the rewriter's properties of a stream.
 
     Topics that begin with two underscores are Kafka's and the jobs' own, and never match.
     """

@@ -69,12 +69,12 @@ class AdjunctStore:
 
     @property
     def made_by(self) -> str | None:
-        """The class that makes its entries of records; None: the default one."""
+        """Return the class that makes its entries of records; None: the default one."""
         return self.manager or self.extractor
 
     @property
     def is_bounded(self) -> bool:
-        """Whether its data set comes in versions."""
+        """Return whether its data set comes in versions."""
         return self.markers is not None
 
 
@@ -90,10 +90,9 @@ class AdjunctsConfig:
 
     @staticmethod
     def of(config: Config) -> AdjunctsConfig:
-        """The view of ``config``.
+        """Return the view of ``config``.
 
-        Raises:
-            ConfigError: a store cannot be one, or two have the same stream.
+        ConfigError: a store cannot be one, or two have the same stream.
         """
         broadcast = frozenset(broadcast_streams(config))
         found = {
@@ -105,12 +104,12 @@ class AdjunctsConfig:
         return AdjunctsConfig(found, _class(config, keys.ADSTORE_MANAGER_FACTORY))
 
     def of_stream(self, stream: SystemStream) -> AdjunctStore | None:
-        """The store that ``stream`` fills; None: its records are for tasks."""
+        """Return the store that ``stream`` fills; None: its records are for tasks."""
         return next((store for store in self.stores.values() if store.stream == stream), None)
 
 
 def streams_of_tasks(config: Config) -> tuple[SystemStream, ...]:
-    """The inputs whose records tasks see, broadcast ones too: all but those that fill a store."""
+    """Return the inputs whose records tasks see: all, broadcast ones too, that fill no store."""
     adjuncts = AdjunctsConfig.of(config)
     inputs = (*TaskConfig.of(config).inputs, *broadcast_streams(config))
     return tuple(stream for stream in inputs if adjuncts.of_stream(stream) is None)
@@ -157,7 +156,7 @@ def _store(
 
 
 def _input(config: Config, name: str) -> tuple[str, SystemStream] | None:
-    """The key that names the store's stream, and the stream; None: no input fills the store."""
+    """Return the key of the store's stream, and the stream; None: no input fills the store."""
     own = keys.STORE_ADSTORE_INPUT.named(name)
     side = keys.STORE_SIDE_INPUTS.named(name)
     text = keys.STORE_ADSTORE_INPUT.read(config, name)
@@ -240,7 +239,7 @@ def _extractor(config: Config, name: str) -> str | None:
 
 
 def extractor_key(config: Config, name: str) -> str:
-    """The key by which the configuration names the extractor of the store ``name``."""
+    """Return the key by which the configuration names the extractor of the store ``name``."""
     own = keys.STORE_ADSTORE_EXTRACTOR_FACTORY
     is_own = own.is_set(config, name)
     return (own if is_own else keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY).named(name)
@@ -298,7 +297,7 @@ def _check_streams(config: Config, stores: Mapping[str, AdjunctStore]) -> None:
 
 
 def adjunct_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]:
-    """One line for each key of adjunct stores without effect."""
+    """Return one line for each key of adjunct stores without effect."""
     for name in StorageConfig.of(config).stores:
         store = adjuncts.stores.get(name)
         for key in _OPTIONS:

@@ -35,7 +35,7 @@ class ConfigDiff:
 
     @staticmethod
     def between(before: Config, after: Config) -> ConfigDiff:
-        """What is different in ``after``."""
+        """Return what is different in ``after``."""
         found: dict[Liveness, list[str]] = {liveness: [] for liveness in Liveness}
         unread: list[str] = []
         for name in sorted(_candidates(before, after)):
@@ -57,18 +57,18 @@ class ConfigDiff:
 
     @property
     def is_of_tokens(self) -> bool:
-        """Whether tokens alone changed: these mend no failure, and no container reads them."""
+        """Return whether tokens alone changed, which mend no failure and reach no container."""
         is_token = (isinstance(keys.declared(name), TokensKey) for name in self.live)
         return all(is_token) and self == ConfigDiff(live=self.live)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changed."""
+        """Return whether nothing changed."""
         return self == ConfigDiff()
 
 
 def effective(running: Config, wanted: Config, *, has_state: bool) -> Config:
-    """What a job that runs with ``running`` uses once ``wanted`` is submitted to it.
+    """Return what a job that runs with ``running`` uses once ``wanted`` is submitted to it.
 
     ``wanted``, in which keys that need a redeploy, those that no program reads, and where
     ``has_state`` those that are never changed with state, are as in ``running``.

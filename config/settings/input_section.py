@@ -58,7 +58,7 @@ class InputPolicy:
 
     @staticmethod
     def of(config: Config, system: str, stream: str) -> InputPolicy:
-        """The view of ``config``; ConfigError where a value breaks its rule."""
+        """Return the view of ``config``; ConfigError where a value breaks its rule."""
         default = keys.STREAM_OFFSET_DEFAULT.read(config, system, stream)
         lost = keys.STREAM_LOST_INPUT.read(config, system, stream)
         return InputPolicy(
@@ -83,7 +83,7 @@ def _start_ms(config: Config, system: str, stream: str) -> int | None:
 
 
 def time_ms(text: str) -> int | None:
-    """The time that ``text`` names, in ms since 1970; None where it names none up to 9999."""
+    """Return the time that ``text`` names, in ms since 1970; None: none up to the year 9999."""
     if text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_MS)):
         at_ms = int(text)
     else:
@@ -98,7 +98,7 @@ def time_ms(text: str) -> int | None:
 
 
 def batch_max_bytes(config: Config, memory: MemoryShares) -> int:
-    """The size from which a micro-batch takes no more records, in bytes.
+    """Return the size from which a micro-batch takes no more records, in bytes.
 
     Beside the batch the consumer's buffer, what was fetched beyond the batch, and the Arrow table
     may each be as large.

@@ -31,7 +31,7 @@ class InputSerde:
 
     @property
     def input(self) -> SystemStream:
-        """The stream with its system."""
+        """Return the stream with its system."""
         return SystemStream(self.system, self.stream)
 
     @property
@@ -64,12 +64,10 @@ def _is_per_stream(serde: ConfiguredSerde) -> bool:
 def serde_of_columns(
     inputs: Sequence[InputSerde], *, has_pipeline: bool = False
 ) -> InputSerde | None:
-    """The serde that makes one column of the values of all inputs; None where they stay bytes.
+    """Return the serde that makes one column of all inputs' values; None where they stay bytes.
 
     ``has_pipeline``: for one that takes a frame with the rows of all, else for a BatchTask.
-
-    Raises:
-        ConfigError: inputs have different ones.
+    ConfigError: inputs have different ones.
     """
     first = next((item for item in inputs if item.has_schema), None)
     if first is None:

@@ -20,12 +20,12 @@ class LogConfig:
 
     @staticmethod
     def of(config: Config) -> LogConfig:
-        """The view of ``config``."""
+        """Return the view of ``config``."""
         return LogConfig(
             keys.JOB_LOG_FORMAT.read(config) or keys.LOG_FORMATS[0],
             keys.JOB_LOG_LEVEL.read(config) or "INFO",
         )
 
     def variables(self) -> Mapping[str, str]:
-        """What a process finds in its environment, as it logs before it has a configuration."""
+        """Return the environment of a process, which logs before it has a configuration."""
         return {FORMAT_VARIABLE: self.format, LEVEL_VARIABLE: self.level}

@@ -63,7 +63,7 @@ class MemoryShares:
     warm_spare_mb: int = 0
 
     def is_tight(self, container_mb: int) -> bool:
-        """Whether Python has less than the rule wants for it."""
+        """Return whether Python has less than the rule wants for it."""
         return self.python_mb < container_mb // _PYTHON_PART
 
 
@@ -74,7 +74,7 @@ def divide(
     heap_mb: int | None = None,
     has_warm_spare: bool = False,
 ) -> MemoryShares:
-    """The shares of a container of ``container_mb``; ``heap_mb`` None: by the rule.
+    """Return the shares of a container of ``container_mb``; ``heap_mb`` None: by the rule.
 
     ``has_warm_spare``: whether active containers have one. Standbys are divided
     alike, so that a JVM that waits beside one serves its active container.
@@ -93,7 +93,7 @@ def divide(
 
 
 def least_with_warm_spare(heap_mb: int | None) -> int:
-    """MB of a container, in steps of 64, that hold an active one and a warm spare.
+    """Return the MB of a container, in steps of 64, that hold an active one and a warm spare.
 
     ``heap_mb`` None: the smallest heap that the rule gives.
     """
@@ -105,7 +105,7 @@ def least_with_warm_spare(heap_mb: int | None) -> int:
 
 
 def has_room_for_spare(container_mb: int, used_mb: int, share_mb: int = 0) -> bool:
-    """Whether a spare may be started beside processes that use so much together.
+    """Return whether a spare may be started beside processes that use so much together.
 
     ``share_mb``: what is set apart for it; 0: nothing is, and it leaves the others some room.
     """
@@ -114,10 +114,10 @@ def has_room_for_spare(container_mb: int, used_mb: int, share_mb: int = 0) -> bo
 
 
 def must_spare_go(container_mb: int, used_mb: int) -> bool:
-    """Whether a spare is too much; ``used_mb`` is its own memory and that of all others."""
+    """Return whether a spare is too much; ``used_mb`` is its own memory and that of all others."""
     return used_mb + container_mb // (2 * _RESERVE_PART) > container_mb
 
 
 def fits_warm_spare(shares: MemoryShares) -> bool:
-    """Whether a spare with a JVM and a standby fit into one container together."""
+    """Return whether a spare with a JVM and a standby fit into one container together."""
     return shares.python_mb >= STANDBY_MB + WARM_SPARE_MB

@@ -34,7 +34,7 @@ class PipelineKind(Enum):
 
     @property
     def is_text(self) -> bool:
-        """Whether a pipeline can be all in the configuration, and so be checked by run-job."""
+        """Return whether the configuration can hold all of a pipeline, for run-job to check."""
         return self is PipelineKind.SQL
 
 
@@ -68,18 +68,14 @@ class PipelineConfig:
 
     @property
     def needs_package(self) -> bool:
-        """Whether its job has code or a file of its own: all but text whose rows leave as they are.
-
-        That text stands in the configuration.
-        """
+        """Return whether the job has code or a file: all but text whose rows leave as they are."""
         return not self.kind.is_text or self.value.startswith(SQL_FILE) or self.output is None
 
     @staticmethod
     def of(config: Config) -> PipelineConfig | None:
-        """The view of ``config``; None where the job has no pipeline.
+        """Return the view of ``config``; None where the job has no pipeline.
 
-        Raises:
-            ConfigError: its keys contradict each other, or the output is no stream.
+        ConfigError: its keys contradict each other, or the output is no stream.
         """
         given = [(kind, text) for kind in PipelineKind if (text := kind.key.read(config))]
         output = _output(config)

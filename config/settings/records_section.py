@@ -29,7 +29,7 @@ class RecordsConfig:
 
     @staticmethod
     def of(config: Config) -> RecordsConfig:
-        """The view of ``config``; ConfigError where its keys contradict each other."""
+        """Return the view of ``config``; ConfigError where its keys contradict each other."""
         drop = keys.TASK_DROP_DESERIALIZATION_ERRORS.read(config)
         return RecordsConfig(
             ignored_exceptions=frozenset(keys.TASK_IGNORED_EXCEPTIONS.read(config)),

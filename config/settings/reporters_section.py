@@ -25,10 +25,9 @@ class SnapshotReporter:
 
 
 def snapshot_reporters(config: Config) -> tuple[SnapshotReporter, ...]:
-    """The snapshot reporters of ``metrics.reporters``, in their order.
+    """Return the snapshot reporters of ``metrics.reporters``, in their order.
 
-    Raises:
-        ConfigError: a reporter has no class, one of another kind, or no stream.
+    ConfigError: a reporter has no class, one of another kind, or no stream.
     """
     found = []
     for name in keys.METRICS_REPORTERS.read(config):

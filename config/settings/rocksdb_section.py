@@ -49,7 +49,7 @@ class RocksDbConfig:
 
     @staticmethod
     def of(config: Config, store: str) -> RocksDbConfig:
-        """The view of the store named ``store``."""
+        """Return the view of the store named ``store``."""
         manifest_bytes = keys.ROCKSDB_MAX_MANIFEST_FILE_SIZE.find(config, store)
         return RocksDbConfig(
             ttl_ms=_ttl_ms(config, store),

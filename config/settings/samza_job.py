@@ -72,7 +72,7 @@ _DEFAULTS: Final = {
 
 
 def findings_of(config: Config) -> tuple[Finding, ...]:
-    """One finding for each key in the order of ``config``; rules between keys; defaults."""
+    """Return one finding for each key in the order of ``config``; rules between keys; defaults."""
     found = [_of_key(config, name) for name in config]
     kept = Config(
         {

@@ -37,7 +37,7 @@ CHECKPOINTS_OFF = "none"
 
 
 def coordinator_topic(job_name: str, job_id: str) -> str:
-    """Name of the job's coordinator stream.
+    """Return the name of the job's coordinator stream.
 
     Source: COORD, "Coordinator Stream Naming".
     """
@@ -45,12 +45,12 @@ def coordinator_topic(job_name: str, job_id: str) -> str:
 
 
 def checkpoint_topic(job_name: str, job_id: str) -> str:
-    """Name of the job's checkpoint topic, as Samza forms it."""
+    """Return the name of the job's checkpoint topic, as Samza forms it."""
     return f"__samza_checkpoint_ver_1_for_{job_name.replace('_', '-')}_{job_id.replace('_', '-')}"
 
 
 def system_or_default(config: Config, key: TextKey) -> str:
-    """The system that ``key`` names, else the default one; ConfigError where there is neither."""
+    """Return the system that ``key`` names, else the default one; ConfigError without either."""
     system = key.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
     if system is None:
         raise ConfigError(
@@ -65,10 +65,9 @@ def system_or_default(config: Config, key: TextKey) -> str:
 def stream_or_topic(
     config: Config, key: str, text: str, system_key: TextKey, remedy: str
 ) -> SystemStream:
-    """The stream that ``text`` of ``key`` names, with its system or without.
+    """Return the stream that ``text`` of ``key`` names, with its system or without.
 
-    Raises:
-        ConfigError: it has another form, or ``system_key`` is needed and names no system.
+    ConfigError: it has another form, or ``system_key`` is needed and names no system.
     """
     stream = SystemStream.parse(text)
     if stream is None and "." in text:
@@ -110,7 +109,7 @@ class JobConfig:
 
     @staticmethod
     def of(config: Config) -> JobConfig:
-        """The view of ``config``."""
+        """Return the view of ``config``."""
         name, job_id = _job_name(config), _job_id(config)
         system = system_or_default(config, keys.JOB_COORDINATOR_SYSTEM)
         return JobConfig(
@@ -142,7 +141,7 @@ class JobConfig:
 
     @property
     def directory_name(self) -> str:
-        """``<job.name>-<job.id>``: the job's folder below the root of the state directories."""
+        """Return the job's folder below the root of state directories: ``<job.name>-<job.id>``."""
         return job_folder(self.name, self.id)
 
 
@@ -162,7 +161,7 @@ class StandbyConfig:
 
     @staticmethod
     def of(config: Config) -> StandbyConfig:
-        """The view of ``config``; ConfigError where both ways of saying it disagree."""
+        """Return the view of ``config``; ConfigError where both ways of saying it disagree."""
         enabled = keys.JOB_HOT_STANDBY_ENABLED.read(config)
         count = keys.JOB_HOT_STANDBY_REPLICATION_COUNT.read(config)
         factor = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.find(config)
@@ -211,7 +210,7 @@ class TaskConfig:
 
     @staticmethod
     def of(config: Config) -> TaskConfig:
-        """The view of ``config``."""
+        """Return the view of ``config``."""
         system = system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
         memory = divide(
             keys.CONTAINER_MEMORY_MB.read(config),
@@ -243,7 +242,7 @@ class TaskConfig:
 
 
 def has_spark_beside(config: Config, task: TaskConfig, *, is_temporary: bool) -> bool:
-    """Whether the spare of a standby is to start the pipeline's Spark before its permit comes.
+    """Return whether a standby's spare starts the pipeline's Spark before its permit comes.
 
     Beside the job's own standbys where ``job.hotstandby.prewarm`` says so: most of them never need
     it. Beside a temporary one (``is_temporary``) wherever the memory holds it: its place is taken
@@ -299,7 +298,7 @@ class SystemConfig:
 
     @staticmethod
     def of(config: Config, system: str) -> SystemConfig:
-        """The view of the system named ``system``.
+        """Return the view of the system named ``system``.
 
         ConfigError where it has no bootstrap servers.
         """
@@ -338,11 +337,11 @@ class SystemConfig:
 
     @property
     def cluster(self) -> str:
-        """The addresses in one order: systems with the same ones are one cluster."""
+        """Return the addresses in one order: systems with the same ones are one cluster."""
         return ",".join(sorted(address.strip() for address in self.bootstrap_servers.split(",")))
 
     def input_policy(self, stream: str) -> InputPolicy:
-        """How ``stream`` is read; ConfigError where a value of it breaks its rule."""
+        """Return how ``stream`` is read; ConfigError where a value of it breaks its rule."""
         return InputPolicy.of(self._config, self.name, stream)
 
     def key_serde(self, stream: str) -> ConfiguredSerde | None:
@@ -390,7 +389,7 @@ class ClusterManagerConfig:
 
     @staticmethod
     def of(config: Config) -> ClusterManagerConfig:
-        """The view of ``config``."""
+        """Return the view of ``config``."""
         return ClusterManagerConfig(
             container_memory_mb=keys.CONTAINER_MEMORY_MB.read(config),
             container_cpu_cores=keys.CONTAINER_CPU_CORES.read(config),
@@ -435,7 +434,7 @@ class YarnConfig:
 
     @staticmethod
     def of(config: Config) -> YarnConfig:
-        """The view of ``config``."""
+        """Return the view of ``config``."""
         return YarnConfig(
             package_path=keys.YARN_PACKAGE_PATH.read(config),
             queue=keys.YARN_QUEUE.read(config) or "default",

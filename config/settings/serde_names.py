@@ -38,7 +38,7 @@ class SchemaSerde:
 
     @property
     def schema_key(self) -> str:
-        """The configuration key that has the schema, or its file."""
+        """Return the configuration key that has the schema, or its file."""
         key = (
             keys.SERIALIZERS_REGISTRY_SCHEMA_FILE if self.file else keys.SERIALIZERS_REGISTRY_SCHEMA
         )
@@ -46,7 +46,7 @@ class SchemaSerde:
 
     @property
     def is_per_stream(self) -> bool:
-        """Whether the registry alone has the schema, which types the columns of one stream."""
+        """Return whether the registry alone has the schema, for the columns of one stream."""
         return SCHEMA_KINDS[self.kind].has_typed_registry and not (self.schema or self.file)
 
 
@@ -58,9 +58,8 @@ own; or an entry with a schema."""
 def serde_name(config: Config, key: str, name: str) -> ConfiguredSerde:
     """Return the serde that the value ``name`` of ``key`` stands for.
 
-    Raises:
-        ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry; or
-            what the entry says of its schema contradicts itself or is too little.
+    ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry; or
+    what the entry says of its schema contradicts itself or is too little.
     """
     registry_class = keys.SERIALIZERS_REGISTRY_CLASS.read(config, name)
     if registry_class is not None:

@@ -33,7 +33,7 @@ _PORT, _PORT_MAX = 2181, 65535
 
 
 def coordinator_of(config: Config) -> str | None:
-    """What ``job.coordinator.factory`` says, by its short name; None where it is not set."""
+    """Return what ``job.coordinator.factory`` says, by its short name; None where it is not set."""
     given = keys.JOB_COORDINATOR_FACTORY.read(config)
     return None if given is None else _JAVA.get(given, given)
 
@@ -41,8 +41,7 @@ def coordinator_of(config: Config) -> str | None:
 def require_coordinator(config: Config, wanted: str) -> None:
     """Require that ``job.coordinator.factory`` is ``wanted``, or missing.
 
-    Raises:
-        ConfigError: it says something else.
+    ConfigError: it says something else.
     """
     key = keys.JOB_COORDINATOR_FACTORY
     given = key.read(config)
@@ -57,11 +56,7 @@ def require_coordinator(config: Config, wanted: str) -> None:
 
 
 def require_no_migration(recorded: Config) -> None:
-    """Require that no migration between YARN and ZooKeeper is under way.
-
-    Raises:
-        ConfigError: one is.
-    """
+    """Require that no migration between YARN and ZooKeeper is under way; ConfigError: one is."""
     key = keys.JOB_COORDINATOR_FACTORY
     found = key.read(recorded)
     if found in _MIGRATIONS:
@@ -73,10 +68,8 @@ def require_no_migration(recorded: Config) -> None:
 def require_never_standalone(recorded: Config) -> None:
     """Require that the recorded job ran on YARN last, or never ran.
 
-    Epochs of YARN and generations of processors name the same transactional ids.
-
-    Raises:
-        ConfigError: processors that a user starts have run it, and may run.
+    Epochs of YARN and generations of processors name the same transactional ids. ConfigError:
+    processors that a user starts have run it, and may run.
     """
     require_no_migration(recorded)
     key = keys.JOB_COORDINATOR_FACTORY
@@ -111,11 +104,10 @@ class StandaloneConfig:
 
     @staticmethod
     def of(config: Config) -> StandaloneConfig:
-        """The view of ``config``.
+        """Return the view of ``config``.
 
-        Raises:
-            ConfigError: a key is missing or breaks its rule, or asks for what processors that
-                users start cannot do.
+        ConfigError: a key is missing or breaks its rule, or asks for what processors that users
+        start cannot do.
         """
         require_coordinator(config, ZOOKEEPER)
         connect = keys.JOB_COORDINATOR_ZK_CONNECT.read(config)
@@ -149,10 +141,9 @@ class StandaloneConfig:
 
 
 def location_id(config: Config, environ: Mapping[str, str], host_name: str) -> str:
-    """Where a processor runs: what ``job.location-id`` says, else ``host_name``.
+    """Return where a processor runs: what ``job.location-id`` says, else ``host_name``.
 
-    Raises:
-        ConfigError: the variable that it names is not set.
+    ConfigError: the variable that it names is not set.
     """
     key = keys.JOB_LOCATION_ID
     given = key.read(config)

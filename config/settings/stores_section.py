@@ -56,12 +56,12 @@ class StoreConfig:
 
     @property
     def is_persistent(self) -> bool:
-        """Whether its files can outlive the container that wrote them."""
+        """Return whether its files can outlive the container that wrote them."""
         return STORAGE_ENGINES[self.factory].is_persistent
 
     @property
     def is_kept(self) -> bool:
-        """Whether a container that starts uses what it finds in the store's directory.
+        """Return whether a container that starts uses what it finds in the store's directory.
 
         Source: Samza 1.8: stores without a changelog, in-memory ones and those to be cleaned
         begin empty.
@@ -70,7 +70,7 @@ class StoreConfig:
 
     @staticmethod
     def of(config: Config, store: str) -> StoreConfig:
-        """The view of the store named ``store``; factory and both serdes are required."""
+        """Return the view of the store named ``store``; factory and both serdes are required."""
         changelog = _changelog(config, store)
         system = changelog.system if changelog else ""
         known = " or ".join(STORAGE_ENGINES)
@@ -162,7 +162,7 @@ class StorageConfig:
 
     @staticmethod
     def of(config: Config) -> StorageConfig:
-        """The view of ``config``.
+        """Return the view of ``config``.
 
         A store is declared by any of its required keys, its changelog, or what fills it.
         """

@@ -27,7 +27,7 @@ class TimersConfig:
 
     @staticmethod
     def of(config: Config) -> TimersConfig:
-        """The view of ``config``; ConfigError where the store cannot hold timers."""
+        """Return the view of ``config``; ConfigError where the store cannot hold timers."""
         idle_ms = keys.TASK_WATERMARK_IDLE_MS.read(config)
         return TimersConfig(
             store=_store(config),

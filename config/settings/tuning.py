@@ -38,7 +38,7 @@ class Tuning:
 
     @staticmethod
     def of(config: Config) -> Tuning:
-        """The view of ``config``."""
+        """Return the view of ``config``."""
         window_ms = keys.TASK_WINDOW_MS.read(config)
         idle_ms = keys.TASK_TRANSACTION_IDLE_MS.read(config)
         linger_ms = keys.TASK_BATCH_LINGER_MS.find(config)
@@ -57,5 +57,5 @@ class Tuning:
         )
 
     def ends_transaction(self, age_ms: float, size_bytes: int) -> bool:
-        """Whether a transaction of this age, since its first record, and of this size ends now."""
+        """Return whether a transaction ends now: by its age since its first record, or its size."""
         return age_ms >= self.transaction_ms or size_bytes >= self.transaction_max_bytes

@@ -21,13 +21,10 @@ from homeport.config.system_stream import SystemStream
 
 
 def used_systems(config: Config) -> tuple[str, ...]:
-    """The systems of coordinator stream, inputs, transactions, changelogs and declared outputs.
+    """Return the systems of coordinator stream, inputs, transactions, changelogs and outputs.
 
     Each once. Checkpoints and transactions are in one system, which a job without checkpoints has
-    too.
-
-    Raises:
-        ConfigError: an input, a store or an output is not of the form it must have.
+    too. ConfigError: an input, a store or an output is not of the form it must have.
     """
     task = TaskConfig.of(config)
     changelogs = (s.changelog for s in StorageConfig.of(config).stores.values())
@@ -46,10 +43,9 @@ def used_systems(config: Config) -> tuple[str, ...]:
 
 
 def declared_outputs(config: Config) -> tuple[tuple[str, SystemStream], ...]:
-    """(key, a stream that it names as an output): dead letters, a pipeline's and a task's outputs.
+    """Return (key, output stream) of dead letters, of a pipeline's and of a task's outputs.
 
-    Raises:
-        ConfigError: one is not of the form it must have.
+    ConfigError: one is not of the form it must have.
     """
     pipeline = PipelineConfig.of(config)
     found = [
@@ -127,7 +123,7 @@ def _uses(config: Config) -> Iterator[_Use]:
 
 
 def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:
-    """The streams of the broadcast inputs; which of their partitions, the grouper reads."""
+    """Return the streams of the broadcast inputs; which of their partitions, the grouper reads."""
     found = []
     for item in keys.TASK_BROADCAST_INPUTS.read(config):
         stream = SystemStream.parse(item.partition("#")[0])

@@ -51,7 +51,7 @@ _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def validate(config: Config) -> tuple[str, ...]:
-    """``config`` breaks no rule that can be checked without its surroundings.
+    """Require that ``config`` breaks no rule that can be checked without its surroundings.
 
     Returns:
         Warnings, one line each: likely misspellings, properties without effect, things this version
@@ -404,7 +404,7 @@ def _check_sizes(config: Config) -> None:
 
 
 def store_warnings(config: Config, storage: StorageConfig) -> Iterator[str]:
-    """One line for each such key."""
+    """Return one line for each such key."""
     for store in storage.stores.values():
         prefix = f"stores.{store.name}."
         for option in config.subset(prefix):

@@ -41,10 +41,9 @@ class ZooKeeperAccess:
 
     @staticmethod
     def of(config: Config) -> ZooKeeperAccess:
-        """The view of ``config``.
+        """Return the view of ``config``.
 
-        Raises:
-            ConfigError: a key is missing, breaks its rule, or has no effect without another one.
+        ConfigError: a key is missing, breaks its rule, or has no effect without another one.
         """
         scheme = keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.read(config) or ""
         user, password = (
@@ -128,7 +127,7 @@ def _place(config: Config, key: TextKey) -> str:
 
 
 def secret_variables(config: Config) -> list[str]:
-    """The environment variables that hold secrets for ZooKeeper, as far as the keys name any."""
+    """Return the environment variables that the keys name for ZooKeeper's secrets."""
     places = (keys.JOB_COORDINATOR_ZK_AUTH_PASSWORD, keys.JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD)
     given = [key.read(config) or "" for key in places]
     return [place.removeprefix(ENV) for place in given if place.startswith(ENV)]

@@ -35,8 +35,7 @@ _LOG_APPEND_TIME = "LogAppendTime"
 def settings_of(stream: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a topic, Kafka's defaults included.
 
-    Raises:
-        HomeportError: one of them does not decide what a topic takes.
+    HomeportError: one of them does not decide what a topic takes.
     """
     for name in given:
         if name not in _DEFAULTS:
@@ -92,7 +91,7 @@ class Stored:
 
     @property
     def is_committed(self) -> bool:
-        """Whether readers of committed records get it."""
+        """Return whether readers of committed records get it."""
         return self.transaction is None or self.transaction.outcome is Outcome.COMMITTED
 
 
@@ -105,12 +104,12 @@ class Partition:
 
     @property
     def head(self) -> int:
-        """One past the last offset."""
+        """Return one past the last offset."""
         return len(self._records)
 
     @property
     def stable_end(self) -> int:
-        """The offset of the first record whose transaction is open; else the head."""
+        """Return the offset of the first record whose transaction is open; else the head."""
         return min(self._open.values(), default=self.head)
 
     def append(self, record: Stored) -> int:
@@ -207,8 +206,7 @@ class Broker:
     ) -> tuple[int, int]:
         """Append the record; return its partition and offset.
 
-        Raises:
-            IndexError: there is no such partition.
+        IndexError: there is no such partition.
         """
         found = self.partitions(topic)
         number = partition_of(key, len(found)) if partition is None else partition

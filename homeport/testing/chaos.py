@@ -85,8 +85,7 @@ class Chaos:
     ) -> None:
         """Make the schedule for the kinds whose processes run now, and print it.
 
-        Raises:
-            ConfigError: a kind is none.
+        ConfigError: a kind is none.
         """
         for kind in set(kinds) - set(KINDS):
             raise ConfigError(
@@ -120,11 +119,8 @@ class Chaos:
         """Return faults on the job of that properties file, which runs on the local cluster.
 
         ``cluster``: its name, as of ``homeport local up``. ``overrides``: as run-job's --config.
-
-        Raises:
-            ConfigError: the file is wrong; or so many failures would end the job.
-            UnavailableError: the job does not run, or Kafka does not answer.
-            ClusterError: there is no such cluster.
+        ConfigError: the file is wrong; or so many failures would end the job. UnavailableError: the
+        job does not run, or Kafka does not answer. ClusterError: there is no such cluster.
         """
         attached = LocalCluster.attach(cluster)
         job = JobOfFile(load(config_path, overrides))
@@ -133,14 +129,13 @@ class Chaos:
 
     @property
     def length_s(self) -> float:
-        """How long all of it takes, roughly: for so long input should come."""
+        """Return how long all of it takes, roughly: for so long input should come."""
         return sum(fault.gap_s + fault.length_s + _RECOVERY_S for fault in self.schedule)
 
     def run(self) -> Sequence[Done]:
         """Bring about all faults; then nothing is paused, down or cut, and all containers work.
 
-        Raises:
-            ChaosError: they do not within three minutes, or a process to hit does not appear.
+        ChaosError: they do not within three minutes, or a process to hit does not appear.
         """
         began_s = time.monotonic()
         for number, fault in enumerate(self.schedule, start=1):
@@ -234,7 +229,7 @@ class JobOfFile:
 
     @property
     def name(self) -> str:
-        """Its ``job.name``."""
+        """Return its ``job.name``."""
         return self._config["job.name"]
 
     def extent(self, faults: int, nodes: Sequence[str]) -> Extent:

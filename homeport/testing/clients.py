@@ -226,8 +226,7 @@ class MemoryProducer(TransactionalProducer):
     def deliver(self) -> None:
         """Require that nothing was refused.
 
-        Raises:
-            RecordRefusedError: a topic does not take its record.
+        RecordRefusedError: a topic does not take its record.
         """
         if self._is_refused:
             self._broker.abort(self._id, self._epoch)
@@ -277,9 +276,8 @@ class MemoryOutputs(PlainOutputs):
     def send(self, sends: Iterable[Send]) -> None:
         """Append all of ``sends``, for all to read.
 
-        Raises:
-            TransactionError: there is no such topic.
-            RecordRefusedError: a topic does not take its record.
+        TransactionError: there is no such topic. RecordRefusedError: a topic does not take its
+        record.
         """
         for send in sends:
             name = send.system or self._own

@@ -22,7 +22,7 @@ class ManualClock:
 
     @property
     def now_ms(self) -> int:
-        """Milliseconds since 1970."""
+        """Return the milliseconds since 1970."""
         return self._start_ms + self._moved_ms
 
     def seconds(self) -> float:

@@ -59,7 +59,7 @@ class Fault:
 
     @property
     def is_of_node(self) -> bool:
-        """Whether it hits a whole node."""
+        """Return whether it hits a whole node."""
         return "-node" in self.kind
 
     def __str__(self) -> str:
@@ -81,12 +81,12 @@ class Extent:
 
     @property
     def short_s(self) -> tuple[float, float]:
-        """What a lease outlives."""
+        """Return what a lease outlives."""
         return 0.3, max(0.3, 0.5 * self.lease_ms / 1000)
 
     @property
     def long_s(self) -> tuple[float, float]:
-        """What no lease outlives."""
+        """Return what no lease outlives."""
         return 2.0 * self.lease_ms / 1000, 3.0 * self.lease_ms / 1000
 
 

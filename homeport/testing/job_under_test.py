@@ -45,10 +45,8 @@ class JobUnderTest:
     ) -> JobUnderTest:
         """Return the job of ``config``, with all its tasks in one container and without standbys.
 
-        What a test need not say is added: a job name, the default system and brokers.
-
-        Raises:
-            ConfigError: the first fault, in the product's one line.
+        What a test need not say is added: a job name, the default system and brokers. ConfigError:
+        the first fault, in the product's one line.
         """
         values: Mapping[str, str]
         values = config if isinstance(config, Mapping) else load(str(config))

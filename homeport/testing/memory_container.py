@@ -103,12 +103,12 @@ class Surroundings:
 
     @property
     def state(self) -> Path:
-        """Where stores with a changelog are."""
+        """Return where stores with a changelog are."""
         return self.folder / "state"
 
     @property
     def scratch(self) -> Path:
-        """Where stores without one are, which the next incarnation does not get."""
+        """Return where stores without one are, which the next incarnation does not get."""
         return self.folder / "scratch"
 
 
@@ -125,8 +125,7 @@ class MemoryContainer:
     ) -> None:
         """Restore its stores and initialise its tasks; read no input yet.
 
-        Raises:
-            HomeportError: as the product's start.
+        HomeportError: as the product's start.
         """
         self._job = job
         self._around = surroundings
@@ -244,7 +243,7 @@ class MemoryContainer:
 
     @property
     def records(self) -> int:
-        """How many it has read."""
+        """Return how many it has read."""
         return sum(consumer.consumed for consumer in self._consumers)
 
     def has_input(self) -> bool:

@@ -141,10 +141,8 @@ class TestRunner:
 
         None is null. Without a serde they are bytes. Without ``partition`` the key places the
         record as Kafka's clients do; ``timestamp``: in ms since 1970, the clock's where None.
-
-        Raises:
-            TestRunnerError: the job has no such input or partition, or bytes are needed.
-            TypeError: the serde cannot carry the object.
+        TestRunnerError: the job has no such input or partition, or bytes are needed. TypeError: the
+        serde cannot carry the object.
         """
         found = self._checked.stream(stream)
         self._require_input(stream)
@@ -188,9 +186,7 @@ class TestRunner:
         """Process and commit all that is there; return how many records that were.
 
         The clock stands still, so that no window is due; timers that are due are called.
-
-        Raises:
-            HomeportError: the container has failed, as it would in production.
+        HomeportError: the container has failed, as it would in production.
         """
         container = self._running()
         before = container.records
@@ -209,9 +205,8 @@ class TestRunner:
     def drain(self) -> None:
         """Process what the inputs hold, and end the job, as --operation=drain does.
 
-        Raises:
-            TestRunnerError: an open transaction holds up its input: end that before.
-            HomeportError: the container has failed, as it would in production.
+        TestRunnerError: an open transaction holds up its input: end that before. HomeportError: the
+        container has failed, as it would in production.
         """
         container = self._running()
         container.drain()
@@ -227,8 +222,7 @@ class TestRunner:
     def advance(self, ms: int) -> None:
         """Move the clock on by ``ms``; each window, timer, transaction and flush comes at its time.
 
-        Raises:
-            HomeportError: the container has failed, as it would in production.
+        HomeportError: the container has failed, as it would in production.
         """
         container = self._running()
         end_ms = self._clock.now_ms + ms
@@ -243,14 +237,13 @@ class TestRunner:
 
     @property
     def commit_steps(self) -> tuple[str, ...]:
-        """The steps of a transaction and of the flush after it, as ``crash_before`` takes them."""
+        """Return the steps of a transaction and its flush, as ``crash_before`` takes them."""
         return self._running().commit_steps()
 
     def crash_before(self, step: str) -> None:
         """Run as ``run`` does, and die before the first step of that name, as by SIGKILL.
 
-        Raises:
-            TestRunnerError: there is no such step, or it did not come: nothing has crashed.
+        TestRunnerError: there is no such step, or it did not come: nothing has crashed.
         """
         container = self._running()
         if step not in container.commit_steps():
@@ -280,10 +273,8 @@ class TestRunner:
         """Start the next incarnation, after an orderly stop where the last one still runs.
 
         Its stores are restored from their files and changelogs, or from changelogs alone where it
-        is not on the same host; its input goes on from its checkpoints.
-
-        Raises:
-            HomeportError: it cannot start, as in production.
+        is not on the same host; its input goes on from its checkpoints. HomeportError: it cannot
+        start, as in production.
         """
         if not self._around.folder.is_dir():
             raise TestRunnerError(f"the container does not run: {self._why}")
@@ -303,28 +294,25 @@ class TestRunner:
 
     @property
     def is_running(self) -> bool:
-        """Whether the container runs: it has neither finished, stopped, failed nor crashed."""
+        """Return whether the container has neither finished, stopped, failed nor crashed."""
         return self._container is not None
 
     @property
     def now_ms(self) -> int:
-        """The clock, in ms since 1970."""
+        """Return the clock, in ms since 1970."""
         return self._clock.now_ms
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What run-job would warn of, one line each."""
+        """Return what run-job would warn of, one line each."""
         return self._checked.warnings
 
     def output(self, stream: str, *, committed: bool = True) -> list[Record]:
         """Return the records of a topic in the order in which they were written.
 
         Keys and values are decoded by the stream's serdes; without one they are bytes, and so are
-        those of dead letters, which leave as they came.
-        ``committed``: whether records of open and aborted transactions are left out.
-
-        Raises:
-            WireError: one is not of its serde.
+        those of dead letters, which leave as they came. ``committed``: whether records of open and
+        aborted transactions are left out. WireError: one is not of its serde.
         """
         found = self._checked.stream(stream)
         self._require_system(stream)
@@ -354,9 +342,8 @@ class TestRunner:
     ) -> KeyValueStore:
         """Return the part of a store of one task, as that task sees it; to be read only.
 
-        Raises:
-            KeyError: there is no such store; the message names those there are.
-            TestRunnerError: no task, or more than one, is meant.
+        KeyError: there is no such store; the message names those there are. TestRunnerError: no
+        task, or more than one, is meant.
         """
         return self._running().store(name, self._task(partition, task).task_name)
 
@@ -365,9 +352,8 @@ class TestRunner:
     ) -> Restored:
         """Return how the last start restored one task's store: ``kind`` and how many ``records``.
 
-        Raises:
-            KeyError: there is no such store, or it has no changelog.
-            TestRunnerError: no task, or more than one, is meant.
+        KeyError: there is no such store, or it has no changelog. TestRunnerError: no task, or more
+        than one, is meant.
         """
         return self._running().restored[name][self._task(partition, task).task_name]
 
@@ -376,8 +362,7 @@ class TestRunner:
     ) -> dict[Any, Any]:
         """Return {key: value} that a restore of a task's store would read: committed records alone.
 
-        Raises:
-            TestRunnerError: there is no such store, it has no changelog, or no one task is meant.
+        TestRunnerError: there is no such store, it has no changelog, or no one task is meant.
         """
         model = self._task(partition, task)
         store = next((s for s in self._job.stores if s.name == name), None)
@@ -412,7 +397,7 @@ class TestRunner:
 
     @property
     def tasks(self) -> tuple[TaskName, ...]:
-        """The names of the job's tasks."""
+        """Return the names of the job's tasks."""
         return tuple(task.task_name for task in self._job.tasks)
 
     # -- inside
@@ -502,10 +487,8 @@ def _brokers_of(
     """Return {system: its broker}; systems with the same addresses share one.
 
     Each has the topics of the job. ``topics``: has those that are there beside; None: each topic is
-    made by its first use, as by a broker with ``auto.create.topics.enable``.
-
-    Raises:
-        ValueError: a property is not one that a test may set.
+    made by its first use, as by a broker with ``auto.create.topics.enable``. ValueError: a property
+    is not one that a test may set.
     """
     general = partitions if isinstance(partitions, int) else 1
     job = checked.job
@@ -541,8 +524,7 @@ def _as_sent(
 ) -> tuple[Any, ...]:
     """Return what a broker gets of an input's record: key, value, partition, headers, timestamp.
 
-    Raises:
-        TypeError, ValueError: no producer could send it.
+    TypeError, ValueError: no producer could send it.
     """
     require_bytes("key", key)
     require_bytes("value", value)

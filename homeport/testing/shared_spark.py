@@ -40,10 +40,8 @@ def pipeline_of(config: Config) -> SparkPipeline | None:
     """Return the job's pipeline, which has met no rows so far; None where the job has none.
 
     A job with other properties of Spark, memory or cores than the one before gets a new JVM.
-
-    Raises:
-        ConfigError: the pipeline cannot be loaded, or is not what it must be.
-        SparkError: Spark cannot be started.
+    ConfigError: the pipeline cannot be loaded, or is not what it must be. SparkError: Spark cannot
+    be started.
     """
     wanted = PipelineSettings.of(config, Path())
     if wanted is None:

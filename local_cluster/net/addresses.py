@@ -75,27 +75,27 @@ class Addresses:
 
     @property
     def brokers(self) -> dict[str, str]:
-        """The address of each broker and its controller, by name, in the order of their ids."""
+        """Return the address of each broker and its controller, by name, in order of ids."""
         return broker_addresses(self.block, self.broker_count)
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a Kafka client connects to: all brokers."""
+        """Return what a Kafka client connects to: all brokers."""
         return ",".join(f"{address}:{KAFKA_PORT}" for address in self.brokers.values())
 
     @property
     def zookeeper(self) -> str | None:
-        """The address of ZooKeeper, None where the cluster has none."""
+        """Return the address of ZooKeeper, None where the cluster has none."""
         return f"{self.block}.{_ZOOKEEPER_OCTET}" if self.has_zookeeper else None
 
     @property
     def zookeeper_connect(self) -> str | None:
-        """What a client of ZooKeeper connects to."""
+        """Return what a client of ZooKeeper connects to."""
         return f"{self.zookeeper}:{ZOOKEEPER_PORT}" if self.has_zookeeper else None
 
     @property
     def rm_url(self) -> str:
-        """Base of the ResourceManager's web service."""
+        """Return the base of the ResourceManager's web service."""
         return f"http://{self.rm}:{self.rm_ports['web']}"
 
 
@@ -155,10 +155,7 @@ def reserved(
     """Choose addresses for a cluster and keep them from other clusters inside the block.
 
     The same ``owner`` gets the same ones again, as long as they are free. The daemons must be
-    listening when the block ends.
-
-    Raises:
-        ClusterError: no block or no port is free.
+    listening when the block ends. ClusterError: no block or no port is free.
     """
     with contextlib.ExitStack() as held:
         endpoints = partial(fixed_endpoints, nodes=nodes, brokers=brokers, zookeeper=zookeeper)
@@ -183,10 +180,7 @@ def reserved_network(
 ) -> Iterator[Addresses]:
     """Choose a private block that none of the machine's routes touches, and keep it from others.
 
-    It must be routed when the block of code ends.
-
-    Raises:
-        ClusterError: no block is free.
+    It must be routed when the block of code ends. ClusterError: no block is free.
     """
     chance = random.Random()  # noqa: S311 - addresses are not secrets
     for _ in range(_TRIES):
@@ -259,7 +253,7 @@ def _reserve_rm_ports(held: contextlib.ExitStack) -> ResourceManagerPorts:
 
 
 def _first_ephemeral_port() -> int:
-    """The lowest port the kernel gives to outgoing connections."""
+    """Return the lowest port the kernel gives to outgoing connections."""
     return int(_PORT_RANGE_FILE.read_text(encoding="ascii").split()[0])
 
 

@@ -51,7 +51,7 @@ class Network:
 
     @property
     def machines(self) -> dict[str, str]:
-        """{place: address} of all that daemons run on."""
+        """Return {place: address} of all that daemons run on."""
         addresses = self.addresses
         rm = {"rm": addresses.rm} if addresses.nodes else {}
         zookeeper = {} if addresses.zookeeper is None else {ZOOKEEPER: addresses.zookeeper}
@@ -59,7 +59,7 @@ class Network:
 
     @property
     def places(self) -> dict[str, str]:
-        """{place: address}, the client's too."""
+        """Return {place: address}, the client's too."""
         return {**self.machines, CLIENT: f"{self.addresses.block}.{_CLIENT_OCTET}"}
 
     def namespace(self, place: str) -> str:
@@ -83,8 +83,7 @@ class Network:
     def make(self) -> None:
         """Make all places, which can reach each other.
 
-        Raises:
-            ClusterError: the system refused something; `remove` takes away what is there already.
+        ClusterError: the system refused something; `remove` takes away what is there already.
         """
         block, hub = self.addresses.block, self.namespace(CLIENT)
         inner, outer = f"{block}.0/{_INNER_BITS}", f"{block}.{_OUTER_OCTET}/{_OUTER_BITS}"
@@ -132,8 +131,7 @@ def remains(name: str) -> list[str]:
 def remove(name: str) -> None:
     """Remove all of the network; the processes in it have ended.
 
-    Raises:
-        ClusterError: the system refused to remove something.
+    ClusterError: the system refused to remove something.
     """
     for found in remains(name):
         kind = ["link"] if found == name else ["netns"]
@@ -150,8 +148,7 @@ def routes() -> list[ipaddress.IPv4Network]:
 def check() -> None:
     """Require that this process can make networks, as far as can be seen without making one.
 
-    Raises:
-        ClusterError: what is missing, and the remedy, in one line.
+    ClusterError: what is missing, and the remedy, in one line.
     """
     missing = [name for name in TOOLS if _found(name) is None]
     if missing:
@@ -188,8 +185,7 @@ def tool(name: str) -> str:
 def run(command: Sequence[str], stated: str = "") -> str:
     """Return what the command printed; ``stated`` is its standard input.
 
-    Raises:
-        ClusterError: it failed; with its own words.
+    ClusterError: it failed; with its own words.
     """
     try:
         done = run_child(command, _TOOL_LIMIT_S, given=stated.encode())

@@ -25,11 +25,8 @@ log = logging.getLogger("run-job")
 def require_fit(config: Config, facts: ClusterFacts, url: str) -> None:
     """Require that the cluster can run the job, and that containers can come home.
 
-    ``url``: of the ResourceManager.
-
-    Raises:
-        ConfigError: the first thing that is in the way.
-        UnavailableError: no node runs.
+    ``url``: of the ResourceManager. ConfigError: the first thing that is in the way.
+    UnavailableError: no node runs.
     """
     for error in refusals(config, facts):
         raise error
@@ -44,8 +41,7 @@ def cluster_facts(
 ) -> ClusterFacts:
     """Return what the ResourceManager shows, and one of its nodes; daemons may keep settings back.
 
-    Raises:
-        UnavailableError: the ResourceManager does not answer.
+    UnavailableError: the ResourceManager does not answer.
     """
     yarn, scheduler = YarnConfig.of(config), rest.scheduler()
     partition = rest.partition(scheduler, yarn.queue, yarn.container_label)

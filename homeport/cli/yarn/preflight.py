@@ -91,10 +91,7 @@ def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[s
     """Require that no changelog has a fault, and that none that held the job's state is gone.
 
     Their partitions are the AM's to look at, which knows the tasks. A harmless difference from
-    ``config`` is shown.
-
-    Raises:
-        ConfigError: one has, or is.
+    ``config`` is shown. ConfigError: one has, or is.
     """
     for line in ChangelogTopics(config, stream).check(None, may_be_replaced=True):
         say(f"warning: {line}")
@@ -103,8 +100,7 @@ def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[s
 def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
     """Require that the topic that held the job's input positions is there, and the same.
 
-    Raises:
-        ConfigError: it is gone, or was deleted and recreated.
+    ConfigError: it is gone, or was deleted and recreated.
     """
     CheckpointTopic(config, stream).check()
 
@@ -112,8 +108,7 @@ def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
 def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
     """Require that every input is the topic that the job has read, or may begin again; warn then.
 
-    Raises:
-        ConfigError: one is not.
+    ConfigError: one is not.
     """
     for line in InputAcceptance(config, stream).check():
         say(f"warning: {line}")
@@ -123,10 +118,8 @@ def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | No
     """Return the JobModel that a new job gets: the configuration fits the inputs as they are.
 
     Inputs that tasks cannot join are warned of. With a grouper of the job's own, which is in its
-    package, ``check_own_groupers`` looks; None.
-
-    Raises:
-        ConfigError: it cannot, for instance with more containers than tasks.
+    package, ``check_own_groupers`` looks; None. ConfigError: it cannot, for instance with more
+    containers than tasks.
     """
     if has_own_grouper(config):
         return None
@@ -155,10 +148,8 @@ def check_classes(
     Where there is a pipeline, Java takes the options that the job gives its Spark.
 
     ``forms`` {changelog: how what it holds is read}, as the coordinator stream has them.
-
-    Raises:
-        HomeportError: they do not, or there is no homeport; or a schema in the package is not the
-            one by which a store was written.
+    HomeportError: they do not, or there is no homeport; or a schema in the package is not the one
+    by which a store was written.
     """
     task = TaskConfig.of(config)
     command = ["-m", "homeport.cli.host.check_classes"]
@@ -206,10 +197,7 @@ def check_pipeline(
     """Check the pipeline by a Spark here, without rows, where that must precede the submission.
 
     Where this machine has no Java, or its Spark does not start, only the containers will find out:
-    that is shown.
-
-    Raises:
-        HomeportError: Spark refuses it, or its rows lack a column.
+    that is shown. HomeportError: Spark refuses it, or its rows lack a column.
     """
     pipeline = PipelineConfig.of(config)
     if pipeline is None or not pipeline.is_checked_first:
@@ -247,9 +235,8 @@ def _serdes(config: Config) -> Iterator[tuple[str, ConfiguredSerde, str]]:
 def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> None:
     """Check as ``check_job_model``, with the job's interpreter and package, where it has a grouper.
 
-    Raises:
-        HomeportError: no JobModel can be made; the line names key and class of the grouper.
-        UnavailableError: Kafka did not answer.
+    HomeportError: no JobModel can be made; the line names key and class of the grouper.
+    UnavailableError: Kafka did not answer.
     """
     if not has_own_grouper(config):
         return
@@ -312,11 +299,7 @@ def _require_checked(output: bytes, import_path: Path) -> None:
 
 
 def require_not_running(config: Config, last: Application | None) -> None:
-    """Require that the job does not run; ``last``: its newest application.
-
-    Raises:
-        ConfigError: it does.
-    """
+    """Require that the job does not run; ``last``: its newest application; ConfigError: it does."""
     if last is not None and last.is_active:
         job = JobConfig.of(config)
         raise ConfigError(
