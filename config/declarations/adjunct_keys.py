@@ -11,98 +11,81 @@ ADJUNCT = "ADJUNCT"
 _PERCENT = 100
 
 ADSTORE_MANAGER_FACTORY = TextKey(
-    name="adstore.manager.factory",
-    meaning=(
-        "class, module:Name, whose get_adjunct_data_store_manager makes what fills adjunct stores, "
-        "one for each task; default the built-in one, with extractors"
-    ),
+    "adstore.manager.factory",
+    "class, module:Name, whose get_adjunct_data_store_manager makes what fills adjunct stores, "
+    "one for each task; default the built-in one, with extractors",
     source=ADJUNCT,
     reach=Reach.CLASS,
 )
 ADSTORE_FRAMES_MAX_BYTES = IntKey(
-    name="adstore.frames.max.bytes",
+    "adstore.frames.max.bytes",
+    "rows of all adjunct stores that a pipeline takes as frames, as columns and for each "
+    "container; a container with more ends",
     default=33554432,
     minimum=1,
     maximum=INT_MAX,
-    meaning=(
-        "rows of all adjunct stores that a pipeline takes as frames, as columns and for each "
-        "container; a container with more ends"
-    ),
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_ADSTORE_INPUT = TextKey(
-    name="stores.<store>.adstore.input",
-    meaning=(
-        "input, system.stream or stream, that fills the store, which tasks then only read: the "
-        "part of each task, or with task.broadcast.inputs all of it in each container"
-    ),
+    "stores.<store>.adstore.input",
+    "input, system.stream or stream, that fills the store, which tasks then only read: the part "
+    "of each task, or with task.broadcast.inputs all of it in each container",
     source=ADJUNCT,
 )
 STORE_ADSTORE_EXTRACTOR_FACTORY = TextKey(
-    name="stores.<store>.adstore.key.value.extractor.factory",
-    meaning=(
-        "class, module:Name, whose get_key_value_extractor makes what takes key and value from a "
-        "record; default the record's own"
-    ),
+    "stores.<store>.adstore.key.value.extractor.factory",
+    "class, module:Name, whose get_key_value_extractor makes what takes key and value from a "
+    "record; default the record's own",
     source=ADJUNCT,
     reach=Reach.CLASS,
 )
 STORE_ADSTORE_VALIDITY_MS = IntKey(
-    name="stores.<store>.adstore.validity.ms",
+    "stores.<store>.adstore.validity.ms",
+    "time since its last flush from which a store on a host is filled again; -1: it never is for "
+    "that",
     default=86400000,
     minimum=-1,
     maximum=LONG_MAX,
-    meaning=(
-        "time since its last flush from which a store on a host is filled again; -1: it never is "
-        "for that"
-    ),
     source=ADJUNCT,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_ADSTORE_MARKER_HEADER = TextKey(
-    name="stores.<store>.adstore.version.marker.header",
-    meaning=(
-        "header of the records that begin or end a version of a bounded data set in their "
-        "partition: its value is begin or end, with a number where partitions are several"
-    ),
+    "stores.<store>.adstore.version.marker.header",
+    "header of the records that begin or end a version of a bounded data set in their partition: "
+    "its value is begin or end, with a number where partitions are several",
     source=OWN,
 )
 STORE_ADSTORE_MARKER_KEY = TextKey(
-    name="stores.<store>.adstore.version.marker.key",
-    meaning=("instead of that header: key, as UTF-8, of the records that do so by their value"),
+    "stores.<store>.adstore.version.marker.key",
+    "instead of that header: key, as UTF-8, of the records that do so by their value",
     source=OWN,
 )
 STORE_ADSTORE_MINIMUM_SHARE = IntKey(
-    name="stores.<store>.adstore.version.minimum.share.percent",
+    "stores.<store>.adstore.version.minimum.share.percent",
+    "least size of a version, in records and as a share of the one before, with which it is "
+    "served; 0: any",
     default=0,
     maximum=_PERCENT,
     own_unit="%",
-    meaning=(
-        "least size of a version, in records and as a share of the one before, with which it is "
-        "served; 0: any"
-    ),
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_ADSTORE_LATE_MS = IntKey(
-    name="stores.<store>.adstore.version.late.ms",
+    "stores.<store>.adstore.version.late.ms",
+    "age from which a version without its end is reported, and time without a record of its "
+    "stream after which a container that waits for the first one ends",
     default=86400000,
     minimum=1,
     maximum=LONG_MAX,
-    meaning=(
-        "age from which a version without its end is reported, and time without a record of its "
-        "stream after which a container that waits for the first one ends"
-    ),
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_SIDE_INPUTS = ListKey(
-    name="stores.<store>.side.inputs",
-    meaning="Samza's name for stores.<store>.adstore.input; one stream",
+    "stores.<store>.side.inputs", "Samza's name for stores.<store>.adstore.input; one stream"
 )
 STORE_SIDE_INPUTS_PROCESSOR_FACTORY = TextKey(
-    name="stores.<store>.side.inputs.processor.factory",
-    meaning="Samza's name for stores.<store>.adstore.key.value.extractor.factory",
+    "stores.<store>.side.inputs.processor.factory",
+    "Samza's name for stores.<store>.adstore.key.value.extractor.factory",
     reach=Reach.CLASS,
 )

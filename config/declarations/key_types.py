@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any, get_args, get_type_hints
 
 from homeport.config.access_tokens import NamedToken, named_tokens
 from homeport.config.config import INT_MAX, Config
@@ -94,8 +95,8 @@ class Key(ABC):
         reach: what it may make a tool do, which takes it from its operator's file alone.
     """
 
-    name: str
-    meaning: str
+    name: str = field(kw_only=False)
+    meaning: str = field(kw_only=False)
     source: str = SAMZA
     liveness: Liveness = Liveness.NEEDS_REDEPLOY
     own_unit: str = ""
@@ -265,7 +266,7 @@ class IntKey(Key):
 class BoolKey(Key):
     """A key whose value is true or false."""
 
-    default: bool
+    default: bool = False
 
     kind = "true or false"
     names_nothing = True
@@ -324,3 +325,25 @@ class TokensKey(ListKey):
     def tokens(self, config: Config) -> tuple[NamedToken, ...]:
         """Return the tokens, in the order given; of one name the newest is the last."""
         return named_tokens(self.name, config.get_list(self.name))
+
+
+def values_of(view: type, config: Config, *parts: str) -> dict[str, Any]:
+    """Return {field: value in ``config``} of the fields of ``view`` that name a key.
+
+    Such a field is ``Annotated`` with its key; ``parts`` stand in its angle brackets.
+    """
+    return {name: _read(key, config, *parts) for name, key in _keys_of(view).items()}
+
+
+_ReadKey = TextKey | IntKey | BoolKey | ListKey
+
+
+@cache
+def _keys_of(view: type) -> dict[str, _ReadKey]:
+    hints = get_type_hints(view, include_extras=True)
+    marks = {name: get_args(hint)[-1:] for name, hint in hints.items()}
+    return {name: mark[0] for name, mark in marks.items() if mark and isinstance(mark[0], _ReadKey)}
+
+
+def _read(key: _ReadKey, config: Config, *parts: str) -> object:
+    return key.find(config, *parts) if isinstance(key, IntKey) else key.read(config, *parts)

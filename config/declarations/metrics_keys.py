@@ -5,25 +5,22 @@ from __future__ import annotations
 from homeport.config.declarations.key_types import IntKey, ListKey, TextKey
 
 METRICS_REPORTERS = ListKey(
-    name="metrics.reporters",
-    meaning="names of reporters, each with its keys below metrics.reporter.<reporter>",
+    "metrics.reporters", "names of reporters, each with its keys below metrics.reporter.<reporter>"
 )
 METRICS_REPORTER_CLASS = TextKey(
-    name="metrics.reporter.<reporter>.class",
-    meaning=(
-        "org.apache.samza.metrics.reporter.MetricsSnapshotReporterFactory; a JmxReporterFactory "
-        "is taken and does nothing"
-    ),
+    "metrics.reporter.<reporter>.class",
+    "org.apache.samza.metrics.reporter.MetricsSnapshotReporterFactory; a JmxReporterFactory is "
+    "taken and does nothing",
 )
 METRICS_REPORTER_STREAM = TextKey(
-    name="metrics.reporter.<reporter>.stream",
-    meaning="where a snapshot reporter sends its snapshots, as system.stream",
+    "metrics.reporter.<reporter>.stream",
+    "where a snapshot reporter sends its snapshots, as system.stream",
 )
 METRICS_REPORTER_INTERVAL = IntKey(
-    name="metrics.reporter.<reporter>.interval",
+    "metrics.reporter.<reporter>.interval",
+    "how often a snapshot reporter sends",
     default=60,
     minimum=1,
     maximum=86_400,
     own_unit="s",
-    meaning="how often a snapshot reporter sends",
 )

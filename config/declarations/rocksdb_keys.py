@@ -41,23 +41,23 @@ def _bytes(
 
 
 ROCKSDB_TTL_MS = IntKey(
-    name="stores.<store>.rocksdb.ttl.ms",
+    "stores.<store>.rocksdb.ttl.ms",
+    "age from which compaction may remove an entry, at least 1000; -1: none is removed",
     minimum=-1,
     maximum=LONG_MAX,
-    meaning="age from which compaction may remove an entry, at least 1000; -1: none is removed",
 )
 ROCKSDB_COMPRESSION = TextKey(
-    name="stores.<store>.rocksdb.compression",
+    "stores.<store>.rocksdb.compression",
+    "compression of blocks; Samza's default is snappy",
     default="lz4",
     choices=("snappy", "bzip2", "zlib", "lz4", "lz4hc", "zstd", "none"),
-    meaning="compression of blocks; Samza's default is snappy",
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_COMPACTION_STYLE = TextKey(
-    name="stores.<store>.rocksdb.compaction.style",
+    "stores.<store>.rocksdb.compaction.style",
+    "how files are merged; Samza's default is universal; fifo would drop entries",
     default="level",
     choices=("level", "universal"),
-    meaning="how files are merged; Samza's default is universal; fifo would drop entries",
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_BLOCK_SIZE_BYTES = _bytes(
@@ -71,11 +71,11 @@ ROCKSDB_MAX_LOG_FILE_SIZE_BYTES = _bytes(
 )
 ROCKSDB_KEEP_LOG_FILE_NUM = _count("keep.log.file.num", "how many such logs are kept", 2)
 ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
-    name="stores.<store>.rocksdb.delete.obsolete.files.period.micros",
+    "stores.<store>.rocksdb.delete.obsolete.files.period.micros",
+    "how often files that nothing needs are looked for",
     default=21600000000,
     maximum=LONG_MAX,
     own_unit="us",
-    meaning="how often files that nothing needs are looked for",
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_MAX_OPEN_FILES = _count("max.open.files", "files held open; -1: all", -1, -1)
@@ -87,11 +87,11 @@ ROCKSDB_MAX_MANIFEST_FILE_SIZE = _bytes(
     "size from which a new manifest begins; default that of all stores, else 1 GiB",
 )
 STORES_DEFAULT_MAX_MANIFEST_FILE_SIZE = IntKey(
-    name="stores-default.rocksdb.max.manifest.file.size.bytes",
+    "stores-default.rocksdb.max.manifest.file.size.bytes",
+    "the same for all stores that say nothing else",
     default=1073741824,
     minimum=1,
     maximum=LONG_MAX,
-    meaning="the same for all stores that say nothing else",
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_MAX_BACKGROUND_JOBS = _count(

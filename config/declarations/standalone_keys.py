@@ -11,77 +11,76 @@ YARN, ZOOKEEPER, LOCAL = "yarn", "zookeeper", "local"
 TO_YARN, TO_ZOOKEEPER = "migrating-to-yarn", "migrating-to-zookeeper"
 """What the coordinator stream says of a job while it is migrated: it starts neither way."""
 JOB_COORDINATOR_FACTORY = TextKey(
-    name="job.coordinator.factory",
-    meaning="what coordinates the job: yarn, zookeeper or local; each command takes its own one",
+    "job.coordinator.factory",
+    "what coordinates the job: yarn, zookeeper or local; each command takes its own one",
 )
 JOB_COORDINATOR_ZK_CONNECT = TextKey(
-    name="job.coordinator.zk.connect",
-    meaning="ZooKeeper servers of standalone processors: host:port, separated by commas, and a "
-    "path behind the last one, if any",
+    "job.coordinator.zk.connect",
+    "ZooKeeper servers of standalone processors: host:port, separated by commas, and a path "
+    "behind the last one, if any",
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS = IntKey(
-    name="job.coordinator.zk.session.timeout.ms",
+    "job.coordinator.zk.session.timeout.ms",
+    "how long a standalone processor may be silent before its tasks go to others; ZooKeeper's own "
+    "limits hold",
     default=30_000,
     minimum=1000,
     maximum=_DAY_MS,
-    meaning="how long a standalone processor may be silent before its tasks go to others; "
-    "ZooKeeper's own limits hold",
 )
 JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS = IntKey(
-    name="job.coordinator.zk.connection.timeout.ms",
+    "job.coordinator.zk.connection.timeout.ms",
+    "how long the start of a standalone processor waits for ZooKeeper",
     default=60_000,
     minimum=1,
     maximum=_DAY_MS,
-    meaning="how long the start of a standalone processor waits for ZooKeeper",
 )
 JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS = IntKey(
-    name="job.coordinator.zk.consensus.timeout.ms",
+    "job.coordinator.zk.consensus.timeout.ms",
+    "how long the processors have to join the barrier of a version; then comes another one",
     default=40_000,
     minimum=1,
     maximum=_DAY_MS,
-    meaning="how long the processors have to join the barrier of a version; then comes another one",
 )
 JOB_COORDINATOR_ZK_ROOT = TextKey(
-    name="job.coordinator.zk.root",
+    "job.coordinator.zk.root",
+    "path in ZooKeeper below which each job has a tree of its own",
     default="/homeport",
-    meaning="path in ZooKeeper below which each job has a tree of its own",
     source=_HA,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_ADMIN_PORT = IntKey(
-    name="job.coordinator.zk.admin.port",
+    "job.coordinator.zk.admin.port",
+    "port of ZooKeeper's AdminServer, from which homeport doctor takes mode and load of servers "
+    "that answer no four-letter word",
     default=8080,
     minimum=1,
     maximum=65_535,
-    meaning="port of ZooKeeper's AdminServer, from which homeport doctor takes mode and load of "
-    "servers that answer no four-letter word",
     source=OWN,
 )
 JOB_DEBOUNCE_TIME_MS = IntKey(
-    name="job.debounce.time.ms",
+    "job.debounce.time.ms",
+    "how long the standalone processors must stay the same before tasks move",
     default=20_000,
     minimum=0,
     maximum=_DAY_MS,
-    meaning="how long the standalone processors must stay the same before tasks move",
 )
 JOB_LOCATION_ID = TextKey(
-    name="job.location-id",
-    meaning="where a standalone processor runs: text, or env:NAME for that variable; processors "
-    "with the same one share their folders of state; default the host name",
+    "job.location-id",
+    "where a standalone processor runs: text, or env:NAME for that variable; processors with the "
+    "same one share their folders of state; default the host name",
     source=OWN,
 )
 JOB_LOCATION_ID_PROVIDER_FACTORY = TextKey(
-    name="job.location-id.provider.factory",
-    meaning="a class of the job's own, module:Class, that says where a standalone processor runs, "
-    "in place of job.location-id",
+    "job.location-id.provider.factory",
+    "a class of the job's own, module:Class, that says where a standalone processor runs, in "
+    "place of job.location-id",
     source=_HA,
     legacy=("locationid.provider.factory",),
 )
 JOB_CONTAINER_MIXED_ROLES = BoolKey(
-    name="job.container.mixed-roles",
-    default=False,
-    meaning="whether a container may have active and standby tasks; standalone processors do in "
-    "any case, and run-job refuses true",
+    "job.container.mixed-roles",
+    "whether a container may have active and standby tasks; standalone processors do in any case, "
+    "and run-job refuses true",
     source=OWN,
 )

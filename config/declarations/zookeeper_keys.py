@@ -7,65 +7,64 @@ from homeport.config.declarations.key_types import OWN, BoolKey, Reach, TextKey
 DIGEST, DIGEST_MD5, GSSAPI = "digest", "DIGEST-MD5", "GSSAPI"
 CREATOR, OPEN = "creator", "open"
 JOB_COORDINATOR_ZK_AUTH_SCHEME = TextKey(
-    name="job.coordinator.zk.auth.scheme",
+    "job.coordinator.zk.auth.scheme",
+    "how processors and tools show ZooKeeper their user: its scheme digest, or that mechanism of "
+    "SASL; GSSAPI takes the ticket of kinit and needs the Python module kerberos",
     choices=(DIGEST, DIGEST_MD5, GSSAPI),
-    meaning="how processors and tools show ZooKeeper their user: its scheme digest, or that "
-    "mechanism of SASL; GSSAPI takes the ticket of kinit and needs the Python module kerberos",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_AUTH_USERNAME = TextKey(
-    name="job.coordinator.zk.auth.username",
-    meaning="the user that ZooKeeper knows; with GSSAPI the principal, default that of the ticket",
+    "job.coordinator.zk.auth.username",
+    "the user that ZooKeeper knows; with GSSAPI the principal, default that of the ticket",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_AUTH_PASSWORD = TextKey(
-    name="job.coordinator.zk.auth.password",
-    meaning="where that user's password is: env:NAME of a variable, or file:PATH; a password "
-    "itself is refused",
+    "job.coordinator.zk.auth.password",
+    "where that user's password is: env:NAME of a variable, or file:PATH; a password itself is "
+    "refused",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_ACL = TextKey(
-    name="job.coordinator.zk.acl",
+    "job.coordinator.zk.acl",
+    "which clients of ZooKeeper may read and change the job's nodes: creator (those of the user "
+    "that the job shows, else of its certificate) or open (all); default creator where it shows "
+    "one",
     choices=(CREATOR, OPEN),
-    meaning="which clients of ZooKeeper may read and change the job's nodes: creator (those of the "
-    "user that the job shows, else of its certificate) or open (all); default creator where it "
-    "shows one",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_ENABLED = BoolKey(
-    name="job.coordinator.zk.tls.enabled",
-    default=False,
-    meaning="whether connections to ZooKeeper are encrypted; its servers show a certificate for "
-    "the names that job.coordinator.zk.connect has",
+    "job.coordinator.zk.tls.enabled",
+    "whether connections to ZooKeeper are encrypted; its servers show a certificate for the names "
+    "that job.coordinator.zk.connect has",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_CA_PATH = TextKey(
-    name="job.coordinator.zk.tls.ca.path",
-    meaning="PEM file with the certificates of authorities that sign those of ZooKeeper's servers; "
+    "job.coordinator.zk.tls.ca.path",
+    "PEM file with the certificates of authorities that sign those of ZooKeeper's servers; "
     "default the authorities of the system",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_CERTIFICATE_PATH = TextKey(
-    name="job.coordinator.zk.tls.certificate.path",
-    meaning="PEM file with the certificate that processors and tools show ZooKeeper",
+    "job.coordinator.zk.tls.certificate.path",
+    "PEM file with the certificate that processors and tools show ZooKeeper",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_KEY_PATH = TextKey(
-    name="job.coordinator.zk.tls.key.path",
-    meaning="PEM file with the key of that certificate",
+    "job.coordinator.zk.tls.key.path",
+    "PEM file with the key of that certificate",
     source=OWN,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD = TextKey(
-    name="job.coordinator.zk.tls.key.password",
-    meaning="where the password of that key is, if it has one: env:NAME or file:PATH",
+    "job.coordinator.zk.tls.key.password",
+    "where the password of that key is, if it has one: env:NAME or file:PATH",
     source=OWN,
     reach=Reach.PLACE,
 )

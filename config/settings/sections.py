@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import TextKey, stream_named
+from homeport.config.declarations.key_types import TextKey, stream_named, values_of
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.kafka_names import (
@@ -92,20 +93,20 @@ class JobConfig:
 
     name: str
     id: str
-    container_count: int
-    host_affinity_enabled: bool
-    default_system: str | None
+    container_count: Annotated[int, keys.JOB_CONTAINER_COUNT]
+    host_affinity_enabled: Annotated[bool, keys.JOB_HOST_AFFINITY_ENABLED]
+    default_system: Annotated[str | None, keys.JOB_DEFAULT_SYSTEM]
     coordinator_system: str
     coordinator_replication_factor: int
     coordinator_segment_bytes: int
     coordinator_topic: str
     ssp_grouper_factory: str
     task_name_grouper_factory: str
-    history_dir: str | None
-    history_max_mb: int
-    logged_store_base_dir: str | None
-    catch_up_interval_ms: int
-    isolation_max_ms: int
+    history_dir: Annotated[str | None, keys.JOB_HISTORY_DIR]
+    history_max_mb: Annotated[int, keys.JOB_HISTORY_MAX_MB]
+    logged_store_base_dir: Annotated[str | None, keys.JOB_LOGGED_STORE_BASE_DIR]
+    catch_up_interval_ms: Annotated[int, keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS]
+    isolation_max_ms: Annotated[int, keys.JOB_COORDINATOR_ISOLATION_MAX_MS]
 
     @staticmethod
     def of(config: Config) -> JobConfig:
@@ -115,9 +116,6 @@ class JobConfig:
         return JobConfig(
             name=name,
             id=job_id,
-            container_count=keys.JOB_CONTAINER_COUNT.read(config),
-            host_affinity_enabled=keys.JOB_HOST_AFFINITY_ENABLED.read(config),
-            default_system=keys.JOB_DEFAULT_SYSTEM.read(config),
             coordinator_system=system,
             coordinator_replication_factor=keys.JOB_COORDINATOR_REPLICATION_FACTOR.find(config)
             or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
@@ -132,11 +130,7 @@ class JobConfig:
             task_name_grouper_factory=_factory(
                 config, keys.TASK_NAME_GROUPER_FACTORY, Kind.TASK_NAME_GROUPER, java=True
             ),
-            history_dir=keys.JOB_HISTORY_DIR.read(config),
-            history_max_mb=keys.JOB_HISTORY_MAX_MB.read(config),
-            logged_store_base_dir=keys.JOB_LOGGED_STORE_BASE_DIR.read(config),
-            catch_up_interval_ms=keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS.read(config),
-            isolation_max_ms=keys.JOB_COORDINATOR_ISOLATION_MAX_MS.read(config),
+            **values_of(JobConfig, config),
         )
 
     @property
@@ -191,20 +185,20 @@ class TaskConfig:
     ``callback_timeout_ms``: None where a call may last for ever.
     """
 
-    task_class: str | None
+    task_class: Annotated[str | None, keys.TASK_CLASS]
     has_pipeline: bool
     inputs: tuple[SystemStream, ...]
-    shutdown_ms: int
-    hang_ms: int
+    shutdown_ms: Annotated[int, keys.TASK_SHUTDOWN_MS]
+    hang_ms: Annotated[int, keys.TASK_HANG_MS]
     callback_timeout_ms: int | None
     batch_max_bytes: int
-    exactly_once: bool
+    exactly_once: Annotated[bool, keys.TASK_EXACTLY_ONCE]
     checkpoint_enabled: bool
     checkpoint_system: str
     checkpoint_topic: str
     checkpoint_replication_factor: int
-    checkpoint_segment_bytes: int
-    checkpoint_max_message_bytes: int
+    checkpoint_segment_bytes: Annotated[int, keys.TASK_CHECKPOINT_SEGMENT_BYTES]
+    checkpoint_max_message_bytes: Annotated[int, keys.TASK_CHECKPOINT_MAX_MESSAGE_BYTES]
     spark_conf: Mapping[str, str] = field(repr=False)
     memory: MemoryShares
 
@@ -220,24 +214,19 @@ class TaskConfig:
         )
         timeout_ms = keys.TASK_CALLBACK_TIMEOUT_MS.read(config)
         return TaskConfig(
-            task_class=keys.TASK_CLASS.read(config),
             has_pipeline=has_pipeline(config),
             inputs=_inputs(config),
-            shutdown_ms=keys.TASK_SHUTDOWN_MS.read(config),
-            hang_ms=keys.TASK_HANG_MS.read(config),
             callback_timeout_ms=timeout_ms if timeout_ms > 0 else None,
             batch_max_bytes=batch_max_bytes(config, memory),
-            exactly_once=keys.TASK_EXACTLY_ONCE.read(config),
             checkpoint_enabled=_checkpoint_enabled(config),
             checkpoint_system=system,
             checkpoint_topic=checkpoint_topic(_job_name(config), _job_id(config)),
             checkpoint_replication_factor=keys.TASK_CHECKPOINT_REPLICATION_FACTOR.find(config)
             or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
             or _DEFAULT_REPLICATION,
-            checkpoint_segment_bytes=keys.TASK_CHECKPOINT_SEGMENT_BYTES.read(config),
-            checkpoint_max_message_bytes=keys.TASK_CHECKPOINT_MAX_MESSAGE_BYTES.read(config),
             spark_conf=dict(config.subset(keys.TASK_SPARK_CONF.named(""))),
             memory=memory,
+            **values_of(TaskConfig, config),
         )
 
 
@@ -372,39 +361,27 @@ class ClusterManagerConfig:
     ``..._ms`` are milliseconds, memory is in MB.
     """
 
-    container_memory_mb: int
-    container_cpu_cores: int
-    request_timeout_ms: int
-    retry_count: int
-    retry_window_ms: int
-    last_retry_delay_ms: int
-    fail_job_after_retries: bool
-    check_in_interval_ms: int
+    container_memory_mb: Annotated[int, keys.CONTAINER_MEMORY_MB]
+    container_cpu_cores: Annotated[int, keys.CONTAINER_CPU_CORES]
+    request_timeout_ms: Annotated[int, keys.CONTAINER_REQUEST_TIMEOUT_MS]
+    retry_count: Annotated[int, keys.CONTAINER_RETRY_COUNT]
+    retry_window_ms: Annotated[int, keys.CONTAINER_RETRY_WINDOW_MS]
+    last_retry_delay_ms: Annotated[int, keys.CONTAINER_LAST_RETRY_DELAY_MS]
+    fail_job_after_retries: Annotated[bool, keys.CONTAINER_FAIL_JOB_AFTER_RETRIES]
+    check_in_interval_ms: Annotated[int, keys.CONTAINER_CHECK_IN_INTERVAL_MS]
     check_in_timeout_ms: int
-    lease_ms: int
-    hosts: tuple[str, ...]
-    url_host: str | None
-    url_port: int
-    has_tls: bool
+    lease_ms: Annotated[int, keys.CONTAINER_LEASE_MS]
+    hosts: Annotated[tuple[str, ...], keys.CLUSTER_MANAGER_HOSTS]
+    url_host: Annotated[str | None, keys.JOB_COORDINATOR_URL_HOST]
+    url_port: Annotated[int, keys.JOB_COORDINATOR_URL_PORT]
+    has_tls: Annotated[bool, keys.JOB_COORDINATOR_TLS]
 
     @staticmethod
     def of(config: Config) -> ClusterManagerConfig:
         """Return the view of ``config``."""
         return ClusterManagerConfig(
-            container_memory_mb=keys.CONTAINER_MEMORY_MB.read(config),
-            container_cpu_cores=keys.CONTAINER_CPU_CORES.read(config),
-            request_timeout_ms=keys.CONTAINER_REQUEST_TIMEOUT_MS.read(config),
-            retry_count=keys.CONTAINER_RETRY_COUNT.read(config),
-            retry_window_ms=keys.CONTAINER_RETRY_WINDOW_MS.read(config),
-            last_retry_delay_ms=keys.CONTAINER_LAST_RETRY_DELAY_MS.read(config),
-            fail_job_after_retries=keys.CONTAINER_FAIL_JOB_AFTER_RETRIES.read(config),
-            check_in_interval_ms=keys.CONTAINER_CHECK_IN_INTERVAL_MS.read(config),
             check_in_timeout_ms=_check_in_timeout_ms(config),
-            lease_ms=keys.CONTAINER_LEASE_MS.read(config),
-            hosts=keys.CLUSTER_MANAGER_HOSTS.read(config),
-            url_host=keys.JOB_COORDINATOR_URL_HOST.read(config),
-            url_port=keys.JOB_COORDINATOR_URL_PORT.read(config),
-            has_tls=keys.JOB_COORDINATOR_TLS.read(config),
+            **values_of(ClusterManagerConfig, config),
         )
 
 
@@ -420,31 +397,19 @@ def _check_in_timeout_ms(config: Config) -> int:
 class YarnConfig:
     """What the submission to YARN needs; memory is in MB."""
 
-    package_path: str | None
-    queue: str
-    container_label: str | None
-    am_label: str | None
-    am_memory_mb: int
-    am_cpu_cores: int
-    python_executable: str | None
-    python_archive: str | None
-    am_max_attempts: int
-    kerberos_principal: str | None
-    kerberos_keytab: str | None
+    package_path: Annotated[str | None, keys.YARN_PACKAGE_PATH]
+    queue: Annotated[str, keys.YARN_QUEUE]
+    container_label: Annotated[str | None, keys.YARN_CONTAINER_LABEL]
+    am_label: Annotated[str | None, keys.YARN_AM_LABEL]
+    am_memory_mb: Annotated[int, keys.YARN_AM_MEMORY_MB]
+    am_cpu_cores: Annotated[int, keys.YARN_AM_CPU_CORES]
+    python_executable: Annotated[str | None, keys.YARN_PYTHON_EXECUTABLE]
+    python_archive: Annotated[str | None, keys.YARN_PYTHON_ARCHIVE]
+    am_max_attempts: Annotated[int, keys.YARN_AM_MAX_ATTEMPTS]
+    kerberos_principal: Annotated[str | None, keys.YARN_KERBEROS_PRINCIPAL]
+    kerberos_keytab: Annotated[str | None, keys.YARN_KERBEROS_KEYTAB]
 
     @staticmethod
     def of(config: Config) -> YarnConfig:
         """Return the view of ``config``."""
-        return YarnConfig(
-            package_path=keys.YARN_PACKAGE_PATH.read(config),
-            queue=keys.YARN_QUEUE.read(config) or "default",
-            container_label=keys.YARN_CONTAINER_LABEL.read(config) or None,
-            am_label=keys.YARN_AM_LABEL.read(config) or None,
-            am_memory_mb=keys.YARN_AM_MEMORY_MB.read(config),
-            am_cpu_cores=keys.YARN_AM_CPU_CORES.read(config),
-            python_executable=keys.YARN_PYTHON_EXECUTABLE.read(config),
-            python_archive=keys.YARN_PYTHON_ARCHIVE.read(config),
-            am_max_attempts=keys.YARN_AM_MAX_ATTEMPTS.read(config),
-            kerberos_principal=keys.YARN_KERBEROS_PRINCIPAL.read(config),
-            kerberos_keytab=keys.YARN_KERBEROS_KEYTAB.read(config),
-        )
+        return YarnConfig(**values_of(YarnConfig, config))
