@@ -83,8 +83,7 @@ def loaded(
 
     Inputs by regular expression are looked up where ``topics_of`` is given.
     """
-    for warning in warnings_of_overrides(overrides or ()):
-        note(f"warning: {warning}")
+    warn(warnings_of_overrides(overrides or ()))
     return load(config_path, overrides or (), topics_of)
 
 
@@ -195,6 +194,12 @@ class Item(Protocol):
 def note(line: str) -> None:
     """Print a line for people, beside the answer: on standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def warn(lines: Iterable[object]) -> None:
+    """Print warnings, one line each, beside the answer."""
+    for line in lines:
+        note(f"warning: {line}")
 
 
 class Progress:

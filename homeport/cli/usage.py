@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import typer
 
@@ -87,6 +88,15 @@ def run_program(
         if line is not None:
             print(line, file=sys.stderr, flush=True)
         sys.exit(code)
+
+
+def interrupt_on_sigterm() -> None:
+    """Have SIGTERM end the command as Ctrl-C does: with clean-up."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def run_app(

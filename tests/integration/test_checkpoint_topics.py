@@ -7,7 +7,6 @@ import uuid
 import pytest
 from stream_containers import DEADLINE_S, Make
 
-from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
@@ -15,6 +14,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
 from homeport.job_coordinator.metadata.state_reset import state_removed
@@ -64,7 +64,7 @@ class Positions:
         """Neither run-job nor an attempt lets the job begin, and nothing has been made."""
         before, length = self.admin.existing_ids([self.topic]), len(self.stream.log)
         with pytest.raises(ConfigError) as caught:
-            preflight.check_checkpoints(self.config, self.stream)
+            CheckpointTopic(self.config, self.stream).check()
         for is_submission in (False, True):
             with pytest.raises(ConfigError) as by_driver:
                 self.begin(is_submission=is_submission)
@@ -124,7 +124,7 @@ def test_a_job_of_an_older_version_keeps_its_positions(kafka: str) -> None:
     """Its stream has no record: the topic is recorded as it is found."""
     positions = Positions(kafka, has_state=False)
     positions.admin.create(positions.topic, 1, 1, {"cleanup.policy": "compact"})
-    preflight.check_checkpoints(positions.config, positions.stream)
+    CheckpointTopic(positions.config, positions.stream).check()
     positions.begin()
     positions.make_anew()
     positions.refused()
@@ -135,7 +135,7 @@ def test_a_job_without_checkpoints_has_no_such_topic(kafka: str) -> None:
     positions = Positions(kafka, has_state=False)
     positions.config = positions.config.merged({"task.checkpoint.factory": "none"})
     assert not TaskConfig.of(positions.config).checkpoint_enabled
-    preflight.check_checkpoints(positions.config, positions.stream)
+    CheckpointTopic(positions.config, positions.stream).check()
     positions.begin()
     assert positions.admin.existing_ids([positions.topic]) == {}
 

@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from suites import long
 
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
-from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
@@ -65,12 +64,11 @@ def test_a_longer_topic_is_begun_where_the_key_says(
 
     with pytest.raises(ConfigError, match=r"job\.input\.recreated = 'refuse': input kafka\."):
         accept(job, job.config, 2)
-    said: list[str] = []
     with job.coordinator_stream() as stream:
-        preflight.check_inputs(config, stream, said.append)
+        said = InputAcceptance(config, stream).check()
         assert stream.catch_up() == ()
     (line,) = accept(job, config, 2)
-    assert said == [f"warning: {line}"]
+    assert said == [line]
     assert "it is begun where samza.offset.default says, and the state stays" in line
 
     skipped = 60 if default == "upcoming" else 0

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.options import FromJob, described, new_app, note
+from homeport.cli.options import FromJob, described, new_app, note, warn
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.container.standalone import coordination
@@ -51,8 +51,7 @@ def run_processor(job: Job, processor_id: str | None = None, work_dir: WorkDir =
 def run(processor: StreamProcessor) -> None:
     """Run the processor to its end; a signal stops it in order."""
     logs.begin(sys.stderr, processor.log_variables)
-    for warning in processor.warnings:
-        note(f"warning: {warning}")
+    warn(processor.warnings)
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         processor.stop()

@@ -11,7 +11,14 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.job.coordinator_stream_writer import AtOnce, DryRun, Force, How, change_config
+from homeport.cli.job.coordinator_stream_writer import (
+    AtOnce,
+    DryRun,
+    Force,
+    How,
+    change_config,
+    require_one,
+)
 from homeport.cli.job.job_view import JobView, OpenJob, open_job
 from homeport.cli.options import (
     AsJson,
@@ -144,13 +151,7 @@ def set_(
     --delete. What would break a rule, or is read by no program, is refused before anything is
     written; which containers restart is printed before it is.
     """
-    if (value is None) != delete:
-        raise ConfigError(
-            "VALUE",
-            None if value is None else shown_value(key, value),
-            "exactly one of a value and --delete is needed",
-            "give one of them",
-        )
+    require_one("VALUE", key, value, "a value", delete=delete)
     given, how = job.config(), How(force, dry_run, at_once)
     if value == "-":
         change_config(given, key, _from_standard_input(key), how, is_typed=False)

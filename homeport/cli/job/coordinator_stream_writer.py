@@ -15,7 +15,7 @@ import typer
 
 from homeport.cli.job.job_view import CONFIGURED_BY_FILE, JobView, open_job
 from homeport.cli.job.placement_request import check
-from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note
+from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, warn
 from homeport.cli.usage import run_app, run_program
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations.key_types import ListKey
@@ -139,8 +139,7 @@ def _write(
         ChangelogPartitionManager(job.stream).refuse(TaskName(message.key), partition)
     else:
         warnings = placement_warnings(job, message)
-    for warning in warnings:
-        _warn(warning)
+    warn(warnings)
     what = f"{job.topic}: {message.type} {message.key}"
     if message.is_tombstone and message.key not in job.stream.latest(message.type):
         return f"{what} was not there; nothing changes"
@@ -175,10 +174,6 @@ def write_list(
         _write(job, record, _PLAINLY, note_meaning)
 
     return change_list(job.stream, key, wanted, write_record, secrets.token_hex(8), job.given)
-
-
-def _warn(line: str) -> None:
-    note(f"warning: {line}")
 
 
 def _actives(job: JobView) -> frozenset[str]:
@@ -216,7 +211,7 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
         job.recorded_config(),
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=require_model_here(job.given, key, value, _warn),
+        check_model=require_model_here(job.given, key, value, lambda line: warn([line])),
     )
 
 
@@ -228,14 +223,22 @@ def change_config(
     ``is_typed``: the value stands on the command line. Errors as of ``write``.
     """
     message = message_of(WritableType.SET_CONFIG, key, value, is_forced=how.is_forced)
-    for warning in check_key(key, value, is_forced=how.is_forced):
-        _warn(warning)
+    warn(check_key(key, value, is_forced=how.is_forced))
     if is_typed and value is not None and has_secret(key, value):
-        _warn(
+        line = (
             f"the value of {key} is on the command line, where everybody on this machine can read "
             f"it: homeport config set {key} - reads it from standard input"
         )
+        warn([line])
     print(write(config, message, how))
+
+
+def require_one(option: str, key: str, value: str | None, what: str = "", *, delete: bool) -> None:
+    """Require a value of ``key`` or ``--delete``; ``what``: the value, where ``option`` is none."""
+    if (value is None) != delete:
+        shown = None if value is None else shown_value(key, value)
+        rule = f"exactly one of {what or option} and --delete is needed"
+        raise ConfigError(option, shown, rule, "give one of them")
 
 
 _EPILOG = """\
@@ -300,13 +303,7 @@ def command(  # noqa: PLR0913 - one for each option
     containers, and which, or waits for its next deployment is printed before it is written. Other
     types are used from its next start. A task keeps the changelog partition that has its state.
     """
-    if (value is None) != delete:
-        raise ConfigError(
-            "--value",
-            None if value is None else shown_value(key, value),
-            "exactly one of --value and --delete is needed",
-            "give one of them",
-        )
+    require_one("--value", key, value, delete=delete)
     given, how = loaded(config_path, config), How(force, dry_run, at_once)
     if message_type is WritableType.SET_CONFIG:
         change_config(given, key, value, how)

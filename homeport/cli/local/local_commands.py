@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 from enum import StrEnum
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
 from homeport.cli.local import fault_commands, topic_commands
 from homeport.cli.local.common import DEFAULT_NAME, Name, named, running, show
 from homeport.cli.options import AsJson, described, new_app
+from homeport.cli.usage import interrupt_on_sigterm
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
 
@@ -66,7 +65,7 @@ class Scheduler(StrEnum):
 @app.callback(help=_ABOUT, epilog=_EPILOG)
 def begin() -> None:
     """SIGTERM ends a command as Ctrl-C does: with clean-up."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt_on_sigterm()
 
 
 @app.command(short_help="start a cluster, or say that it is up", epilog=_BROKERS_EPILOG)
@@ -214,7 +213,3 @@ def _print_status(status: dict[str, Any]) -> None:
     for node in status["nodes"]:
         pids = " ".join(map(str, node["pids"])) or "none"
         show(f"  {node['host']:<16} {node['address']:<15} {node['state']:<8} pids {pids}")
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

@@ -3,46 +3,48 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
 from homeport.appmaster.doctor.finding import exit_code, lines
-from homeport.cli.options import AsJson, Overrides, loaded, new_app, note
+from homeport.cli.options import (
+    AsJson,
+    Overrides,
+    described,
+    loaded,
+    new_app,
+    note,
+    print_answer,
+    warn,
+)
 from homeport.cli.yarn.doctor_areas import Area, NodeQuestion, findings
 from homeport.config.config import Config
-from homeport.config.printable import printable_lines
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.kafka.topics import topics_of
-from homeport.job_coordinator.model.wire_form import json_text
 
 app = new_app()
 
 
 @app.command()
+@described(
+    config_path="The job's properties file: a path or a file: URL.",
+    only="Only this area; may be given many times.",
+    probe=typer.Option(
+        "--probe/--no-probe", help="Run a container of 256 MB on each node to look at it."
+    ),
+    free_mb=typer.Option(min=1, help="Disk space each node's state needs, in MB."),
+    probe_limit=typer.Option(min=1, help="Seconds until all nodes must answer."),
+    shows_ok=typer.Option("--all", help="Print what is in order, too."),
+)
 def doctor(
     *,
-    config_path: Annotated[
-        str | None,
-        typer.Option("--config-path", help="The job's properties file: a path or a file: URL."),
-    ] = None,
+    config_path: str | None = None,
     config: Overrides = None,
-    only: Annotated[
-        list[Area] | None, typer.Option("--only", help="Only this area; may be given many times.")
-    ] = None,
-    probe: Annotated[
-        bool,
-        typer.Option(
-            "--probe/--no-probe", help="Run a container of 256 MB on each node to look at it."
-        ),
-    ] = True,
-    free_mb: Annotated[
-        int, typer.Option("--free-mb", min=1, help="Disk space each node's state needs, in MB.")
-    ] = 1024,
-    probe_limit: Annotated[
-        float, typer.Option("--probe-limit", min=1, help="Seconds until all nodes must answer.")
-    ] = 60.0,
-    shows_ok: Annotated[bool, typer.Option("--all", help="Print what is in order, too.")] = False,
+    only: list[Area] | None = None,
+    probe: bool = True,
+    free_mb: int = 1024,
+    probe_limit: float = 60.0,
+    shows_ok: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Checks Java, Python, Kafka, YARN or ZooKeeper, nodes and clocks, and prints what to change.
@@ -55,18 +57,14 @@ def doctor(
     given = None if config_path is None else _valid(config_path, config)
     areas = frozenset(only or Area) - (frozenset() if probe else {Area.NODES})
     found = list(findings(areas, given, NodeQuestion(free_mb, probe_limit), note))
-    if as_json:
-        print(json_text(found))
-    else:
-        print(printable_lines(lines(found, shows_ok=shows_ok)))
+    print_answer(found, lines(found, shows_ok=shows_ok), as_json=as_json)
     sys.stdout.flush()
     if exit_code(found):
         sys.exit(1)
 
 
 def _valid(config_path: str, overrides: list[str] | None) -> Config:
-    """The job's configuration, which breaks no rule; ConfigError where it does."""
+    """Return the job's configuration, which breaks no rule; ConfigError where it does."""
     config = loaded(config_path, overrides, topics_of)
-    for warning in validate(config):
-        note(f"warning: {warning}")
+    warn(validate(config))
     return config

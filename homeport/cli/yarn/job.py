@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from homeport.appmaster.yarn.application_tags import JOB_TAG_PREFIX
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.submission import application_name, job_tag
-from homeport.cli.yarn import preflight
 from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -68,7 +67,16 @@ class Job:
 
     def require_not_running(self, stream: CoordinatorStream | None = None) -> None:
         """Require that the job does not run; ``stream`` and errors as for ``last_application``."""
-        preflight.require_not_running(self.config, self.last_application(stream))
+        last = self.last_application(stream)
+        if last is not None and last.is_active:
+            job = JobConfig.of(self.config)
+            raise ConfigError(
+                keys.JOB_NAME.name,
+                job.name,
+                f"the job {job.name!r} with {keys.JOB_ID.name}={job.id} runs already as "
+                f"{last.application_id} ({last.state})",
+                "stop it by --operation=kill, or give this job another job.id",
+            )
 
     def require_free(self, store: CoordinatorStreamStore) -> None:
         """Require that the stream is the job's own, and that it runs neither here nor elsewhere."""

@@ -17,8 +17,6 @@ import msgspec
 
 from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.environment.job_python import JobPython
-from homeport.appmaster.job_model.input_acceptance import InputAcceptance
-from homeport.appmaster.yarn.resource_manager_rest import Application
 from homeport.cli.job import check_job_model as check_job_model_program
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -27,18 +25,15 @@ from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_k
 from homeport.config.settings.input_serdes import input_serdes
 from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig, PipelineKind
 from homeport.config.settings.reporters_section import snapshot_reporters
-from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.client_files import token_folder
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
-from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
-from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.state_facts import StoreForms
@@ -85,33 +80,6 @@ def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
                 f"{str(reporter.stream)!r}: topic {topic!r} does not exist at "
                 f"{system.bootstrap_servers}: no snapshot is sent until it is created"
             )
-
-
-def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
-    """Require that no changelog has a fault, and that none that held the job's state is gone.
-
-    Their partitions are the AM's to look at, which knows the tasks. A harmless difference from
-    ``config`` is shown. ConfigError: one has, or is.
-    """
-    for line in ChangelogTopics(config, stream).check(None, may_be_replaced=True):
-        say(f"warning: {line}")
-
-
-def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
-    """Require that the topic that held the job's input positions is there, and the same.
-
-    ConfigError: it is gone, or was deleted and recreated.
-    """
-    CheckpointTopic(config, stream).check()
-
-
-def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
-    """Require that every input is the topic that the job has read, or may begin again; warn then.
-
-    ConfigError: one is not.
-    """
-    for line in InputAcceptance(config, stream).check():
-        say(f"warning: {line}")
 
 
 def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | None:
@@ -295,17 +263,4 @@ def _require_checked(output: bytes, import_path: Path) -> None:
             str(import_path),
             "the job's code ends the process that loads it, with exit code 0",
             "let no module exit while it is imported",
-        )
-
-
-def require_not_running(config: Config, last: Application | None) -> None:
-    """Require that the job does not run; ``last``: its newest application; ConfigError: it does."""
-    if last is not None and last.is_active:
-        job = JobConfig.of(config)
-        raise ConfigError(
-            keys.JOB_NAME.name,
-            job.name,
-            f"the job {job.name!r} with {keys.JOB_ID.name}={job.id} runs already as "
-            f"{last.application_id} ({last.state})",
-            "stop it by --operation=kill, or give this job another job.id",
         )

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 import typer
 
@@ -34,8 +32,8 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
 from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
-from homeport.cli.options import Named, described, new_app, note
-from homeport.cli.usage import run_app, run_program
+from homeport.cli.options import Named, described, new_app, note, warn
+from homeport.cli.usage import interrupt_on_sigterm, run_app, run_program
 from homeport.cli.yarn import preflight, state_check, state_reset, submission_claim
 from homeport.cli.yarn.application import am_address, end_of, is_answering, log_place, samza_status
 from homeport.cli.yarn.cluster_check import cluster_facts, require_fit
@@ -109,14 +107,12 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
             state_check.check_package(job, digest, is_other_meant=other_package)
             preflight.check_classes(config, python, package.import_path, forms)
             preflight.check_own_groupers(config, python, package.import_path)
-            for warning in warnings(config, facts):
-                note(f"warning: {warning}")
+            warn(warnings(config, facts))
             note("checked: configuration, Kafka, YARN, package, classes")
             preflight.check_pipeline(config, python, package.import_path, note)
             python = published(python, files, note)
-            number, application_id = submit_once(
-                job, package, python.node, driver, Reset(model) if reset_state else None
-            )
+            reset = partial(reset_state_of, config, model) if reset_state else None
+            number, application_id = submit_once(job, package, python.node, driver, reset)
     note(f"submitted {application_id}")
     url = await_am(job, number, application_id, digest)
     print(f"application {application_id}")
@@ -165,24 +161,17 @@ def with_written_keys(job: Job) -> Job:
     return replace(job, config=config)
 
 
-@dataclass(frozen=True)
-class Reset:
-    """Orders to throw the state away; ``model``: for what then, where that is known already."""
-
-    model: JobModel | None
-
-
 def submit_once(
     job: Job,
     package: PreparedPackage,
     python: NodePython,
     driver: Callable[[], SkeinDriver],
-    reset: Reset | None,
+    reset: Callable[[int, CoordinatorStreamStore], None] | None,
 ) -> tuple[int, str]:
     """Submit the job, once, however many run-jobs try; return number and application.
 
-    ``driver``: of Skein, once it serves. ``reset``: its state is thrown away before; None: it
-    stays. ConfigError: it runs already, perhaps because another run-job was a moment earlier.
+    ``driver``: of Skein, once it serves. ``reset``: throws its state away before; None: it stays.
+    ConfigError: it runs already, perhaps because another run-job was a moment earlier.
     """
     config = job.config
     section = JobConfig.of(config)
@@ -202,7 +191,7 @@ def submit_once(
                 state_check.require_unchanged(store, config)
                 ConfigManager(store).replace(config, SOURCE)
             else:
-                reset_state_of(config, reset, number, store)
+                reset(number, store)
             # Those of an upgrade of an earlier deployment: none is wanted by this one.
             JobPackageManager(store).forget()
             if created := create_outputs(config):
@@ -227,15 +216,15 @@ def submit_once(
 
 
 def reset_state_of(
-    config: Config, reset: Reset, number: int, store: CoordinatorStreamStore
+    config: Config, model: JobModel | None, number: int, store: CoordinatorStreamStore
 ) -> None:
-    """Take state and input positions from the job; its stream gets the new configuration."""
+    """Take state and input positions from the job; its stream gets the new configuration.
 
-    def require_newest() -> None:
-        submission_claim.require_newest(store, number)
-
+    ``model``: what runs then, where that is known already.
+    """
     note("resetting the state of the job")
-    topics = state_reset.reset(config, reset.model, number, SOURCE, require_newest)
+    require_newest = partial(submission_claim.require_newest, store, number)
+    topics = state_reset.reset(config, model, number, SOURCE, require_newest)
     note(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
 
 
@@ -401,8 +390,7 @@ def command(
     if is_run:
         require_coordinator(config, YARN)
         refuse_mixed_roles(config)
-        for warning in validate(config):
-            note(f"warning: {warning}")
+        warn(validate(config))
     job = Job(config, ResourceManagerRest.from_environment(os.environ), config)
     if is_run:
         run(job, reset_state=reset_state, other_package=other_package)
@@ -416,13 +404,9 @@ def command(
         kill(job)
 
 
-def _interrupted(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 def main() -> None:
     """Run the command line; an error is one line on standard error and its exit code."""
-    signal.signal(signal.SIGTERM, _interrupted)
+    interrupt_on_sigterm()
     run_program(
         lambda: run_app(app),
         "run-job",

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.upgrade.messages import in_brief
-from homeport.cli.options import note
-from homeport.cli.yarn import preflight, state_reset
+from homeport.cli.options import note, warn
+from homeport.cli.yarn import state_reset
 from homeport.cli.yarn.job import Job
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -35,6 +36,8 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     require_same_keys,
     require_same_tasks,
 )
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
@@ -64,15 +67,23 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
             if not reset_state:
                 forms = StateFactManager(store).forms()
                 require_unchanged(store, job.config)
-                preflight.check_changelogs(job.config, store, note)
-                preflight.check_checkpoints(job.config, store)
-                preflight.check_inputs(job.config, store, note)
+                check_changelogs(job.config, store)
+                CheckpointTopic(job.config, store).check()
+                warn(InputAcceptance(job.config, store).check())
     elif not reset_state:
-        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), note)
+        check_changelogs(job.config, InMemoryCoordinatorStream())
     if reset_state:
         topics = state_reset.state_topics(before, job.config)
         state_reset.check_topics(topics, job.config, before)
     return forms
+
+
+def check_changelogs(config: Config, stream: CoordinatorStream) -> None:
+    """Require that no changelog has a fault, and none that held state is gone; else warn.
+
+    Their partitions are the AM's to look at, which knows the tasks.
+    """
+    warn(ChangelogTopics(config, stream).check(None, may_be_replaced=True))
 
 
 def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
