@@ -1,54 +1,57 @@
-"""When a reader of a partition takes an end of it for the head; a list stands for the library."""
+"""What a reader takes for the head of a partition, and requests again while its leader changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import log_reader
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import LogReader
+from homeport.container.progress.restore import ChangelogRange
 
 SYSTEM = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "nowhere:1"}), "k")
 
 
 @dataclass(frozen=True)
-class Event:
+class _Event:
     """A record, or the end of the partition in the place of one."""
 
     place: int
     is_end: bool = False
 
     def offset(self) -> int:
-        """Its offset; of an end: the end."""
         return self.place
 
     def error(self) -> KafkaError | None:
-        """None for a record."""
         return KafkaError(KafkaError._PARTITION_EOF) if self.is_end else None
 
 
-@dataclass
-class Handed:
-    """A consumer that hands out these batches, one after the other."""
+END_4 = _Event(4, is_end=True)
 
-    batches: list[list[Event]]
+
+@dataclass
+class _Consumer:
+    """Hands out these batches, one after the other: the next one is due when one is empty."""
+
+    batches: list[list[_Event]]
     assigned: list[object] = field(default_factory=list)
 
     def assign(self, places: list[object]) -> None:
-        """The places are noted."""
         self.assigned = places
 
     def unassign(self) -> None:
-        """Nothing is read any more."""
         self.assigned = []
 
-    def consume(self, count: int, _timeout: float) -> list[Event]:
-        """Up to ``count`` of the batch that is due; the next one is due when it is empty."""
+    def consume(self, count: int, _timeout: float) -> list[_Event]:
         if count == 1:
             self.batches = [batch for batch in self.batches if batch]
         batch = self.batches[0]
@@ -56,49 +59,101 @@ class Handed:
         return taken
 
 
-def _read(patch: pytest.MonkeyPatch, head: int, *batches: list[Event]) -> Iterator[list[int]]:
-    """The offsets of what is read of [0, head), list by list."""
-    handed = Handed([list(batch) for batch in batches])
-    patch.setattr(log_reader, "admin", lambda _: None)
-    patch.setattr(log_reader, "consumer", lambda *_: handed)
-    patch.setattr(log_reader, "know_topics", lambda *_: None)
-    reader = LogReader(SYSTEM, lambda _: None)
-    for records in reader.read("t", 0, 0, head):
-        yield [record.offset() or 0 for record in records]
-    assert handed.assigned == []
+@pytest.mark.parametrize(
+    ("head", "batches", "read"),
+    [
+        # Safety K1: a reader of committed records gets an end event before an open transaction.
+        (4, [[_Event(0), _Event(2, is_end=True)], [_Event(2), _Event(3)], [END_4]], [[0], [2, 3]]),
+        (4, [[_Event(2, is_end=True)], [_Event(2), _Event(3)], [END_4]], [[2, 3]]),
+        # The offset before the head may be a marker's: the end event at the head decides.
+        (4, [[_Event(0), _Event(1)], [END_4]], [[0, 1]]),
+        # Others write on: what came after the request for the head is left to a later reader.
+        (4, [[*map(_Event, (0, 3, 4, 5)), _Event(6, is_end=True)]], [[0, 3]]),
+        # No end need come of a partition that others keep writing to.
+        (4, [[_Event(0)], [_Event(3), _Event(4)]], [[0], [3]]),
+        (0, [], []),
+    ],
+    ids=[
+        *("an end before the head ends nothing", "nor does an end alone"),
+        *("the last record before the head is not waited for", "an end beyond the head ends it"),
+        *("a record at the head ends it", "an empty range needs no request"),
+    ],
+)
+def test_a_partition_is_read_to_its_head(
+    head: int, batches: list[list[_Event]], read: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """List by list."""
+    consumer = _Consumer([list(batch) for batch in batches])
+    monkeypatch.setattr(log_reader, "admin", lambda _: None)
+    monkeypatch.setattr(log_reader, "consumer", lambda *_: consumer)
+    monkeypatch.setattr(log_reader, "know_topics", lambda *_: None)
+    found = LogReader(SYSTEM, lambda _: None).read("t", 0, 0, head)
+    assert [[record.offset() for record in records] for records in found] == read
+    assert consumer.assigned == []
 
 
-def test_an_end_before_the_head_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Safety K1: a reader of committed records gets an end event before an open transaction."""
-    found = _read(monkeypatch, 4, [Event(0), Event(2, is_end=True)], [Event(2), Event(3)], [END_4])
-    assert list(found) == [[0], [2, 3]]
+class _Admin:
+    """Its brokers answer two errors first, and then the offset 9."""
+
+    def __init__(self, code: int) -> None:
+        self.errors = [KafkaError(code)] * 2
+
+    def list_offsets(
+        self, asked: Mapping[TopicPartition, object], **_: object
+    ) -> dict[TopicPartition, Future[SimpleNamespace]]:
+        found: dict[TopicPartition, Future[SimpleNamespace]] = {}
+        for place in asked:
+            found[place] = Future()
+            if self.errors:
+                found[place].set_exception(KafkaException(self.errors.pop()))
+            else:
+                found[place].set_result(SimpleNamespace(offset=9))
+        return found
+
+    def list_topics(self, *_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
 
-def test_an_end_alone_before_the_head_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it comes with no record."""
-    found = _read(monkeypatch, 4, [Event(2, is_end=True)], [Event(2), Event(3)], [END_4])
-    assert list(found) == [[2, 3]]
+def _ends(
+    code: int, monkeypatch: pytest.MonkeyPatch, *, waits: bool = True
+) -> dict[tuple[str, int], ChangelogRange]:
+    monkeypatch.setattr(log_reader, "admin", lambda _: _Admin(code))
+    monkeypatch.setattr(log_reader, "consumer", lambda *_: None)
+    reader = LogReader(SYSTEM, lambda _: None, waits_out_outages=waits)
+    return reader.ends([("clog", 0)])
 
 
-def test_the_last_record_before_the_head_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The offset before the head may be a marker's: the end event at the head decides."""
-    assert list(_read(monkeypatch, 4, [Event(0), Event(1)], [END_4])) == [[0, 1]]
+@pytest.mark.parametrize(
+    ("code", "waits"),
+    [
+        (KafkaError.OFFSET_NOT_AVAILABLE, True),
+        (KafkaError.KAFKA_STORAGE_ERROR, True),
+        (KafkaError.REPLICA_NOT_AVAILABLE, True),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, True),
+        (KafkaError._TIMED_OUT, True),
+        # Else the client goes on asking the leader that it knows, for as long as it likes.
+        (KafkaError.LEADER_NOT_AVAILABLE, False),
+    ],
+)
+def test_offsets_are_requested_again_while_a_leader_changes(
+    code: int, monkeypatch: pytest.MonkeyPatch, *, waits: bool
+) -> None:
+    """A new leader does not know its high watermark at once (KIP-207)."""
+    assert _ends(code, monkeypatch, waits=waits) == {("clog", 0): ChangelogRange(9, 9)}
 
 
-def test_an_end_beyond_the_head_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others write on: what came after the request for the head is left to a later reader."""
-    batch = [Event(0), Event(3), Event(4), Event(5), Event(6, is_end=True)]
-    assert list(_read(monkeypatch, 4, batch)) == [[0, 3]]
-
-
-def test_a_record_at_the_head_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No end need come of a partition that others keep writing to."""
-    assert list(_read(monkeypatch, 4, [Event(0)], [Event(3), Event(4)])) == [[0], [3]]
-
-
-def test_an_empty_range_needs_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A partition without records is read to its head before anything is assigned."""
-    assert list(_read(monkeypatch, 0)) == []
-
-
-END_4 = Event(4, is_end=True)
+@pytest.mark.parametrize(
+    ("code", "waits", "error"),
+    [
+        # As a standby, which looks at the heads every second and says what it waits for.
+        (KafkaError._TRANSPORT, False, UnavailableError),
+        (KafkaError._TIMED_OUT, False, UnavailableError),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, True, PartitionError),
+    ],
+)
+def test_a_missing_partition_is_reported_at_once_and_an_outage_where_the_caller_repeats(
+    code: int, error: type[Exception], monkeypatch: pytest.MonkeyPatch, *, waits: bool
+) -> None:
+    """Waiting would not mend the first."""
+    with pytest.raises(error):
+        _ends(code, monkeypatch, waits=waits)

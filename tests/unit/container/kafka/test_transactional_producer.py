@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from homeport.container.kafka import transactional_producer
 from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
+    Silence,
     TransactionalProducer,
 )
 from homeport.container.progress.transaction_plan import Send
@@ -36,8 +38,8 @@ def topics(in_sync: int, leader: int = 1) -> ClusterMetadata:
     return found
 
 
-class Library:
-    """A producer of the library, of which a transaction fails as ``failure`` says."""
+class _Library:
+    """A producer of the library; a transaction fails with ``failure``, a record is on its way."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         self.properties = properties
@@ -49,17 +51,14 @@ class Library:
         self._is_open = False
 
     def poll(self, _timeout: float) -> int:
-        """Nothing has been heard."""
         return 0
 
     def list_topics(self, _topic: str = "", timeout: float = 0) -> ClusterMetadata:
-        """What there is."""
         del timeout
         self.asked += 1
         return self.metadata
 
     def begin_transaction(self) -> None:
-        """One is open, or says why none can be."""
         if self._is_open:
             raise KafkaException(self.failure or KafkaError(KafkaError._STATE))
         self._is_open = True
@@ -68,47 +67,62 @@ class Library:
         """On its way."""
 
     def flush(self, _timeout: float) -> int:
-        """A record stays on its way where the transaction has failed."""
         return 0 if self.failure is None else self.remaining
 
     def purge(self, **_: object) -> None:
         """Nothing is on its way."""
 
     def abort_transaction(self, _timeout: float) -> None:
-        """No transaction is open."""
         self.done.append("abort")
 
     def commit_transaction(self, _timeout: float) -> None:
-        """Committed, or it fails."""
         if self.failure is not None:
             raise KafkaException(self.failure)
 
+    def loses_connection(self) -> None:
+        self.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
 
-Made = Callable[[], tuple[TransactionalProducer, Library]]
+
+class _Clock:
+    """Replaces ``time``: it goes on when the test wants."""
+
+    now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Made:
-    """Makes a producer with a transaction open, and a record on its way to ``clog``."""
-    monkeypatch.setattr(
-        TopicAdmin, "topic_config", lambda *_: {"min.insync.replicas": "2"}, raising=True
-    )
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    """The clock of all producers."""
+    made = _Clock()
+    monkeypatch.setattr(transactional_producer, "time", made)
+    return made
 
-    def make() -> tuple[TransactionalProducer, Library]:
-        libraries: list[Library] = []
 
-        def library(_system: SystemConfig, properties: Mapping[str, Any]) -> Library:
-            libraries.append(Library(properties))
-            return libraries[-1]
+@dataclass
+class _Case:
+    producer: TransactionalProducer
+    library: _Library
 
-        monkeypatch.setattr(transactional_producer, "producer", library)
-        producer = TransactionalProducer(SYSTEM, "id")
-        producer.await_brokers(lambda: {("clog", 0)}, never)
-        producer.begin()
-        producer.send([Send("clog", b"k", b"v", 0)])
-        return producer, libraries[0]
 
-    return make
+@pytest.fixture
+def case(monkeypatch: pytest.MonkeyPatch, clock: _Clock) -> _Case:
+    """A producer with a transaction open, and a record on its way to ``clog``."""
+    del clock  # the producer is made with it
+    monkeypatch.setattr(TopicAdmin, "topic_config", lambda *_: {"min.insync.replicas": "2"})
+    libraries: list[_Library] = []
+
+    def library(_system: SystemConfig, properties: Mapping[str, Any]) -> _Library:
+        libraries.append(_Library(properties))
+        return libraries[-1]
+
+    monkeypatch.setattr(transactional_producer, "producer", library)
+    producer = TransactionalProducer(SYSTEM, "id")
+    producer.await_brokers(lambda: {("clog", 0)}, never)
+    producer.begin()
+    producer.send([Send("clog", b"k", b"v", 0)])
+    return _Case(producer, libraries[0])
 
 
 def never(_seconds: float) -> None:
@@ -125,171 +139,133 @@ def never(_seconds: float) -> None:
         KafkaError.KAFKA_STORAGE_ERROR,
     ],
 )
-def test_records_that_kafka_does_not_take_in_time_are_its_absence(made: Made, code: int) -> None:
+def test_records_that_kafka_does_not_take_in_time_are_its_absence(case: _Case, code: int) -> None:
     """Else too few replicas in sync would be charged to the job; the line says what is missing."""
-    producer, library = made()
-    library.failure, library.metadata = KafkaError(code), topics(in_sync=1)
+    case.library.failure, case.library.metadata = KafkaError(code), topics(in_sync=1)
     with pytest.raises(UnavailableError) as ended:
-        producer.deliver()
+        case.producer.deliver()
     assert (
         "topic 'clog' partition 0 has 1 of 3 replicas in sync, and its min.insync.replicas is 2: "
         "start the brokers 2, 3, or lower min.insync.replicas; "
     ) in str(ended.value)
-    assert library.done == []
+    assert case.library.done == []
 
 
-def test_a_refused_record_is_the_jobs_failure(made: Made) -> None:
+def test_a_refused_record_is_the_jobs_failure(case: _Case) -> None:
     """The transaction is aborted."""
-    producer, library = made()
-    library.failure = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
+    case.library.failure = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
     with pytest.raises(RecordRefusedError, match="too large; the transaction was aborted"):
-        producer.deliver()
-    assert library.done == ["abort"]
+        case.producer.deliver()
+    assert case.library.done == ["abort"]
 
 
-def test_a_purged_record_is_the_cause_of_the_failed_transaction(made: Made) -> None:
+def test_a_purged_record_is_the_cause_of_the_failed_transaction(case: _Case) -> None:
     """A time-out of others may be heard of as a purge first."""
-    producer, library = made()
-    library.failure = KafkaError(KafkaError._MSG_TIMED_OUT, "timed out")
-    library.remaining = 0
-    producer._failure = KafkaError(KafkaError._PURGE_QUEUE)
+    case.library.failure = KafkaError(KafkaError._MSG_TIMED_OUT, "timed out")
+    case.library.remaining = 0
+    case.producer._failure = KafkaError(KafkaError._PURGE_QUEUE)
     with pytest.raises(UnavailableError, match="some records not delivered: timed out;"):
-        producer.deliver()
-
-
-def test_a_commit_without_a_coordinator_is_an_outage(made: Made) -> None:
-    """It is unknown whether it was committed."""
-    producer, library = made()
-    library.failure = KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE, "no coordinator")
-    with pytest.raises(UnavailableError, match="no coordinator; its outcome is unknown"):
-        producer.commit()
+        case.producer.deliver()
 
 
 @pytest.mark.parametrize(("in_sync", "kind"), [(1, UnavailableError), (2, TransactionError)])
 def test_a_transaction_beyond_its_time_is_an_outage_where_replicas_lack(
-    made: Made, in_sync: int, kind: type[Exception]
+    case: _Case, in_sync: int, kind: type[Exception]
 ) -> None:
     """Kafka fences it then, as it would a predecessor; with enough replicas it was too large."""
-    producer, library = made()
-    library.failure, library.metadata = KafkaError(KafkaError._FENCED), topics(in_sync)
-    producer._timeout_s = 0.0
+    case.library.failure, case.library.metadata = KafkaError(KafkaError._FENCED), topics(in_sync)
+    case.producer._timeout_s = 0.0
     with pytest.raises(kind, match=r"the transaction took 0\.0 s"):
-        producer.deliver()
-
-
-class Clock:
-    """Replaces ``time``: it goes on when the test wants."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def monotonic(self) -> float:
-        """Seconds."""
-        return self.now_s
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of all producers."""
-    made = Clock()
-    monkeypatch.setattr(transactional_producer, "time", made)
-    return made
+        case.producer.deliver()
 
 
 STALL_S = 15.0
 SILENT = "the transaction took 15.0 s, in 15.0 s of which Kafka did nothing of it"
 TOO_LONG = r"the transaction took 15\.0 s, longer than transaction.timeout.ms = 10000"
+UNKNOWN = "its outcome is unknown"
 
 
-def test_a_commit_that_kafka_leaves_without_an_answer_is_an_outage(
-    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "slow_s", "silent_s", "kind", "said"),
+    [
+        (KafkaError.COORDINATOR_NOT_AVAILABLE, 0, 0, UnavailableError, UNKNOWN),
+        (KafkaError.INVALID_TXN_STATE, 0, 0, TransactionError, UNKNOWN),
+        # A coordinator that is back may know the transaction no longer.
+        (KafkaError.INVALID_TXN_STATE, 0, STALL_S, UnavailableError, UNKNOWN),
+        # It is back when it reports the end of the time, and lacks nothing then.
+        (KafkaError._FENCED, 0, STALL_S, UnavailableError, SILENT),
+        # Kafka answers at once: the container lost the time between two calls.
+        (KafkaError._FENCED, STALL_S, 0, TransactionError, TOO_LONG),
+    ],
+)
+def test_a_commit_that_fails_is_an_outage_where_kafka_is_away_or_was_silent(
+    case: _Case,
+    clock: _Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    slow_s: float,
+    silent_s: float,
+    kind: type[Exception],
+    said: str,
 ) -> None:
-    """It is back when it reports the end of the time, and lacks nothing then."""
-    producer, library = made()
-
-    def commit(_timeout: float) -> None:
-        clock.now_s += STALL_S
-        raise KafkaException(KafkaError(KafkaError._FENCED))
-
-    monkeypatch.setattr(library, "commit_transaction", commit)
-    with pytest.raises(UnavailableError, match=SILENT):
-        producer.commit()
-
-
-@pytest.mark.parametrize("silent_s", [0.0, STALL_S])
-def test_a_commit_that_fails_otherwise_is_an_outage_after_a_silence(
-    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch, silent_s: float
-) -> None:
-    """A coordinator that is back may know the transaction no longer; its outcome is unknown."""
-    producer, library = made()
+    """Else the container is charged with it."""
 
     def commit(_timeout: float) -> None:
         clock.now_s += silent_s
-        raise KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "invalid"))
+        raise KafkaException(KafkaError(code))
 
-    monkeypatch.setattr(library, "commit_transaction", commit)
-    kind = UnavailableError if silent_s else TransactionError
-    with pytest.raises(kind, match="invalid; its outcome is unknown"):
-        producer.commit()
+    monkeypatch.setattr(case.library, "commit_transaction", commit)
+    clock.now_s += slow_s
+    with pytest.raises(kind, match=said):
+        case.producer.commit()
 
 
 @pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.INVALID_TXN_STATE])
 @pytest.mark.parametrize("library_step", ["flush", "produce"])
 def test_records_that_kafka_does_not_take_for_a_while_are_an_outage(
-    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch, library_step: str, code: int
+    case: _Case, clock: _Clock, monkeypatch: pytest.MonkeyPatch, library_step: str, code: int
 ) -> None:
     """Nothing arrives for 15 s, be it at the end or with a full queue; Kafka has many words."""
-    producer, library = made()
 
     def stalls(*_: object, **__: object) -> int:
         clock.now_s += STALL_S
-        library.failure = KafkaError(code)
+        case.library.failure = KafkaError(code)
         if library_step == "produce":
             raise BufferError
         return 1
 
     def sends() -> None:
-        producer.send([Send("clog", b"k", b"v", 0)])
-        producer.deliver()
+        case.producer.send([Send("clog", b"k", b"v", 0)])
+        case.producer.deliver()
 
-    monkeypatch.setattr(library, library_step, stalls)
+    monkeypatch.setattr(case.library, library_step, stalls)
     with pytest.raises(UnavailableError, match=SILENT):
         sends()
 
 
 def test_a_transaction_that_is_too_large_for_its_time_is_charged(
-    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    case: _Case, clock: _Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records arrive all the time; there are too many of them."""
-    producer, library = made()
     left = iter(range(30, 0, -1))
 
     def flush(_timeout: float) -> int:
         clock.now_s += 0.5
         remaining = next(left)
         if remaining == 1:
-            library.failure = KafkaError(KafkaError._FENCED)
+            case.library.failure = KafkaError(KafkaError._FENCED)
         return remaining
 
-    monkeypatch.setattr(library, "flush", flush)
+    monkeypatch.setattr(case.library, "flush", flush)
     with pytest.raises(TransactionError, match=TOO_LONG):
-        producer.deliver()
-
-
-def test_a_transaction_that_its_container_is_slow_with_is_charged(made: Made, clock: Clock) -> None:
-    """Kafka answers at once; the time was lost between two calls."""
-    producer, library = made()
-    clock.now_s += STALL_S
-    library.failure = KafkaError(KafkaError._FENCED)
-    with pytest.raises(TransactionError, match=TOO_LONG):
-        producer.commit()
+        case.producer.deliver()
 
 
 def test_the_silence_of_a_transaction_before_does_not_count(
-    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    case: _Case, clock: _Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That one was within its time, with all its waits."""
-    producer, library = made()
+    library = case.library
 
     def commit(_timeout: float) -> None:
         clock.now_s += 9.0
@@ -297,59 +273,72 @@ def test_the_silence_of_a_transaction_before_does_not_count(
             raise KafkaException(library.failure)
 
     monkeypatch.setattr(library, "commit_transaction", commit)
-    producer.commit()
+    case.producer.commit()
     library._is_open = False
-    producer.begin()
+    case.producer.begin()
     clock.now_s += 12.0
     library.failure = KafkaError(KafkaError._FENCED)
     with pytest.raises(TransactionError, match=r"the transaction took 21\.0 s, longer"):
-        producer.commit()
+        case.producer.commit()
 
 
-def test_no_transaction_begins_before_enough_replicas_are_in_sync(made: Made) -> None:
+def test_waits_of_a_second_and_more_in_which_nothing_arrives_add_up() -> None:
+    """A wait that lasts counts too; shorter ones are how long requests take."""
+    clock = _Clock()
+    silence = Silence(clock.monotonic)
+    totals = [silence.total_s]
+    for work_s, waits_s, rest_s in ((0, 0.9, 0), (0, 1.0, 0), (50.0, 12.0, 0), (0, 0, 0.5)):
+        silence.ends()
+        clock.now_s += work_s
+        silence.waits()
+        clock.now_s += waits_s
+        totals.append(silence.total_s)
+        clock.now_s += rest_s
+        silence.ends()
+        totals.append(silence.total_s)
+    assert totals == [0, 0, 0, 1, 1, 13, 13, 13, 13]
+
+
+def test_no_transaction_begins_before_enough_replicas_are_in_sync(case: _Case) -> None:
     """It is waited for; what is written elsewhere is not."""
-    producer, library = made()
-    library.metadata = topics(in_sync=1)
+    case.library.metadata = topics(in_sync=1)
     waited: list[float] = []
 
     def pause(seconds: float) -> None:
         waited.append(seconds)
         if len(waited) == 3:
-            library.metadata = topics(in_sync=2)
+            case.library.metadata = topics(in_sync=2)
 
-    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
-    producer.await_brokers(lambda: {("out", None)}, never)
-    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
-    producer.await_brokers(lambda: {("clog", 0)}, pause)
+    case.library.loses_connection()
+    case.producer.await_brokers(lambda: {("out", None)}, never)
+    case.library.loses_connection()
+    case.producer.await_brokers(lambda: {("clog", 0)}, pause)
     assert len(waited) == 3
 
 
-def test_replicas_are_looked_at_once(made: Made) -> None:
+def test_replicas_are_looked_at_once(case: _Case) -> None:
     """And once more where a connection was lost: a transaction costs no request otherwise."""
-    producer, library = made()
-    before = library.asked
-    producer.await_brokers(lambda: {("clog", 0)}, never)
-    assert library.asked == before
-    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
-    producer.await_brokers(lambda: {("clog", 0)}, never)
-    assert library.asked > before
+    before = case.library.asked
+    case.producer.await_brokers(lambda: {("clog", 0)}, never)
+    assert case.library.asked == before
+    case.library.loses_connection()
+    case.producer.await_brokers(lambda: {("clog", 0)}, never)
+    assert case.library.asked > before
 
 
-def test_a_look_at_some_of_the_places_is_not_the_look_at_all(made: Made) -> None:
+def test_a_look_at_some_of_the_places_is_not_the_look_at_all(case: _Case) -> None:
     """What a start commits goes to the checkpoint topic alone; the work goes to others too."""
-    producer, library = made()
-    library.properties["error_cb"](KafkaError(KafkaError._TRANSPORT, "gone"))
-    producer.await_brokers(lambda: {("checkpoints", None)}, never, are_all=False)
-    before = library.asked
-    producer.await_brokers(lambda: {("clog", 0)}, never)
-    assert library.asked > before
+    case.library.loses_connection()
+    case.producer.await_brokers(lambda: {("checkpoints", None)}, never, are_all=False)
+    before = case.library.asked
+    case.producer.await_brokers(lambda: {("clog", 0)}, never)
+    assert case.library.asked > before
 
 
 def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
-    made: Made, monkeypatch: pytest.MonkeyPatch
+    case: _Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A report where a partition is named; key, value and headers as they were given."""
-    producer, library = made()
     heard: list[tuple[Any, ...]] = []
 
     def produce(
@@ -362,8 +351,8 @@ def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
     ) -> None:
         heard.append((topic, key, value, partition, on_delivery is not None, more))
 
-    monkeypatch.setattr(library, "produce", produce)
-    producer.send(
+    monkeypatch.setattr(case.library, "produce", produce)
+    case.producer.send(
         [
             Send("out", b"a", b"1"),
             Send("clog", b"b", b"2", 0),
@@ -387,9 +376,8 @@ def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
     ]
 
 
-def test_a_full_queue_is_waited_for_in_turn(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_queue_is_waited_for_in_turn(case: _Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record that found no room goes before the next one."""
-    producer, library = made()
     sent: list[bytes] = []
     full = iter([False, True, True, False, False])
 
@@ -398,6 +386,6 @@ def test_a_full_queue_is_waited_for_in_turn(made: Made, monkeypatch: pytest.Monk
             raise BufferError
         sent.append(value)
 
-    monkeypatch.setattr(library, "produce", produce)
-    producer.send([Send("out", None, b"%d" % i) for i in range(3)])
+    monkeypatch.setattr(case.library, "produce", produce)
+    case.producer.send([Send("out", None, b"%d" % i) for i in range(3)])
     assert sent == [b"0", b"1", b"2"]
