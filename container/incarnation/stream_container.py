@@ -28,7 +28,7 @@ from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.start_up import History, Reset
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.input_ends import InputEnds
+from homeport.container.kafka.input_ends import Drain, InputEnds
 from homeport.container.kafka.log_reader import log_readers
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.sending import partition_count, refused_record
@@ -43,7 +43,6 @@ from homeport.container.processing.call_watch import (
 )
 from homeport.container.processing.concurrent_calls import LoopCalls
 from homeport.container.processing.concurrent_tasks import calls_for
-from homeport.container.processing.drain import Drain
 from homeport.container.processing.loop_dependencies import LoopDependencies, SideCalls, Task
 from homeport.container.processing.records import use_arrow_once
 from homeport.container.processing.run_loop import RunLoop

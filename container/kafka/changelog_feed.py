@@ -136,5 +136,4 @@ class _Part:
         self.last_offset = message.offset() or 0
 
     def chunk(self) -> Chunk:
-        """All of it."""
         return Chunk(self._entries, self._records, self.last_offset)

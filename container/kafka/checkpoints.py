@@ -45,18 +45,6 @@ class Checkpoint:
         return bool(self.changelogs) or self.has_v2
 
 
-def read_checkpoints(
-    reader: LogReader,
-    topic: str,
-    grouper: str,
-    tasks: Collection[TaskName],
-    floors: Mapping[SystemStream, int],
-) -> dict[TaskName, dict[SystemStreamPartition, int]]:
-    """The offsets of ``read_whole_checkpoints``, with its arguments and its errors."""
-    found = read_whole_checkpoints(reader, topic, grouper, tasks, floors)
-    return {task_name: item.offsets for task_name, item in found.items()}
-
-
 def read_whole_checkpoints(
     reader: LogReader,
     topic: str,

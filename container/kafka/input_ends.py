@@ -1,4 +1,4 @@
-"""InputEnds: where the partitions of an input end, asked of Kafka."""
+"""Where the partitions of an input end, for a container that ends once it has processed them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.log_reader import LogReader
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
@@ -69,3 +70,40 @@ class InputEnds:
         if system not in self._readers:
             self._readers[system] = self._connect(self._systems[system], self._pause)
         return self._readers[system]
+
+
+class Drain:
+    """One order to drain: the heads as they are at the first question count, and no later ones.
+
+    Args:
+        ends: where the partitions of the input end.
+    """
+
+    def __init__(self, ends: InputEnds) -> None:
+        self._ends = ends
+        self._left: dict[SystemStreamPartition, int] | None = None
+
+    def is_done(
+        self, processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]], *, is_quiet: bool
+    ) -> bool:
+        """Return whether everything below the heads is processed.
+
+        Args:
+            processed: of each task, the last processed offset of each of its partitions.
+            is_quiet: whether no input comes for now. The last offsets may be ends of transactions,
+                which are no records: a request to Kafka says so where a partition stands still.
+        """
+        following: dict[SystemStreamPartition, int] = {}
+        for offsets in processed.values():
+            for partition, offset in offsets.items():
+                following[partition] = min(following.get(partition, offset + 1), offset + 1)
+        if self._left is None:
+            self._left = dict(self._ends.heads(following))
+        for partition, head in list(self._left.items()):
+            start = following[partition]
+            if start >= head or (is_quiet and self._ends.holds_nothing(partition, start, head)):
+                del self._left[partition]
+        if self._left:
+            return False
+        self._ends.close()
+        return True

@@ -293,14 +293,18 @@ def input_ranges(
     readers: Mapping[str, LogReader], partitions: Iterable[SystemStreamPartition]
 ) -> dict[SystemStreamPartition, InputRange]:
     """Return what Kafka has of each of ``partitions``; errors of ``LogReader.ends``."""
-    wanted = sorted(set(partitions))
-    found: dict[SystemStreamPartition, InputRange] = {}
+    ends = _ends(readers, sorted(set(partitions)))
+    return {ssp: InputRange(own.oldest, own.head) for ssp, own in ends.items()}
+
+
+def _ends(
+    readers: Mapping[str, LogReader], places: Sequence[SystemStreamPartition]
+) -> dict[SystemStreamPartition, ChangelogRange]:
+    found: dict[SystemStreamPartition, ChangelogRange] = {}
     for system, reader in readers.items():
-        own = [ssp for ssp in wanted if ssp.system == system]
-        ends = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
-        for ssp in own:
-            place = ends[ssp.stream, ssp.partition]
-            found[ssp] = InputRange(place.oldest, place.head)
+        own = [place for place in places if place.system == system]
+        ends = reader.ends([(place.stream, place.partition) for place in own])
+        found |= {place: ends[place.stream, place.partition] for place in own}
     return found
 
 
@@ -375,12 +379,9 @@ class KafkaChangelogReader:
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
         """Return the oldest offset and head of each (stream, partition), in the order given."""
-        found: dict[tuple[str, str, int], ChangelogRange] = {}
-        for system, reader in self._readers.items():
-            places = [(s.stream, p) for s, p in changelogs if s.system == system]
-            for (topic, partition), ends in reader.ends(places).items():
-                found[system, topic, partition] = ends
-        return [found[s.system, s.stream, p] for s, p in changelogs]
+        places = [SystemStreamPartition(s.system, s.stream, p) for s, p in changelogs]
+        found = _ends(self._readers, places)
+        return [found[place] for place in places]
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
         """The committed records of [start, head), the last value of each key per chunk."""

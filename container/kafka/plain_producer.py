@@ -111,7 +111,6 @@ class _PlainProducer:
             self._fail(error_of(error))
 
     def raise_if_failed(self) -> None:
-        """Raise the error that was reported so far, if any."""
         self._serve(lambda: self._producer.poll(0))
 
     def deliver(self, pause: Callable[[float], None]) -> None:

@@ -441,7 +441,6 @@ class Silence:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Begin without a wait."""
         self._clock = clock
         self._since_s: float | None = None
         self._past_s = 0.0

@@ -211,7 +211,6 @@ class VersionReads:
     """Which engine the tasks had of each store when it was last noted."""
 
     def __init__(self) -> None:
-        """Begin without a note."""
         self._engines: dict[str, StorageEngine] = {}
 
     def note(self, stores: Iterable[FilledStore], batch: int, history: Callable[..., None]) -> None:

@@ -68,7 +68,6 @@ class ThreadCalls(Calls[Callable[[], None]]):
         may_go_on: Callable[[], None],
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """No thread runs before the first call."""
         super().__init__(limit, may_go_on)
         self._around = around
         self._pool = futures.ThreadPoolExecutor(limit, "task")
@@ -112,7 +111,6 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     def __init__(
         self, limit: int, may_go_on: Callable[[], None], begins: Callable[[], None] = lambda: None
     ) -> None:
-        """The loop runs."""
         super().__init__(limit, may_go_on)
         self._begins = begins
         self.is_stopped = False

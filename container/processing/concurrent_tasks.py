@@ -8,7 +8,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -22,45 +22,32 @@ from homeport.container.processing.stream_task_instance import (
 )
 from homeport.container.processing.task_instance import Context, require_run, task_failed
 
+_Side = TypeVar("_Side", ThreadCalls, LoopCalls)
 
-class _ConcurrentStreamTask(StreamTaskInstance):
+
+class _ConcurrentStreamTask(StreamTaskInstance, Generic[_Side]):
     """Hands the calls of ``process`` over, to be made beside others; all else as its base class."""
 
     def __init__(
-        self,
-        task_class: type[StreamTask],
-        context: Context,
-        parts: StreamTaskParts,
-        calls: ThreadCalls | LoopCalls,
+        self, task_class: type[StreamTask], context: Context, parts: StreamTaskParts, calls: _Side
     ) -> None:
-        """The object is made and initialised; TaskFailedError where it raised."""
-        self._side = calls
+        self._calls: _Side = calls
+        self._counting = threading.Lock()
         super().__init__(task_class, context, parts)
 
     def process_batch(self, rows: pa.Table) -> None:
         """The calls for every message of ``rows`` are handed over; none is made yet."""
         for message in self._parts.messages.of(rows):
             call: Any = functools.partial(self._process, message)  # of the kind that they make
-            self._side.add(order_of(self._name, message), call)
+            self._calls.add(order_of(self._name, message), call)
 
     @abstractmethod
     def _process(self, message: IncomingMessage) -> object:
         """The call for one message."""
 
 
-class ThreadedStreamTask(_ConcurrentStreamTask):
+class ThreadedStreamTask(_ConcurrentStreamTask[ThreadCalls]):
     """Calls the user's object in threads."""
-
-    def __init__(
-        self,
-        task_class: type[StreamTask],
-        context: Context,
-        parts: StreamTaskParts,
-        calls: ThreadCalls,
-    ) -> None:
-        """The object is made and initialised; TaskFailedError where it raised."""
-        self._counting = threading.Lock()
-        super().__init__(task_class, context, parts, calls)
 
     def _process(self, message: IncomingMessage) -> None:
         try:
@@ -72,19 +59,8 @@ class ThreadedStreamTask(_ConcurrentStreamTask):
             require_run(self._name, step_of(message), found)
 
 
-class AsyncStreamTask(_ConcurrentStreamTask):
+class AsyncStreamTask(_ConcurrentStreamTask[LoopCalls]):
     """Calls the user's object on the container's event loop where its methods are coroutines."""
-
-    def __init__(
-        self,
-        task_class: type[StreamTask],
-        context: Context,
-        parts: StreamTaskParts,
-        calls: LoopCalls,
-    ) -> None:
-        """The object is made and initialised; TaskFailedError where it raised."""
-        self._calls = calls
-        super().__init__(task_class, context, parts, calls)
 
     async def _process(self, message: IncomingMessage) -> None:
         process: Callable[..., Awaitable[None]] = self._task.process  # type: ignore[assignment]  # a coroutine here

@@ -13,11 +13,11 @@ from homeport.config.settings.tuning import Tuning
 from homeport.container.adjunct.frames import StoreFrames
 from homeport.container.api import Timer
 from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_ends import Drain
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.adjunct_feed import AdjunctFeed
-from homeport.container.processing.drain import Drain
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.timers import Timers

@@ -75,7 +75,6 @@ class _Ended:
     positions: Mapping[Position, int] = field(default_factory=dict)
 
     def places(self, checkpoint_topic: str | None) -> set[OutputPlace]:
-        """Return what the transaction writes to."""
         places: set[OutputPlace] = {(send.topic, send.partition) for send in self.content.outputs}
         places |= {(c.changelog.stream, c.partition) for c in self.content.changes if c.entries}
         if checkpoint_topic is not None:
@@ -83,7 +82,6 @@ class _Ended:
         return places
 
     def spans(self, of_tasks: Callable[[Offsets], Offsets]) -> Mapping[str, Any]:
-        """Return what it moves, as the history has it."""
         return spans(of_tasks(self.first), of_tasks(self.content.processed))
 
 

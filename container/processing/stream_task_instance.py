@@ -15,7 +15,13 @@ from homeport.config.errors import HomeportError
 from homeport.config.settings.records_section import ALL_EXCEPTIONS
 from homeport.container.api import IncomingMessage, StreamTask, Timer
 from homeport.container.processing.records import Messages
-from homeport.container.processing.task_instance import Context, Outputs, require_run, task_failed
+from homeport.container.processing.task_instance import (
+    Context,
+    Outputs,
+    checked,
+    require_run,
+    task_failed,
+)
 
 _LOG = logging.getLogger(__name__)
 _PROJECT = "homeport."
@@ -66,32 +72,27 @@ class StreamTaskParts:
 
 
 class StreamTaskInstance:
-    """Calls the user's object and says whose fault an exception is."""
+    """Calls the user's object and says whose fault an exception is.
+
+    Raises:
+        TaskFailedError: (from every method) the object raised, or had no run.
+    """
 
     def __init__(
         self, task_class: type[StreamTask], context: Context, parts: StreamTaskParts
     ) -> None:
-        """The object is made and initialised.
-
-        Raises:
-            TaskFailedError: it raised.
-        """
         self._name = context.task_name
         self._parts = parts
         self._coordinator = Coordinator(self._name, parts.requests)
         self.ignored = 0
-        try:
-            self._task = task_class()
-            found = self._initialise(context)
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise task_failed(self._name, "init", error) from error
-        require_run(self._name, "init", found)
+        self._task = checked(self._name, "init", task_class)
+        self._run("init", self._initialise, context)
 
     def _initialise(self, context: Context) -> object:
         return self._task.init(context)  # type: ignore[func-returns-value]  # what it must not return
 
     def process_batch(self, rows: pa.Table) -> None:
-        """The task has seen every message of ``rows``; TaskFailedError where it raised.
+        """The task has seen every message of ``rows``.
 
         Raises:
             UndecodableError: a record cannot be read, and may not be dropped.
@@ -114,26 +115,25 @@ class StreamTaskInstance:
         """Nothing: a StreamTask sends when it is called."""
 
     def window(self) -> None:
-        """The task had its window; TaskFailedError where it raised."""
+        """The task had its window."""
         self._call("window", self._task.window, self._parts.outputs, self._coordinator)
 
     def on_timer(self, timer: Timer) -> None:
-        """The task was called for ``timer``; TaskFailedError where it raised."""
+        """The task was called for ``timer``."""
         step = f"on_timer of {timer.name!r}"
         self._call(step, self._task.on_timer, timer, self._parts.outputs, self._coordinator)
 
     def end_of_stream(self) -> None:
-        """The task knows that it gets no more input; TaskFailedError where it raised."""
+        """The task knows that it gets no more input."""
         hook = self._task.end_of_stream
         self._call("end_of_stream", hook, self._parts.outputs, self._coordinator)
 
     def close(self) -> None:
-        """The task was closed; TaskFailedError where it raised."""
-        try:
-            found: object = self._task.close()  # type: ignore[func-returns-value]  # as above
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise task_failed(self._name, "close", error) from error
-        require_run(self._name, "close", found)
+        """The task was closed."""
+        self._run("close", self._task.close)
+
+    def _run(self, step: str, hook: Callable[..., object], *arguments: object) -> None:
+        require_run(self._name, step, checked(self._name, step, hook, *arguments))
 
     def _call(self, step: str, hook: Callable[..., Any], *arguments: object) -> None:
         try:

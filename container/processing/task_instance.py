@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from homeport.container.progress.transaction_plan import Send
 from homeport.container.serde.serdes import Serde, SerdesOf
 from homeport.job_coordinator.model.ids import TaskName
 
+_Found = TypeVar("_Found")
 _SEND = partial(tuple.__new__, Send)
 """Of all its fields, in their order; it costs less than the class's own call."""
 
@@ -250,51 +251,51 @@ class Context:
 
 
 class TaskInstance:
-    """Calls the user's object and says whose fault an exception is."""
+    """Calls the user's object and says whose fault an exception is.
+
+    Raises:
+        TaskFailedError: (from every method) the object raised, or had no run.
+    """
 
     def __init__(self, task_class: type[BatchTask], context: Context, outputs: Outputs) -> None:
-        """The object is made and initialised.
-
-        Raises:
-            TaskFailedError: it raised.
-        """
         self._name = context.task_name
         self._outputs = outputs
-        try:
-            self._task = task_class()
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise task_failed(self._name, "init", error) from error
+        self._task = checked(self._name, "init", task_class)
         self._call("init", self._task.init, context)
 
     def process_batch(self, rows: pa.Table) -> None:
-        """The task has seen ``rows``; TaskFailedError where it raised."""
+        """The task has seen ``rows``."""
         self._call("process_batch", self._task.process_batch, rows, self._outputs)
 
     def on_timer(self, timer: Timer) -> None:
-        """The task was called for ``timer``; TaskFailedError where it raised."""
+        """The task was called for ``timer``."""
         self._call(f"on_timer of {timer.name!r}", self._task.on_timer, timer, self._outputs)
 
     def end_transaction(self) -> None:
-        """The task had its last chance to send; TaskFailedError where it raised."""
+        """The task had its last chance to send."""
         self._call("end_transaction", self._task.end_transaction, self._outputs)
 
     def close(self) -> None:
-        """The task was closed; TaskFailedError where it raised."""
+        """The task was closed."""
         self._call("close", self._task.close)
 
     def window(self) -> None:
         """Nothing: a BatchTask has none."""
 
     def end_of_stream(self) -> None:
-        """The task knows that it gets no more input; TaskFailedError where it raised."""
+        """The task knows that it gets no more input."""
         self._call("end_of_stream", self._task.end_of_stream, self._outputs)
 
     def _call(self, step: str, hook: Callable[..., object], *arguments: object) -> None:
-        try:
-            found = hook(*arguments)
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise task_failed(self._name, step, error) from error
-        require_run(self._name, step, found)
+        require_run(self._name, step, checked(self._name, step, hook, *arguments))
+
+
+def checked(task_name: str, step: str, hook: Callable[..., _Found], *arguments: object) -> _Found:
+    """Return what the user's ``hook`` returns; TaskFailedError where it raises."""
+    try:
+        return hook(*arguments)
+    except BaseException as error:  # user code may raise anything, SystemExit too
+        raise task_failed(task_name, step, error) from error
 
 
 def require_run(task_name: str, step: str, found: object) -> None:

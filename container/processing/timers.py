@@ -43,7 +43,6 @@ class Timers:
         store: KeyValueStore | None = None,
         ahead_ms: int | None = None,
     ) -> None:
-        """Schedule what the store holds."""
         self._ahead_ms = ahead_ms
         self._now_ms = now_ms
         self._watermark = watermark

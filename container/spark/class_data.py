@@ -129,15 +129,5 @@ def _typical(frame: DataFrame) -> DataFrame:
     return kept.withColumn("total", f.coalesce(f.col("x"), f.lit(0.0)) * 2)
 
 
-def main() -> int:
-    """See the module; the exit code."""
-    try:
-        make(Path(sys.argv[1]).absolute())
-    except (HomeportError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(java_classes.main(make))

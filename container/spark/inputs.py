@@ -1,4 +1,4 @@
-"""The frames that a pipeline is given: a whole micro-batch, or the part of each input stream.
+"""The rows of a micro-batch for a pipeline: the frames that it gets, and the order of its results.
 
 PURE.
 """
@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +20,8 @@ from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.reads import Fields
 
+ORDER_COLUMNS = ("stream", "partition", "offset")
+"""What orders the rows of one task."""
 ALL = "input"
 """The name of the frame with the rows of all streams."""
 
@@ -163,3 +167,38 @@ def with_task(rows: pa.Table, given: Rows) -> pa.Table:
         return rows.append_column("task", pa.repeat(first, rows.num_rows))
     index = rows.column_names.index("task")
     return rows.set_column(index, "task", pc.fill_null(rows["task"], first))
+
+
+def sorted_rows(table: pa.Table, *, unordered: bool) -> pa.Table:
+    """``table`` sorted by task, stream, partition, offset; by task alone where ``unordered``.
+
+    Rows that compare equal keep their order. A table that is sorted already is not copied.
+    """
+    names = ("task",) if unordered else ("task", *ORDER_COLUMNS)
+    keys = [_sortable(table.column(name)) for name in names]
+    if table.num_rows < 2 or _is_sorted(keys):  # noqa: PLR2004 - one row is sorted
+        return table
+    return table.take(pa.array(np.lexsort(keys[::-1])))
+
+
+def _sortable(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    if pa.types.is_integer(column.type):
+        numbers: npt.NDArray[np.int64] = column.to_numpy()
+        return numbers
+    encoded = column.combine_chunks().dictionary_encode()
+    words = encoded.dictionary
+    ranks = np.empty(len(words), dtype=np.int64)
+    ranks[pc.sort_indices(words).to_numpy()] = np.arange(len(words))
+    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    sortable: npt.NDArray[np.int64] = ranks[indices] if len(words) else indices
+    return sortable
+
+
+def _is_sorted(keys: list[npt.NDArray[np.int64]]) -> bool:
+    undecided = np.ones(len(keys[0]) - 1, dtype=bool)
+    for key in keys:
+        steps = key[1:] >= key[:-1]
+        if not steps[undecided].all():
+            return False
+        undecided &= key[1:] == key[:-1]
+    return True

@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,8 +125,8 @@ def _files(gateway: Any, paths: list[Path]) -> Any:  # noqa: ANN401 - objects of
     return files
 
 
-def main() -> int:
-    """See the module; the exit code."""
+def main(make: Callable[[Path], object]) -> int:
+    """Make what FOLDER, the argument, lacks; return the exit code."""
     try:
         make(Path(sys.argv[1]).absolute())
     except (HomeportError, OSError) as error:
@@ -135,4 +136,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(make))

@@ -11,21 +11,27 @@ import pyarrow as pa
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.container.adjunct.frames import NO_FRAMES, EntryColumns, StoreFrame, StoreFrames
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.spark.faults import Named, sparks_reason
+from homeport.container.spark.faults import (
+    Named,
+    PipelineFailedError,
+    failure,
+    is_lost_jvm,
+    sparks_reason,
+)
 from homeport.container.spark.inputs import (
     AS_THEY_COME,
+    ORDER_COLUMNS,
     Given,
     Rows,
     SplitRows,
     Takes,
     Wanted,
     parts,
+    sorted_rows,
     whole_schema,
     with_task,
 )
-from homeport.container.spark.pipeline_failures import PipelineFailedError, failure, is_lost_jvm
 from homeport.container.spark.standing import FramesOfEachPlan, frame_of
-from homeport.container.spark.table_order import ORDER_COLUMNS, sorted_rows
 from homeport.container.spark.work import Tables
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.serde_names import ConfiguredSerde
 from homeport.config.system_stream import SystemStream
 from homeport.container.spark.faults import Named
+from homeport.container.spark.inputs import ORDER_COLUMNS
 from homeport.container.spark.sql_text import quoted
-from homeport.container.spark.table_order import ORDER_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _LOG = logging.getLogger(__name__)
 
@@ -199,7 +200,9 @@ class PlanOnce:
             reason = self._keep(number, frame, [*sources.values(), *standing.values()])
             if reason is None:
                 narrow = self._narrowed(frame, sources, standing)
-                plan = _Plan(number, narrow, _output(frame), numbers_of(standing))
+                plan = _Plan(
+                    number, narrow, _arrow_schema(frame.schema, self._session), numbers_of(standing)
+                )
                 table = self._run(plan, tables, partitions)
             else:
                 large = f" of more than {_ONE_PARTITION_ROWS} rows" if partitions > 1 else ""
@@ -291,22 +294,14 @@ class PlanOnce:
 
     def _form(self, schema: pa.Schema) -> tuple[Any, pa.Schema]:
         """Spark's schema for tables of ``schema``, and that of Arrow's in which it reads them."""
-        from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema  # noqa: PLC0415 - as above
+        from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - as above
         from pyspark.sql.types import StructType  # noqa: PLC0415 - as above
 
-        conf = self._session.conf
-        without_zone = conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
-        large = conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+        without_zone = self._session.conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
         form = StructType()
         for field in schema:
             form.add(field.name, from_arrow_type(field.type, without_zone), field.nullable)
-        read = to_arrow_schema(
-            form,
-            error_on_duplicated_field_names_in_struct=True,
-            timezone="UTC",
-            prefers_large_types=large,
-        )
-        return form, read
+        return form, _arrow_schema(form, self._session)
 
     def _converted(self, source: _Source, table: pa.Table) -> pa.Table:
         if source.reads is not None:
@@ -407,13 +402,13 @@ def _shown(sources: Mapping[str, _Source]) -> str:
     return "; ".join(found)
 
 
-def _output(frame: DataFrame) -> pa.Schema:
-    """As pyspark's ``toArrow`` has it."""
+def _arrow_schema(form: StructType, session: SparkSession) -> pa.Schema:
+    """Return the schema in which Spark has rows of ``form`` for pyspark's ``toArrow``."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - pyspark is there by now
 
-    large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+    large = session.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
     return to_arrow_schema(
-        frame.schema,
+        form,
         error_on_duplicated_field_names_in_struct=True,
         timezone="UTC",
         prefers_large_types=large,

@@ -27,13 +27,12 @@ from homeport.container.spark.frame_columns import (
     store_serdes,
     value_columns,
 )
-from homeport.container.spark.inputs import ALL, Given, stream_names
+from homeport.container.spark.inputs import ALL, ORDER_COLUMNS, Given, stream_names
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.output_rows import Leaving, leaving_rows
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.spark.sql_text import load_sql
-from homeport.container.spark.table_order import ORDER_COLUMNS
 from homeport.container.spark.work import FunctionWork, SqlWork, Work
 
 if TYPE_CHECKING:

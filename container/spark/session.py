@@ -30,6 +30,7 @@ from homeport.config.errors import HomeportError
 from homeport.config.secret_names import has_secret
 from homeport.config.settings.pipeline_section import SPARK_START_S
 from homeport.container.spark.jvm import (
+    JAVA_OPTIONS,
     JVM_FLAGS,
     archive_path,
     is_relative,
@@ -54,7 +55,6 @@ _LEFT_OUT = frozenset(
 archive no longer fitted it, and make the cluster's file system the default one of a Spark that is
 local; by the others Spark would take itself for a part of YARN and leave its files outside of here.
 """
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OOM_FLAG = "-XX:+ExitOnOutOfMemoryError"
 _SPARKS_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers of errors that name a place in a query."""
@@ -99,7 +99,7 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
     """Spark's properties, as measured for micro-batches of Arrow tables."""
     scratch = settings.work_dir
     given = dict(settings.own)
-    own_flags = given.pop(_JAVA_OPTIONS, "")
+    own_flags = given.pop(JAVA_OPTIONS, "")
     # A JVM that has met the end of its memory answers late, or never.
     flags = [lasting_flags(own_flags), _OOM_FLAG, f"-Djava.io.tmpdir={scratch}"]
     if archive is not None:
@@ -127,7 +127,7 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
         ),
     }
     joined = " ".join([*flags, own_flags]).strip()
-    return {**ours, **given, _JAVA_OPTIONS: joined}
+    return {**ours, **given, JAVA_OPTIONS: joined}
 
 
 def properties_file(given: Mapping[str, str]) -> str:
@@ -137,7 +137,7 @@ def properties_file(given: Mapping[str, str]) -> str:
     are on no disk either: the session brings them, through its socket. Only those in the JVM's own
     options are, in files of ours alone: they must be known before it starts.
     """
-    reported = {k: v for k, v in given.items() if k == _JAVA_OPTIONS or not has_secret(k, v)}
+    reported = {k: v for k, v in given.items() if k == JAVA_OPTIONS or not has_secret(k, v)}
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in reported.items())
 
 
@@ -162,6 +162,9 @@ class LocalSpark:
         prepare: makes the pipeline ready, in the background, as soon as the session stands.
         made: where the JVM's command and archive are, by default in this environment.
         first: what the JVM's process does first.
+
+    Raises:
+        SparkError: the program that starts the JVM cannot be run.
     """
 
     def __init__(
@@ -171,11 +174,6 @@ class LocalSpark:
         made: Path | None = None,
         first: Callable[[], None] | None = None,
     ) -> None:
-        """Starts the JVM.
-
-        Raises:
-            SparkError: the program that starts it cannot be run.
-        """
         self._settings = settings
         self._made = made
         self._archive = archive_path(made)

@@ -56,7 +56,6 @@ class FramesOfEachPlan:
     """
 
     def __init__(self, session: SparkSession) -> None:
-        """No store has one yet."""
         self._session = session
         self._held: dict[str, _Held] = {}
 

@@ -79,7 +79,6 @@ class Windows:
         retention_ms: int = 0,
         on_late: OnLate | None = None,
     ) -> None:
-        """What the store holds is open again."""
         require_made(span, aggregate, on_late)
         if span.merges and aggregate.merge is None:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")

@@ -72,7 +72,6 @@ class Hopping(Span):
     merges: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """The numbers fit each other."""
         _keep_whole(self, "size_ms", "step_ms")
         if self.step_ms < 1 or self.size_ms < self.step_ms or self.size_ms % self.step_ms:
             raise ValueError(
@@ -121,7 +120,6 @@ class Session(Span):
     merges: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """There is a gap."""
         _keep_whole(self, "gap_ms")
         if self.gap_ms < 1:
             raise ValueError(f"a session with a gap of {self.gap_ms} ms: it must be at least 1")

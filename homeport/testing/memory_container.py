@@ -33,11 +33,10 @@ from homeport.container.incarnation.loop_inputs import contexts_of, loop_setting
 from homeport.container.incarnation.restoring import RestoreReport
 from homeport.container.incarnation.start_up import Positions, commit_starts, read_positions
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.input_ends import InputEnds
+from homeport.container.kafka.input_ends import Drain, InputEnds
 from homeport.container.kafka.log_reader import KafkaChangelogReader
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import calls_for
-from homeport.container.processing.drain import Drain
 from homeport.container.processing.loop_dependencies import LoopDependencies
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import (

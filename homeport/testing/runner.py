@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from homeport.config.errors import HomeportError
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
-from homeport.container.kafka.checkpoints import read_checkpoints
+from homeport.container.kafka.checkpoints import read_whole_checkpoints
 from homeport.container.processing.record_rules import (
     checked_headers,
     partition_number,
@@ -385,15 +385,14 @@ class TestRunner:
     ) -> dict[str, int]:
         """Return {``system.stream.partition``: last processed offset} of a task; -1: none yet."""
         model, own = self._task(partition, task), self._job.task
-        found = read_checkpoints(
+        found = read_whole_checkpoints(
             MemoryLog(self._around.brokers[own.checkpoint_system]),
             own.checkpoint_topic,
             self._job.job.ssp_grouper_factory,
             {model.task_name},
             {},
         )
-        offsets = found.get(model.task_name, {})
-        return {ssp.name: offset for ssp, offset in offsets.items()}
+        return {ssp.name: o for own in found.values() for ssp, o in own.offsets.items()}
 
     @property
     def tasks(self) -> tuple[TaskName, ...]:

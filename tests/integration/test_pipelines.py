@@ -20,7 +20,7 @@ from flights_demo.names import judge
 from reference_streams import Row, airline_records, airport_records, plane_records
 
 from homeport.config.errors import ConfigError
-from homeport.container.spark.pipeline_failures import PipelineFailedError
+from homeport.container.spark.faults import PipelineFailedError
 from homeport.testing import Record, TestRunner, shared_spark
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.properties"

@@ -19,9 +19,9 @@ from spark_batches import NAMED, batch, two_cores
 from suites import long
 
 from homeport.container.spark import java_classes
+from homeport.container.spark.faults import PipelineFailedError
 from homeport.container.spark.inputs import ALL
 from homeport.container.spark.micro_batch import SparkPipeline
-from homeport.container.spark.pipeline_failures import PipelineFailedError
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark
 

@@ -16,6 +16,7 @@ from homeport.container.api import Timer
 from homeport.container.host.executors import complete
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
+from homeport.container.kafka.input_ends import InputEnds
 from homeport.container.processing import open_transaction, run_loop
 from homeport.container.processing.loop_dependencies import LoopDependencies, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
@@ -273,7 +274,7 @@ class SideWork:
         """What is being made goes on."""
 
 
-class Ends:
+class Ends(InputEnds):
     """In the place of Kafka's ends: the input holds so many records, and nothing but records."""
 
     def __init__(self, records: int, clock: Clock) -> None:
@@ -281,11 +282,13 @@ class Ends:
         self.looks: list[int] = []
         """When ``holds_nothing`` was called, in milliseconds."""
 
-    def heads(self, partitions: Collection[SystemStreamPartition]) -> dict[Any, int]:
+    def heads(
+        self, partitions: Collection[SystemStreamPartition]
+    ) -> dict[SystemStreamPartition, int]:
         """Behind the last one."""
         return dict.fromkeys(partitions, self._records)
 
-    def holds_nothing(self, partition: object, start: int, head: int) -> bool:
+    def holds_nothing(self, partition: SystemStreamPartition, start: int, head: int) -> bool:
         """Whether there is no record from ``start`` on."""
         del partition
         self.looks.append(self._clock.ms())

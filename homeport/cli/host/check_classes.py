@@ -30,7 +30,7 @@ from homeport.container.classes import (
 from homeport.container.serde.forms import require_readable
 from homeport.container.spark.frame_columns import value_columns
 from homeport.container.spark.inputs import Takes, stream_names
-from homeport.container.spark.option_check import require_taken
+from homeport.container.spark.jvm import require_taken
 from homeport.container.spark.work import FunctionWork
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 

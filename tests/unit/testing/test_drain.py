@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from homeport.container.api import BatchTask, MessageCollector
-from homeport.container.processing.drain import Drain
+from homeport.container.kafka.input_ends import Drain, InputEnds
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.testing import Record, TestRunner, TestRunnerError
@@ -93,11 +93,12 @@ def test_ends_of_transactions_are_no_records_to_wait_for() -> None:
         assert runner.output("kafka.out")[-1] == Record(b"a", b"3")
 
 
-class _Ends:
+class _Ends(InputEnds):
     """Two partitions; of the second the last offset is no record."""
 
-    asked = 0
-    is_closed = False
+    def __init__(self) -> None:
+        self.asked = 0
+        self.is_closed = False
 
     def heads(self, partitions: object) -> dict[SystemStreamPartition, int]:
         """As Kafka says once."""

@@ -16,7 +16,7 @@ from homeport.container.api import BATCH_SCHEMA
 from homeport.container.host.executors import OneThread, SameThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.processing.drain import Drain
+from homeport.container.kafka.input_ends import Drain
 from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.typed_input import TypedInput
 

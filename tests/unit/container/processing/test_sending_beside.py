@@ -6,7 +6,7 @@ import pytest
 from run_loop_case import A, B, Ends, LoopCase
 
 from homeport.config.errors import FencedError
-from homeport.container.processing.drain import Drain
+from homeport.container.kafka.input_ends import Drain
 
 MUCH = 1000
 """So many records are worth a batch while a transaction is on its way."""

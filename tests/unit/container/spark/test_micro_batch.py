@@ -9,9 +9,8 @@ import pytest
 from pyspark.errors import PythonException
 
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.spark.faults import Named
+from homeport.container.spark.faults import Named, PipelineFailedError
 from homeport.container.spark.micro_batch import SparkPipeline
-from homeport.container.spark.pipeline_failures import PipelineFailedError
 
 RAISED = (
     "\n  An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.container.spark.pipeline_failures import failure, is_lost_jvm
+from homeport.container.spark.faults import failure, is_lost_jvm
 
 NAMED, ROWS = "task.pipeline.class = 'm:f'", "7 rows (3 KB) from kafka.in partition 0 offset 5 on"
 

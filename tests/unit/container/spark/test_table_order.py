@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from homeport.config.errors import ConfigError
 from homeport.container.processing.records import rows_by_task
 from homeport.container.spark.faults import Named
-from homeport.container.spark.table_order import sorted_rows
+from homeport.container.spark.inputs import sorted_rows
 
 NAMED = Named("the.key", "m:f")
 ROW = st.tuples(
