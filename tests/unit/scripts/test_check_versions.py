@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.scripts.test_check_history import History, broken
+from tests.unit.scripts.test_check_history import History
 
 RULE = "adjunct stores: one whole version in a batch, none older"
 STORE = "airlines/container-0"
@@ -24,7 +24,7 @@ def history(tmp_path: Path) -> History:
     read(history, 250, 2, batch=7, end=100)
     history.transaction(300, ("0", 1), (10, 19))
     history.stop(400, ("0", 1))
-    history.start(500, ("0", 2), "nm2", fences=[("0", 1)])
+    history.follow(500, 2, "nm2")
     return history
 
 
@@ -66,13 +66,6 @@ def on_nm2(
     history.transaction(600, ("0", 2), (20, 29), "nm2")
 
 
-def judged(history: History, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the judge says of the rule: empty where it held."""
-    code, output = history.judge(), capsys.readouterr().out
-    assert broken(output) == ([] if code == 0 else [RULE])
-    return output if code else ""
-
-
 @pytest.mark.parametrize(
     ("version", "end", "more"),
     [
@@ -87,52 +80,44 @@ def judged(history: History, capsys: pytest.CaptureFixture[str]) -> str:
     ],
 )
 def test_sound_versions_are_green(
-    history: History,
-    capsys: pytest.CaptureFixture[str],
-    version: int | None,
-    end: int,
-    more: dict[str, Any],
+    history: History, version: int | None, end: int, more: dict[str, Any]
 ) -> None:
     """Versions are compared by where they end in the stream."""
     on_nm2(history, version, end, **more)
-    assert judged(history, capsys) == ""
+    assert history.broken() == []
 
 
-def test_an_older_version_is_broken(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_version_is_broken(history: History) -> None:
     """Also where its number is a greater one."""
     on_nm2(history, 5, 50)
+    assert history.broken() == [RULE]
     assert (
         f"processor 0 epoch 2: {STORE} went back to version 5 at {{'{PARTITION}': 50}}, a batch "
         f"before had read 2 at {{'{PARTITION}': 100}}"
-    ) in judged(history, capsys)
+    ) in history.said
 
 
-def test_an_older_version_on_the_same_host_is_broken_without_bootstrap(
-    history: History, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_older_version_on_the_same_host_is_broken_without_bootstrap(history: History) -> None:
     """Its store was there."""
     read(history, 310, 2, batch=8, end=100, bootstrap=False)
     read(history, 320, 1, batch=9, end=50, bootstrap=False)
     history.transaction(330, ("0", 1), (20, 29))
-    assert "went back to version 1" in judged(history, capsys)
+    assert history.broken() == [RULE]
+    assert "went back to version 1" in history.said
 
 
-def test_after_a_reset_any_version_is_the_first(
-    history: History, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_after_a_reset_any_version_is_the_first(history: History) -> None:
     """The stores are gone with all state."""
     history.event(450, "driver", "state-reset", ("0", 1), pid=1, submission="s")
     on_nm2(history, 1, 50)
-    output = judged(history, capsys)
-    assert output == ""
+    assert history.broken() == []
 
 
-def test_two_versions_in_one_batch_are_broken(
-    history: History, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_versions_in_one_batch_are_broken(history: History) -> None:
     """Whatever became of the batch."""
     read(history, 350, 3, batch=7, end=150)
-    assert f"{STORE}: batch 7 has read version 2 and version 3" in judged(history, capsys)
+    assert history.broken() == [RULE]
+    assert f"{STORE}: batch 7 has read version 2 and version 3" in history.said
 
 
 @pytest.mark.parametrize(
@@ -144,9 +129,8 @@ def test_two_versions_in_one_batch_are_broken(
         {"parts": {}},
     ],
 )
-def test_a_version_without_its_end_is_broken(
-    history: History, capsys: pytest.CaptureFixture[str], more: dict[str, Any]
-) -> None:
+def test_a_version_without_its_end_is_broken(history: History, more: dict[str, Any]) -> None:
     """Each partition must have ended it, by what its store says."""
     on_nm2(history, 3, 150, **more)
-    assert "has version 3 read, which kafka.airlines." in judged(history, capsys)
+    assert history.broken() == [RULE]
+    assert "has version 3 read, which kafka.airlines." in history.said
