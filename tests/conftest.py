@@ -6,7 +6,9 @@ tests of a module run on one worker, in their order; a group of modules does too
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import logging
 import os
 import signal
@@ -51,6 +53,7 @@ _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 _KEPT_LOGS = "kept_logs"
 _WORKER_LIMIT_S = 180.0
 """How long workers may take to stop what their tests started, when the run is interrupted."""
+_LOOP_LIMIT_S = 10.0
 _SHOWN = 60
 _IN_CONTAINERS = "tests/cluster/"
 
@@ -123,6 +126,21 @@ def announce(request: pytest.FixtureRequest) -> Callable[[str], None]:
         request.node.user_properties.append((SEARCHED, f"{request.node.name}: {what}"))
 
     return say
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function on an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+
+    async def limited() -> None:
+        async with asyncio.timeout(_LOOP_LIMIT_S):
+            await pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+
+    asyncio.run(limited())
+    return True
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
@@ -17,21 +15,13 @@ from homeport.appmaster.allocation.protocol.events import (
     JobModelPublished,
     LauncherCheckedIn,
 )
-from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.driver import event_queue
 from homeport.appmaster.driver.event_queue import EventQueue
 from homeport.config.errors import FencedError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from tests.unit.appmaster.allocation.conftest import SETTINGS
 
-SETTINGS = AllocatorSettings(
-    host_affinity_enabled=True,
-    retry_count=0,
-    retry_window_ms=1,
-    fail_job_after_retries=True,
-    request_timeout_ms=1,
-    check_in_timeout_ms=1,
-)
 EARLY, LATE = HostsObserved((Host("a"),)), HostsObserved((Host("b"),))
 MODEL = JobModelPublished(1, {})
 
@@ -50,85 +40,71 @@ async def decide(queue: EventQueue, count: int) -> list[Event]:
     return taken
 
 
-def play(story: Callable[[EventQueue], Coroutine[Any, Any, None]]) -> None:
-    """The story with a queue of its own."""
-
-    async def playing() -> None:
-        async with asyncio.timeout(10):
-            await story(EventQueue())
-
-    asyncio.run(playing())
+@pytest.fixture
+def queue() -> EventQueue:
+    """Without events."""
+    return EventQueue()
 
 
-def test_no_event_is_handled_between_work_and_its_own_event() -> None:
+async def test_no_event_is_handled_between_work_and_its_own_event(queue: EventQueue) -> None:
     """What is posted while the work goes on waits until its event has been taken."""
 
-    async def story(queue: EventQueue) -> None:
-        async def work() -> Event:
-            queue.post(LATE)
-            await asyncio.sleep(0)
-            return MODEL
-
-        queue.post(EARLY)
-        waiting = asyncio.create_task(queue.carry_out(work))
+    async def work() -> Event:
+        queue.post(LATE)
         await asyncio.sleep(0)
-        assert await decide(queue, 3) == [EARLY, MODEL, LATE]
-        assert isinstance(await waiting, Decision)
+        return MODEL
 
-    play(story)
+    queue.post(EARLY)
+    waiting = asyncio.create_task(queue.carry_out(work))
+    await asyncio.sleep(0)
+    assert await decide(queue, 3) == [EARLY, MODEL, LATE]
+    assert isinstance(await waiting, Decision)
 
 
-def test_work_may_lead_to_no_event() -> None:
+async def test_work_may_lead_to_no_event(queue: EventQueue) -> None:
     """The waiting caller gets this answer."""
 
-    async def story(queue: EventQueue) -> None:
-        async def work() -> Event | None:
-            return None
+    async def work() -> Event | None:
+        return None
 
-        waiting = asyncio.create_task(queue.carry_out(work))
-        await asyncio.sleep(0)
-        queue.post(EARLY)
-        assert await decide(queue, 1) == [EARLY]
-        assert await waiting is None
-
-    play(story)
+    waiting = asyncio.create_task(queue.carry_out(work))
+    await asyncio.sleep(0)
+    queue.post(EARLY)
+    assert await decide(queue, 1) == [EARLY]
+    assert await waiting is None
 
 
-def test_events_that_are_there_are_taken_together_and_work_by_itself() -> None:
+async def test_events_that_are_there_are_taken_together_and_work_by_itself(
+    queue: EventQueue,
+) -> None:
     """In order and no more than the limit; an event behind work waits for what comes of that."""
 
-    async def story(queue: EventQueue) -> None:
-        async def work() -> Event:
-            return MODEL
+    async def work() -> Event:
+        return MODEL
 
-        for _ in range(3):
-            queue.post(EARLY)
-        waiting = asyncio.create_task(queue.carry_out(work))
-        await asyncio.sleep(0)
-        queue.post(LATE)
-        taken = [[await i.event() for i in await queue.take_all(2)] for _ in range(4)]
-        assert taken == [[EARLY, EARLY], [EARLY], [MODEL], [LATE]]
-        waiting.cancel()
-
-    play(story)
+    for _ in range(3):
+        queue.post(EARLY)
+    waiting = asyncio.create_task(queue.carry_out(work))
+    await asyncio.sleep(0)
+    queue.post(LATE)
+    taken = [[await i.event() for i in await queue.take_all(2)] for _ in range(4)]
+    assert taken == [[EARLY, EARLY], [EARLY], [MODEL], [LATE]]
+    waiting.cancel()
 
 
-def test_a_waiting_caller_learns_of_the_end() -> None:
+async def test_a_waiting_caller_learns_of_the_end(queue: EventQueue) -> None:
     """Work that fails for good ends the attempt."""
 
-    async def story(queue: EventQueue) -> None:
-        async def work() -> Event:
-            raise FencedError("a newer one is there")
+    async def work() -> Event:
+        raise FencedError("a newer one is there")
 
-        waiting = asyncio.create_task(queue.carry_out(work))
-        item = await queue.take()
-        with pytest.raises(FencedError) as fenced:
-            await item.event()
-        item.failed(fenced.value)
-        with pytest.raises(UnavailableError, match="a newer one"):
-            await waiting
-
-    play(story)
+    waiting = asyncio.create_task(queue.carry_out(work))
+    item = await queue.take()
+    with pytest.raises(FencedError) as fenced:
+        await item.event()
+    item.failed(fenced.value)
+    with pytest.raises(UnavailableError, match="a newer one"):
+        await waiting
 
 
 @pytest.mark.parametrize(
@@ -138,17 +114,13 @@ def test_a_waiting_caller_learns_of_the_end() -> None:
         (ContainerStarted(Incarnation(ProcessorId("0"), 1)), True),
     ],
 )
-def test_a_check_in_without_a_waiting_launcher_is_left_out(
-    event: Event, *, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+async def test_a_check_in_without_a_waiting_launcher_is_left_out(
+    queue: EventQueue, event: Event, *, is_taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its launcher asks again; a report is taken all the same, as it says what has happened."""
     monkeypatch.setattr(event_queue, "_ANSWER_LIMIT_S", 0.01)
-
-    async def story(queue: EventQueue) -> None:
-        with pytest.raises(UnavailableError, match="busy"):
-            await queue.ask(event)
-        queue.post(LATE)
-        first = await queue.take()
-        assert await first.event() == (event if is_taken else LATE)
-
-    play(story)
+    with pytest.raises(UnavailableError, match="busy"):
+        await queue.ask(event)
+    queue.post(LATE)
+    first = await queue.take()
+    assert await first.event() == (event if is_taken else LATE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 
 from homeport.appmaster.allocation.container_process_manager import Decision
@@ -48,12 +50,32 @@ def stream_of(*responses: PlacementResponse) -> InMemoryCoordinatorStream:
     return stream
 
 
-def desk_of(
-    stream: InMemoryCoordinatorStream, queue: EventQueue, client: CoordinatorStreamClient
-) -> PlacementRequests:
+def desk_of(stream: InMemoryCoordinatorStream, queue: EventQueue) -> PlacementRequests:
     """A desk of this run."""
+    client = CoordinatorStreamClient(stream, Rank(1, APP, 1))
     taken = list[PlacementRequest]()
     return PlacementRequests(stream, client, queue, APP, lambda: CONFIG, lambda: True, taken.append)
+
+
+@asynccontextmanager
+async def followed(stream: InMemoryCoordinatorStream) -> AsyncIterator[EventQueue]:
+    """The queue of a desk that follows the stream, in which there are requests."""
+    desk = desk_of(stream, queue := EventQueue())
+    with closing(desk._client):
+        news = await desk._client.read()
+        assert news is not None
+        assert news.has_requests
+        desk.heard(news)
+        following = asyncio.create_task(desk.run())
+        yield queue
+        following.cancel()
+
+
+def unfinished(*responses: PlacementResponse) -> list[PlacementRequested]:
+    """What a desk reports again where the stream has these answers."""
+    desk = desk_of(stream_of(*responses), EventQueue())
+    with closing(desk._client):
+        return list(desk.unfinished())
 
 
 def test_a_request_names_its_run() -> None:
@@ -87,70 +109,39 @@ def test_an_action_that_an_earlier_driver_began_is_reported_again() -> None:
     """The oldest first; not what has ended, nor what was for another run."""
     late = replace(ASKED, uuid="u2", timestamp_ms=6)
     foreign, done = replace(ASKED, uuid="u3", deployment_id="x"), replace(ASKED, uuid="u4")
-    stream = stream_of(
+    assert unfinished(
         stated(late, PlacementStatus.IN_PROGRESS),
         stated(ASKED, PlacementStatus.IN_PROGRESS),
         stated(foreign, PlacementStatus.IN_PROGRESS),
         stated(done, PlacementStatus.FAILED),
-    )
-    client = CoordinatorStreamClient(stream, Rank(1, APP, 1))
-    found = list(desk_of(stream, EventQueue(), client).unfinished())
-    client.close()
-    assert found == [
-        PlacementRequested(request, is_resumed=True, source=SOURCE) for request in (ASKED, late)
-    ]
+    ) == [PlacementRequested(request, is_resumed=True, source=SOURCE) for request in (ASKED, late)]
 
 
-def test_requests_are_taken_one_by_one_with_their_faults() -> None:
+async def test_requests_are_taken_one_by_one_with_their_faults() -> None:
     """By their time; each is gone before the next one is looked for."""
     stream = stream_of(stated(replace(ASKED, uuid="u2"), PlacementStatus.SUCCEEDED))
     again, foreign = replace(ASKED, uuid="u2"), replace(ASKED, uuid="u3", deployment_id="x")
     asked = [replace(foreign, timestamp_ms=9), replace(again, timestamp_ms=8), ASKED]
     stream.write(map(PlacementManager.request_message, asked))
     taken: list[PlacementRequested] = []
-
-    async def story() -> None:
-        queue, client = EventQueue(), CoordinatorStreamClient(stream, Rank(1, APP, 1))
-        news = await client.read()
-        assert news is not None
-        commands = desk_of(stream, queue, client)
-        commands.heard(news)
-        following = asyncio.create_task(commands.run())
+    async with followed(stream) as queue:
         item = await queue.take()
         while isinstance(event := await item.event(), PlacementRequested):
             taken.append(event)
             stream.write([PlacementManager.request_deleted(event.request.uuid)])
             item.decided(DECIDED)
             item = await queue.take()
-        following.cancel()
-        client.close()
-
-    asyncio.run(story())
     assert [event.request.uuid for event in taken] == ["u1", "u2", "u3"]
     assert [bool(event.refusal) for event in taken] == [False, True, True]
 
 
-def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
+async def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
     """Its key is too long for an answer; the request after it is taken."""
     stream = stream_of()
     long = replace(ASKED, uuid="x" * 300)
     stream.write(map(PlacementManager.request_message, (long, ASKED)))
-
-    async def story() -> None:
-        queue, client = EventQueue(), CoordinatorStreamClient(stream, Rank(1, APP, 1))
-        news = await client.read()
-        assert news is not None
-        assert news.has_requests
-        commands = desk_of(stream, queue, client)
-        commands.heard(news)
-        following = asyncio.create_task(commands.run())
-        item = await queue.take()
-        event = await item.event()
-        assert event == PlacementRequested(ASKED)
-        following.cancel()
-        client.close()
-
-    asyncio.run(story())
+    async with followed(stream) as queue:
+        assert await (await queue.take()).event() == PlacementRequested(ASKED)
     stream.catch_up()
     assert PlacementManager(stream).unanswerable() == ()
 
@@ -158,9 +149,6 @@ def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
 def test_an_action_beyond_all_bounds_is_reported_again_with_its_fault() -> None:
     """An older driver took it up: this one can only end it."""
     beyond = replace(ASKED, expiry_ms=10**400)
-    stream = stream_of(stated(beyond, PlacementStatus.IN_PROGRESS))
-    client = CoordinatorStreamClient(stream, Rank(1, APP, 1))
-    (found,) = desk_of(stream, EventQueue(), client).unfinished()
-    client.close()
+    (found,) = unfinished(stated(beyond, PlacementStatus.IN_PROGRESS))
     assert found.is_resumed
     assert found.refusal.startswith("the expiry must be from 1 to 86400000 ms")

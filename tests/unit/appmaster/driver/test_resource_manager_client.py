@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import cast
 
 from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
@@ -25,17 +24,18 @@ class Skein:
         return (ResourceReport(container),)
 
 
-def test_a_container_that_is_unfit_ends_with_its_own_reason() -> None:
+async def test_a_container_that_is_unfit_ends_with_its_own_reason() -> None:
     """Skein passes on neither exit code nor output; the reason counts once, at the end."""
     skein = Skein()
     client = ResourceManagerClient(cast("ClusterResourceManager", skein))
 
-    def stories() -> list[str]:
-        return [r.container.story for r in asyncio.run(client.reports()) or ()]
-
     client.unfit("h-0_7", REASON)
-    assert stories() == ["see the logs"]
-    skein.state = SkeinContainerState.ENDED
-    assert stories() == [REASON]
-    assert stories() == ["see the logs"]
+    for state, story in (
+        (SkeinContainerState.RUNNING, "see the logs"),
+        (SkeinContainerState.ENDED, REASON),
+        (SkeinContainerState.ENDED, "see the logs"),
+    ):
+        skein.state = state
+        (report,) = await client.reports() or ()
+        assert report.container.story == story
     client.close()

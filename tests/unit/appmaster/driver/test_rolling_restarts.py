@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
+
+import pytest
 
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
@@ -44,14 +45,12 @@ class Client:
         self.written += messages
 
 
-def news(**values: str) -> StreamNews:
-    """The stream has this configuration."""
-    return StreamNews(
-        Config({name.replace("_", "."): v for name, v in values.items()}), {}, {}, {}, {}
-    )
+def news(value: str) -> StreamNews:
+    """The stream has this value of the key."""
+    return StreamNews(Config({"my.key": value}), {}, {}, {}, {})
 
 
-def test_former_values_that_kafka_did_not_take_are_written_again(tmp_path: Path) -> None:
+async def test_former_values_that_kafka_did_not_take_are_written_again(tmp_path: Path) -> None:
     """Once they are taken nothing more is written, until the stream has something else."""
     client, stream = Client(), InMemoryCoordinatorStream()
     stream.write([RollingRestartManager.message(GOES_BACK)])
@@ -66,20 +65,14 @@ def test_former_values_that_kafka_did_not_take_are_written_again(tmp_path: Path)
         lambda _: None,
     )
     rolling = RollingRestarts(stream, driver, lambda: False)
-    rolling.heard(news(my_key="5"))
-
-    async def written() -> bool:
-        try:
-            return await rolling.prepared()
-        except UnavailableError:
-            return False
-
-    assert not asyncio.run(written())
+    rolling.heard(news("5"))
+    with pytest.raises(UnavailableError):
+        await rolling.prepared()
     client.is_away = False
-    assert asyncio.run(written())
+    assert await rolling.prepared()
     assert [(m.key, m.value("value")) for m in client.written] == [("my.key", "4")]
-    assert not asyncio.run(written())
-    rolling.heard(news(my_key="6"))
-    assert asyncio.run(written())
-    rolling.heard(news(my_key="4"))
-    assert not asyncio.run(written())
+    assert not await rolling.prepared()
+    rolling.heard(news("6"))
+    assert await rolling.prepared()
+    rolling.heard(news("4"))
+    assert not await rolling.prepared()

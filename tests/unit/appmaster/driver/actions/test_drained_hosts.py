@@ -52,25 +52,21 @@ def host_drain(stream: InMemoryCoordinatorStream, file: Config | None = None) ->
     return DrainHost(cast("Driver", driver), file)
 
 
-def test_two_operators_drain_two_hosts_at_once() -> None:
+async def test_two_operators_drain_two_hosts_at_once() -> None:
     """Both planned before either wrote."""
     stream = InMemoryCoordinatorStream("job")
     action = host_drain(stream)
-
-    async def both() -> None:
-        await asyncio.gather(
-            action._write_key(Host("nm1"), ADA, is_drained=True),
-            action._write_key(Host("nm2"), BOB, is_drained=True),
-        )
-
-    asyncio.run(both())
+    await asyncio.gather(
+        action._write_key(Host("nm1"), ADA, is_drained=True),
+        action._write_key(Host("nm2"), BOB, is_drained=True),
+    )
     assert drained(stream.log) == {"nm1", "nm2"}
     records = cast("Audit", action._driver.audit).records
     assert [record.username for record in records] == ["ada", "bob"]
 
 
 @pytest.mark.parametrize("by_tool", ["nm1,nm2", "nm2"])
-def test_a_tool_that_writes_between_look_and_write_loses_nothing(
+async def test_a_tool_that_writes_between_look_and_write_loses_nothing(
     by_tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever its record says of the host that is drained here."""
@@ -83,14 +79,14 @@ def test_a_tool_that_writes_between_look_and_write_loses_nothing(
         write(messages)
 
     monkeypatch.setattr(stream, "write", late)
-    asyncio.run(host_drain(stream)._write_key(Host("nm3"), ADA, is_drained=True))
+    await host_drain(stream)._write_key(Host("nm3"), ADA, is_drained=True)
     assert drained(stream.log) == {*by_tool.split(","), "nm3"}
 
 
-def test_a_host_that_the_file_drains_gets_containers_again() -> None:
+async def test_a_host_that_the_file_drains_gets_containers_again() -> None:
     """The file's list does not come back with the last host that goes."""
     stream = InMemoryCoordinatorStream("job")
     action = host_drain(stream, Config({KEY.name: "nm1"}))
-    asyncio.run(action._write_key(Host("nm1"), ADA, is_drained=False))
+    await action._write_key(Host("nm1"), ADA, is_drained=False)
     stream.catch_up()
     assert ConfigManager(stream).read()[KEY.name] == ""
