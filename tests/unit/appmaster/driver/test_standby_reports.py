@@ -29,15 +29,6 @@ def test_only_a_new_lag_is_reported_and_once() -> None:
     assert list(reports.news()) == [LagsReported({P1: 3})]
 
 
-def test_the_lag_of_a_new_incarnation_is_news() -> None:
-    """What was known of the one before it was forgotten with it."""
-    reports = StandbyReports()
-    reports.heard(S0, 5, None)
-    list(reports.news())
-    reports.heard(Incarnation(P0, 4), 5, None)
-    assert list(reports.news()) == [LagsReported({P0: 5})]
-
-
 @pytest.mark.parametrize(
     "other",
     [None, SpareReport("warm", is_ready=False), SpareReport("spark", is_ready=True)],
@@ -56,8 +47,8 @@ def test_a_spark_is_reported_when_it_comes_and_when_it_goes(other: SpareReport |
     assert list(reports.news()) == [SparesReported({P0: False})]
 
 
-def test_a_new_incarnation_has_no_spark_until_it_is_reported() -> None:
-    """The allocator forgets the one before with the permit."""
+def test_a_new_incarnation_has_a_lag_of_its_own_and_no_spark_until_it_is_reported() -> None:
+    """What was known of the one before is forgotten; the allocator forgets it with the permit."""
     reports = StandbyReports()
     reports.heard(S0, 5, READY)
     list(reports.news())

@@ -13,7 +13,6 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteProcessorEpoch,
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
-from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.report.event_log import MAX_SHOWN, EventLog
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -23,17 +22,9 @@ from homeport.job_coordinator.model.placement import (
     PlacementSource,
     PlacementStatus,
 )
+from tests.unit.appmaster.allocation.conftest import SETTINGS
 
-_STATE = initial_state(
-    AllocatorSettings(
-        host_affinity_enabled=True,
-        retry_count=0,
-        retry_window_ms=0,
-        fail_job_after_retries=True,
-        request_timeout_ms=0,
-        check_in_timeout_ms=0,
-    )
-)
+_STATE = initial_state(SETTINGS)
 
 
 def _event(processor: str = "0") -> Event:

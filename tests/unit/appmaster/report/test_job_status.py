@@ -33,7 +33,6 @@ from homeport.appmaster.allocation.protocol.events import (
     TimerFired,
 )
 from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
-from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.job_coordinator.http.messages import Started, Stopped
@@ -43,19 +42,12 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import ShownChange, SpareReport
+from tests.unit.appmaster.allocation.conftest import SETTINGS
 
 P0, NM1, R1 = ProcessorId("0"), Host("nm1"), ResourceId("container_1_1_01_000002")
 FIRST = Incarnation(P0, 1)
 IDENTITY = JobIdentity(
     "j", "1", Rank(3, "application_1_0001", 2), 10, "http://rm/proxy/a/", "", "nm7"
-)
-SETTINGS = AllocatorSettings(
-    host_affinity_enabled=True,
-    retry_count=8,
-    retry_window_ms=1,
-    fail_job_after_retries=True,
-    request_timeout_ms=1,
-    check_in_timeout_ms=1,
 )
 
 
@@ -76,6 +68,10 @@ class World:
             decision = step(self.state, event)
             self.state = decision.state
             self.status.entered(decision, self.launchers)
+
+    def body(self, fault: str | None = None) -> dict[str, Any]:
+        """The status as JSON; ``fault``: of the coordinator stream."""
+        return self.status.shown(self.state, self.launchers, fault).to_json()
 
     def check_in(
         self, running: Incarnation | None, request: int = 1, spare: SpareReport | None = None
@@ -106,12 +102,10 @@ def test_stores_that_were_not_used_are_counted_by_kind() -> None:
     stores = {"counts": {"Partition 0": refused, "Partition 1": ahead}, "s": {"t": refused}}
     for _ in range(2):
         world.status.started(Started(FIRST, stores))
-    body = world.status.shown(world.state, world.launchers, None).to_json()
-    assert body["stores_refused"] == {"ahead": 1, "stale": 2}
+    assert world.body()["stores_refused"] == {"ahead": 1, "stale": 2}
     sums = Restored(RestoreKind.FULL, None, None, 60, "stale", "stale", tasks=10)
     world.status.started(Started(Incarnation(P0, 2), {"counts": {"10 tasks, full, stale": sums}}))
-    body = world.status.shown(world.state, world.launchers, None).to_json()
-    assert body["stores_refused"] == {"ahead": 1, "stale": 12}
+    assert world.body()["stores_refused"] == {"ahead": 1, "stale": 12}
 
 
 def test_a_running_job_is_shown_in_full() -> None:
@@ -119,7 +113,7 @@ def test_a_running_job_is_shown_in_full() -> None:
     world = running_world()
     world.status.coordinator_url = "http://am/"
     world.status.begun(13_200, (Incarnation(ProcessorId("0"), 4),))
-    body = world.status.shown(world.state, world.launchers, None).to_json()
+    body = world.body()
     assert body["job"] == {
         "name": "j",
         "id": "1",
@@ -150,7 +144,7 @@ def test_a_driver_that_has_just_begun_shows_every_container() -> None:
     """Before the allocator has the JobModel too: a client then finds what is known, not nothing."""
     world = World()
     world.now_ms += 5000
-    body = world.status.shown(world.state, world.launchers, None).to_json()
+    body = world.body()
     stated = ("state", "health", "model_version", "held_back")
     assert [body["job"][name] for name in stated] == ["new", "recovering", 7, None]
     (container,) = body["containers"]
@@ -164,7 +158,7 @@ def test_failures_are_shown_and_ordered_stops_are_not() -> None:
     world.status.stopped(Stopped(FIRST, StopCause.ORDERED, 143, ("bye",)))
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("Traceback", "KeyError: 1")))
     world.status.failed("CancelRequest 1: no answer")
-    body = world.status.shown(world.state, world.launchers, "Kafka is away").to_json()
+    body = world.body("Kafka is away")
     assert [f["cause"] for f in body["failures"]] == ["failed", "CancelRequest 1: no answer"]
     assert body["coordinator_stream"] == "Kafka is away"
     assert body["failures"][0] == {
@@ -195,12 +189,9 @@ def test_yarns_page_of_a_failed_job_has_no_log_lines() -> None:
 def test_a_job_without_containers_running_is_starting() -> None:
     """New before the JobModel, starting until all containers run."""
     world = World()
-    assert world.status.shown(world.state, world.launchers, None).to_json()["job"]["state"] == "new"
+    assert world.body()["job"]["state"] == "new"
     world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: None}))
-    assert (
-        world.status.shown(world.state, world.launchers, None).to_json()["job"]["state"]
-        == "starting"
-    )
+    assert world.body()["job"]["state"] == "starting"
 
 
 def test_a_failure_that_no_launcher_reported_is_shown_once() -> None:
@@ -210,7 +201,7 @@ def test_a_failure_that_no_launcher_reported_is_shown_once() -> None:
     world.take(ContainerStopped(FIRST, StopCause.SIGNALLED, 143))
     world.take(ResourceEnded(RequestId(1), story="killed for its memory", is_own_fault=True))
     world.take(HostsObserved((NM1,)))
-    body = world.status.shown(world.state, world.launchers, None).to_json()
+    body = world.body()
     story = "0@1 on nm1: its YARN container ended: killed for its memory"
     assert [(f["cause"], f["exit_code"]) for f in body["failures"]] == [
         ("signalled", 143),
@@ -235,7 +226,7 @@ def test_a_failure_that_is_reported_again_stands_once() -> None:
         world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=5))
     world.status.stopped(second)
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=9))
-    failures = world.status.shown(world.state, world.launchers, None).to_json()["failures"]
+    failures = world.body()["failures"]
     stated = [(f["cause"], f.get("last_lines")) for f in failures]
     assert stated == [("something else", None), ("failed", ["first"]), ("failed", ["second"])]
 
@@ -243,20 +234,19 @@ def test_a_failure_that_is_reported_again_stands_once() -> None:
 def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
     """A container that came back twice has two, whatever its epoch was before."""
     world = running_world()
-    body = world.status.shown(world.state, world.launchers, None).to_json()
-    assert body["containers"][0]["restarts"] == 0
+    assert world.body()["containers"][0]["restarts"] == 0
     for epoch in (1, 2):
         world.take(ContainerStopped(Incarnation(P0, epoch), StopCause.FAILED, 1))
         world.check_in(None)
-    body = world.status.shown(world.state, world.launchers, None).to_json()
-    assert (body["containers"][0]["epoch"], body["containers"][0]["restarts"]) == (3, 2)
+    (container,) = world.body()["containers"]
+    assert (container["epoch"], container["restarts"]) == (3, 2)
 
 
 def test_silent_hosts_are_shown() -> None:
     """Which are not asked, and whether the fault may be ours."""
     world = running_world()
     world.take(HostsObserved((NM1, Host("nm2"))), LauncherSilent(R1))
-    body = world.status.shown(world.state, world.launchers, None).to_json()
+    body = world.body()
     assert (body["excluded_hosts"], body["suspects_itself"]) == (["nm1"], False)
     assert "fell silent" in body["failures"][0]["cause"]
 
@@ -281,12 +271,12 @@ def test_a_change_under_way_shows_which_stop_and_which_wait_for_others() -> None
         )
     )
     assert change() == ShownChange(to_version=8, must_stop=("0@1",), waits={p1: ("0@1",)})
-    (old, new) = world.status.shown(world.state, world.launchers, None).to_json()["containers"]
+    (old, new) = world.body()["containers"]
     assert (old["phase"], old["model_version"], new["model_version"]) == ("stopping", 7, None)
     world.take(ContainerStopped(FIRST, StopCause.ORDERED, 143))
     assert change() is None
     world.check_in(None)
-    old = world.status.shown(world.state, world.launchers, None).to_json()["containers"][0]
+    old = world.body()["containers"][0]
     assert (old["epoch"], old["restarts"]) == (3, 1)
 
 
