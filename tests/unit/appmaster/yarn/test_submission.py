@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,7 +17,6 @@ from homeport.appmaster.yarn.submission import (
     NodePython,
     Submission,
     am_java_options,
-    application_name,
     known_hosts,
     private_yarn_site,
     services_of,
@@ -32,6 +33,7 @@ from homeport.config.errors import WireError
 from homeport.job_coordinator.client_files import cache_folder, forget_token, token_path
 from homeport.job_coordinator.model.ids import Host
 
+Specify = Callable[..., Any]
 NM1, NM2 = Host("nm1"), Host("nm2")
 CONFIG = Config(
     {
@@ -74,11 +76,20 @@ def submission(tmp_path: Path) -> Submission:
     )
 
 
-def test_there_is_one_strict_service_per_host_and_one_for_any(
-    submission: Submission, tmp_path: Path
-) -> None:
+@pytest.fixture
+def specify(submission: Submission, tmp_path: Path) -> Specify:
+    """What is submitted with some keys or parts changed; its files are in ``tmp_path/files``."""
+
+    def specified(keys: Mapping[str, str] = {}, files: str = "files", **parts: Any) -> Any:  # noqa: ANN401 - any part; Skein has no types
+        submitted = replace(submission, config=CONFIG.merged(keys), **parts)
+        return specification(submitted, tmp_path / files, None, {"HOME": str(tmp_path)})
+
+    return specified
+
+
+def test_there_is_one_strict_service_per_host_and_one_for_any(specify: Specify) -> None:
     """Skein fixes placement per service; none has an instance, none is restarted by Skein."""
-    spec = specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    spec = specify()
     assert {n: list(s.nodes) for n, s in spec.services.items()} == {
         "any": [],
         "h-0": ["nm1"],
@@ -94,31 +105,21 @@ def test_there_is_one_strict_service_per_host_and_one_for_any(
     assert spec.master.resources.memory == 800
 
 
+@pytest.mark.parametrize(("container", "am"), [("", ""), ("state", ""), ("state", "masters")])
 def test_labels_are_the_services_and_the_applications(
-    submission: Submission, tmp_path: Path
+    specify: Specify, container: str, am: str
 ) -> None:
     """The AM has the application's; a service without one would have it too."""
-    labels = {"yarn.container.label": "state", "yarn.am.container.label": "masters"}
-    for config, container, am in (
-        (CONFIG, "", ""),
-        (CONFIG.merged({"yarn.container.label": "state"}), "state", ""),
-        (CONFIG.merged(labels), "state", "masters"),
-    ):
-        files = tmp_path / f"files-{container}-{am}"
-        submitted = replace(submission, config=config)
-        spec = specification(submitted, files, None, {"HOME": str(tmp_path)})
-        assert spec.node_label == am
-        assert {service.node_label for service in spec.services.values()} == {container}
+    labels = {"yarn.container.label": container, "yarn.am.container.label": am}
+    spec = specify({key: label for key, label in labels.items() if label})
+    assert spec.node_label == am
+    assert {service.node_label for service in spec.services.values()} == {container}
 
 
 @pytest.mark.parametrize("name", ["group-by-partition", "my.grouping:Tens"])
-def test_the_am_has_the_package_where_a_grouper_is_in_it(
-    submission: Submission, tmp_path: Path, name: str
-) -> None:
+def test_the_am_has_the_package_where_a_grouper_is_in_it(specify: Specify, name: str) -> None:
     """Only then: the AM makes the JobModel, and needs nothing else of the job's code."""
-    config = CONFIG.merged({"job.systemstreampartition.grouper.factory": name})
-    submitted = replace(submission, config=config)
-    spec = specification(submitted, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    spec = specify({"job.systemstreampartition.grouper.factory": name})
     is_own = ":" in name
     assert ("__package" in spec.master.files) is is_own
     path = 'export PYTHONPATH="$PWD/__package${PYTHONPATH:+:$PYTHONPATH}"'
@@ -129,22 +130,17 @@ def test_the_am_has_the_package_where_a_grouper_is_in_it(
 
 @pytest.mark.parametrize(("memory_mb", "has_spare"), [("1024", True), ("1023", False)])
 def test_the_keeper_has_a_spare_where_the_am_has_room(
-    submission: Submission, tmp_path: Path, memory_mb: str, *, has_spare: bool
+    specify: Specify, memory_mb: str, *, has_spare: bool
 ) -> None:
     """Its memory is the AM's."""
-    config = CONFIG.merged({"yarn.am.container.memory.mb": memory_mb})
-    submitted = replace(submission, config=config)
-    spec = specification(submitted, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    spec = specify({"yarn.am.container.memory.mb": memory_mb})
     assert spec.master.script.endswith(" --keeper-spare") is has_spare
 
 
-def test_an_environment_that_travels_is_localised_once_per_user(
-    submission: Submission, tmp_path: Path
-) -> None:
+def test_an_environment_that_travels_is_localised_once_per_user(specify: Specify) -> None:
     """AM and containers start through it; YARN keeps private files beyond an application."""
     python = NodePython.travelling("hdfs://nn:8020/user/ada/homeport-1.tar.gz", "/opt/start")
-    submitted = replace(submission, python=python)
-    spec = specification(submitted, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    spec = specify(python=python)
     start = "exec /bin/bash __start -m homeport."
     for part in (spec.master, *spec.services.values()):
         file = part.files["__environment"]
@@ -154,9 +150,9 @@ def test_an_environment_that_travels_is_localised_once_per_user(
         assert part.script.splitlines()[-1].startswith(start)
 
 
-def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path: Path) -> None:
+def test_no_secret_is_in_environment_or_script(specify: Specify, tmp_path: Path) -> None:
     """YARN writes both into logs: token and passwords travel in private files."""
-    spec = specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    spec = specify()
     token = (tmp_path / "files" / "homeport-token").read_text()
     assert len(token) >= 32
     stated = [spec.master.script, *spec.master.env.values()]
@@ -167,14 +163,12 @@ def test_no_secret_is_in_environment_or_script(submission: Submission, tmp_path:
         assert stat.S_IMODE((tmp_path / "files" / name).stat().st_mode) == 0o600
 
 
-def test_with_tls_the_am_alone_gets_the_key(submission: Submission, tmp_path: Path) -> None:
+def test_with_tls_the_am_alone_gets_the_key(specify: Specify, tmp_path: Path) -> None:
     """The launchers get the certificate; each submission has a new one, and a tag on YARN."""
-    enabled = Config({**submission.config, "cluster-manager.jobcoordinator.tls.enabled": "true"})
     made = []
     for name in ("first", "second"):
         files = tmp_path / name
-        with_tls = replace(submission, config=enabled)
-        spec = specification(with_tls, files, None, {"HOME": str(tmp_path)})
+        spec = specify({"cluster-manager.jobcoordinator.tls.enabled": "true"}, name)
         assert {"homeport-key.pem", "homeport-certificate.pem"} <= set(spec.master.files)
         for service in spec.services.values():
             assert "homeport-certificate.pem" in service.files
@@ -183,16 +177,16 @@ def test_with_tls_the_am_alone_gets_the_key(submission: Submission, tmp_path: Pa
         made.append((files / "homeport-certificate.pem").read_text())
         assert HTTPS_TAG in spec.tags
     assert made[0] != made[1]
-    plain = specification(submission, tmp_path / "plain", None, {"HOME": str(tmp_path)})
+    plain = specify(files="plain")
     assert not any(name.endswith(".pem") for name in plain.master.files)
     assert HTTPS_TAG not in plain.tags
 
 
 def test_the_am_gets_the_keys_that_find_the_coordinator_stream(
-    submission: Submission, tmp_path: Path
+    specify: Specify, tmp_path: Path
 ) -> None:
     """The file holds what finds the stream, the number, the services, and what was submitted."""
-    specification(submission, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    specify()
     content = SubmissionFile.from_bytes((tmp_path / "files" / SUBMISSION_FILE_NAME).read_bytes())
     submitted = Submitted(CONFIG, FILE)
     services = {NM1: "h-0", NM2: "h-1"}
@@ -252,8 +246,3 @@ def test_a_token_is_forgotten_once(tmp_path: Path) -> None:
     for _ in range(2):
         forget_token(environment, "application_1_1")
         assert not path.exists()
-
-
-def test_the_applications_name_is_samzas() -> None:
-    """``<job.name>_<job.id>``."""
-    assert application_name(CONFIG) == "counts_7"
