@@ -35,6 +35,14 @@ def _decision(*reasons: Reason) -> Decision:
     return Decision(_STATE, (), (), reasons)
 
 
+def _log_of(count: int, **limits: int) -> EventLog:
+    """So many events that decided nothing."""
+    log = EventLog(lambda: 0, **limits)
+    for _ in range(count):
+        log.add(_event(), _decision(), ())
+    return log
+
+
 def _stated(log: EventLog, asked: EventsAsked | None = None) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(log.to_json(asked or EventsAsked()))
     return body
@@ -83,21 +91,13 @@ def test_an_event_has_its_cause_reasons_records_and_instructions() -> None:
 
 def test_an_empty_log_says_since_when() -> None:
     """Nothing decided yet is not the same as no log."""
-    assert _stated(EventLog(lambda: 5)) == {
-        "version": 1,
-        "since_ms": 5,
-        "first": 0,
-        "last": 0,
-        "more": False,
-        "events": [],
-    }
+    empty = {"version": 1, "since_ms": 5, "first": 0, "last": 0, "more": False, "events": []}
+    assert _stated(EventLog(lambda: 5)) == empty
 
 
 def test_a_reader_gets_the_newest_or_those_after_a_number() -> None:
     """A second read returns the oldest new events first, and says that there are more."""
-    log = EventLog(lambda: 0)
-    for _ in range(5):
-        log.add(_event(), _decision(), ())
+    log = _log_of(5)
     assert _numbers(log, EventsAsked(limit=2)) == [4, 5]
     assert _numbers(log, EventsAsked(since=1, limit=2)) == [2, 3]
     assert _stated(log, EventsAsked(since=1, limit=2))["more"]
@@ -119,9 +119,7 @@ def test_the_events_of_one_processor() -> None:
 
 def test_the_oldest_go_when_there_are_too_many() -> None:
     """In number; what was dropped shows by the first number kept."""
-    log = EventLog(lambda: 0, max_events=3)
-    for _ in range(5):
-        log.add(_event(), _decision(), ())
+    log = _log_of(5, max_events=3)
     stated = _stated(log)
     assert (stated["first"], stated["last"]) == (3, 5)
     assert _numbers(log, EventsAsked(since=0)) == [3, 4, 5]
@@ -129,9 +127,7 @@ def test_the_oldest_go_when_there_are_too_many() -> None:
 
 def test_the_oldest_go_when_they_are_too_large() -> None:
     """In bytes, as served; one that is larger than all of them together is kept alone."""
-    log = EventLog(lambda: 0, max_bytes=2_000)
-    for _ in range(100):
-        log.add(_event(), _decision(), ())
+    log = _log_of(100, max_bytes=2_000)
     assert 0 < len(log.to_json(EventsAsked(limit=1000))) < 2_200
     log.add(_event(), _decision(Reason(ReasonKind.CHARGED, detail="x" * 3_000)), ())
     assert _numbers(log, EventsAsked()) == [101]

@@ -36,24 +36,31 @@ from tests.unit.appmaster.allocation.placement_words import wants
 from tests.unit.appmaster.allocation.recovery_words import START_S, WALL_MS, Watched
 
 
+def running(published: JobModelPublished) -> Watched:
+    """Each processor runs at home, in r0, r1 and so on; a, b and c are live."""
+    watched = Watched()
+    watched.at(0, published, live("a", "b", "c"))
+    for number, (processor, host) in enumerate(published.processors.items()):
+        watched.at(0, check_in(f"r{number}", str(host), request=number + 1), started(processor, 1))
+    return watched
+
+
 @pytest.fixture
 def watched() -> Watched:
-    """Active 0 runs on a, its standby 0-0 on b; c is live, too."""
-    watched = Watched()
-    watched.at(0, job({"0": "a", "0-0": "b"}), live("a", "b", "c"))
-    watched.at(0, check_in("r0", "a", request=1), check_in("r1", "b", request=2))
-    watched.at(0, started("0", 1), started("0-0", 1))
-    return watched
+    """Active 0 runs on a, its standby 0-0 on b."""
+    return running(job({"0": "a", "0-0": "b"}))
 
 
 @pytest.fixture
 def alone() -> Watched:
-    """Active 0 runs on a, 1 on b, without standbys; c is live, too."""
-    watched = Watched()
-    watched.at(0, model({"0": "a", "1": "b"}), live("a", "b", "c"))
-    watched.at(0, check_in("r0", "a", request=1), check_in("r1", "b", request=2))
-    watched.at(0, started("0", 1), started("1", 1))
-    return watched
+    """Active 0 runs on a, 1 on b, without standbys."""
+    return running(model({"0": "a", "1": "b"}))
+
+
+def comes_back(watched: Watched, cause: StopCause = StopCause.KILLED, at_ms: int = 100) -> None:
+    """The first incarnation of 0 ends, and its launcher checks in 100 ms later."""
+    watched.at(at_ms, stopped("0", 1, cause))
+    watched.at(at_ms + 100, check_in("r0", "a", request=1))
 
 
 def test_a_failover_from_end_to_end(watched: Watched) -> None:
@@ -130,10 +137,7 @@ def test_home_is_requested_before_a_standby(watched: Watched) -> None:
 
 def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
     """The first choice does not stop in time: another one stops for it, and that is all."""
-    watched = Watched()
-    watched.at(0, job({"0": "a", "0-0": "b", "0-1": "c"}), live("a", "b", "c"))
-    for number, (processor, host) in enumerate({"0": "a", "0-0": "b", "0-1": "c"}.items()):
-        watched.at(0, check_in(f"r{number}", host, request=number + 1), started(processor, 1))
+    watched = running(job({"0": "a", "0-0": "b", "0-1": "c"}))
     watched.recoveries.seen(inc("0", 1), 0)
     watched.at(100, LauncherSilent(ResourceId("r0")))
     first = watched.machine.container("0").failover
@@ -155,8 +159,7 @@ def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
 def test_a_failure_before_its_first_transaction_too(alone: Watched) -> None:
     """It had started, but not worked: it has not recovered, and its fence and restore count."""
     alone.recoveries.seen(inc("0", 1), 0)
-    alone.at(100, stopped("0", 1, StopCause.KILLED))
-    alone.at(200, check_in("r0", "a", request=1))
+    comes_back(alone)
     alone.runs(2_000, "0", 2)
     alone.at(3_000, stopped("0", 2, StopCause.FAILED))
     assert alone.ended == []
@@ -194,8 +197,7 @@ def test_a_standby_has_recovered_when_it_runs(watched: Watched) -> None:
 
 def test_a_model_that_overtakes_a_starting_container(alone: Watched) -> None:
     """In mid-recovery: it stops, and starts again; one recovery all the while."""
-    alone.at(100, stopped("0", 1, StopCause.KILLED))
-    alone.at(200, check_in("r0", "a", request=1))
+    comes_back(alone)
     changed = replace(
         model({"0": "a", "1": "b"}, 2),
         epochs={ProcessorId("0"): 2, ProcessorId("1"): 1},
@@ -216,8 +218,7 @@ def test_a_model_that_overtakes_a_starting_container(alone: Watched) -> None:
 
 def test_a_container_that_is_moved_before_it_worked(alone: Watched) -> None:
     """It runs again, but has not worked: the operator's stop is in the same recovery."""
-    alone.at(100, stopped("0", 1, StopCause.KILLED))
-    alone.at(200, check_in("r0", "a", request=1))
+    comes_back(alone)
     alone.runs(2_000, "0", 2)
     alone.at(2_500, wants("0", to="c"), check_in("r3", "c", request=3))
     alone.at(3_000, stopped("0", 2, StopCause.ORDERED, 143))
@@ -236,8 +237,7 @@ def test_an_end_without_an_observed_last_sign_of_life(alone: Watched) -> None:
 
 def test_a_start_without_its_seconds(alone: Watched) -> None:
     """Its own report lacks them: its fence and restore are left out, and its end is shown."""
-    alone.at(100, stopped("0", 1, StopCause.KILLED))
-    alone.at(200, check_in("r0", "a", request=1))
+    comes_back(alone)
     alone.at(2_000, started("0", 2))
     alone.recoveries.started(inc("0", 2), START_S, 2_100)
     alone.works("0", 2, 9_999, at_ms=2_500)
@@ -259,7 +259,7 @@ def test_a_container_that_does_not_come_back_has_no_recovery(alone: Watched) -> 
 
 def test_a_finish_before_a_transaction_ends_the_recovery(alone: Watched) -> None:
     """There was nothing left to do; a finish afterwards changes nothing."""
-    alone.at(100, stopped("0", 1, StopCause.KILLED), check_in("r0", "a", request=1))
+    comes_back(alone)
     alone.runs(2_000, "0", 2)
     alone.at(2_700, stopped("0", 2, StopCause.FINISHED, 0))
     assert alone.phases(0)["first-batch"] == 700
