@@ -27,7 +27,7 @@ def history(tmp_path: Path) -> History:
     return history
 
 
-def says(history: History, name: str, at: int = 690, epoch: int = 3, **fields: object) -> None:
+def says(history: History, name: str, at: int = 690, epoch: int = 3, **fields: Any) -> None:  # noqa: ANN401 - fields of JSON
     """The container of that epoch writes this of its input."""
     history.event(at, "container", name, ("0", epoch), **fields)
 

@@ -53,7 +53,7 @@ def _refused(path: Path) -> str:
     return line
 
 
-def _prepared(path: Path) -> AbstractContextManager[PreparedPackage]:
+def _prepared(path: Path | None) -> AbstractContextManager[PreparedPackage]:
     return prepared(path, lambda: pytest.fail("not needed"))
 
 
