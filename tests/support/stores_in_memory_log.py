@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from homeport.config.config import Config
@@ -103,6 +104,24 @@ def opened(folder: Path, log: Log, config: Config = CONFIG) -> tuple[ContainerSt
     storage = storage_of(folder, log, config)
     storage.open()
     return storage, storage.restore(log, log, log)["s"][TASK]
+
+
+@contextmanager
+def running(
+    folder: Path, log: Log, config: Config = CONFIG
+) -> Iterator[tuple[ContainerStorage, Restored]]:
+    """As ``opened``; they are closed in the end."""
+    storage, result = opened(folder, log, config)
+    try:
+        yield storage, result
+    finally:
+        storage.close()
+
+
+def restored(folder: Path, log: Log, config: Config = CONFIG) -> Restored:
+    """How the store with a changelog was restored by a container that then ended."""
+    with running(folder, log, config) as (_, result):
+        return result
 
 
 def transaction(storage: ContainerStorage, log: Log, key: bytes, value: bytes | None) -> None:

@@ -15,7 +15,8 @@ from stores_in_memory_log import (
     T,
     directory_of,
     one_committed,
-    opened,
+    restored,
+    running,
     storage_of,
     transaction,
 )
@@ -34,47 +35,41 @@ from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 def test_a_store_that_comes_home_reads_nothing(tmp_path: Path) -> None:
     """Only a marker lies between its position and the head, so nothing is read."""
     log = Log()
-    storage, result = opened(tmp_path, log)
-    assert result == NOTHING
-    transaction(storage, log, b"a", b"1")
-    storage.flush()
-    storage.close()
-    storage, result = opened(tmp_path, log)
-    assert result == NOTHING
-    assert storage.overlay("s", TASK).get(b"a") == b"1"
-    storage.close()
+    with running(tmp_path, log) as (storage, result):
+        assert result == NOTHING
+        transaction(storage, log, b"a", b"1")
+        storage.flush()
+    with running(tmp_path, log) as (storage, result):
+        assert result == NOTHING
+        assert storage.overlay("s", TASK).get(b"a") == b"1"
 
 
 def test_a_store_that_was_flushed_before_reads_the_tail(tmp_path: Path) -> None:
     """What other incarnations wrote since its position, deletions too, and no more."""
     log = Log()
     log.records = [(b"a", b"1"), (b"b", b"1"), (b"c", b"1"), None]
-    storage, result = opened(tmp_path, log)
-    assert result == Restored(RestoreKind.FULL, 0, 3, 3)
-    storage.close()
+    assert restored(tmp_path, log) == Restored(RestoreKind.FULL, 0, 3, 3)
     log.records += [(b"a", None), (b"d", b"2"), None]
-    storage, result = opened(tmp_path, log)
-    assert result == Restored(RestoreKind.TAIL, 4, 6, 2)
-    pairs = [(b"b", b"1"), (b"c", b"1"), (b"d", b"2")]
-    assert list(storage.overlay("s", TASK).scan()) == pairs
-    storage.close()
+    with running(tmp_path, log) as (storage, result):
+        assert result == Restored(RestoreKind.TAIL, 4, 6, 2)
+        pairs = [(b"b", b"1"), (b"c", b"1"), (b"d", b"2")]
+        assert list(storage.overlay("s", TASK).scan()) == pairs
 
 
 def test_offset_names_the_position_after_each_commit(tmp_path: Path) -> None:
     """After a restore the head; after a transaction its last record; the first is not put off."""
     log = Log()
-    storage, _ = opened(tmp_path, log)
-    assert not (directory_of(tmp_path) / "OFFSET").exists()
-    assert not storage.has_first_changes()
-    transaction(storage, log, b"a", b"1")
-    assert storage.has_first_changes()
-    assert storage.flush() == 1
-    assert not storage.has_first_changes()
-    assert storage.flush() == 0
-    transaction(storage, log, b"a", b"2")
-    assert not storage.has_first_changes()
-    storage.flush()
-    storage.close()
+    with running(tmp_path, log) as (storage, _):
+        assert not (directory_of(tmp_path) / "OFFSET").exists()
+        assert not storage.has_first_changes()
+        transaction(storage, log, b"a", b"1")
+        assert storage.has_first_changes()
+        assert storage.flush() == 1
+        assert not storage.has_first_changes()
+        assert storage.flush() == 0
+        transaction(storage, log, b"a", b"2")
+        assert not storage.has_first_changes()
+        storage.flush()
     directory = StoreDirectory(directory_of(tmp_path))
     found = directory.read_offset(SystemStream("kafka", "log"), 0)
     assert found is not None
@@ -85,55 +80,51 @@ def test_offset_names_the_position_after_each_commit(tmp_path: Path) -> None:
 def test_a_commit_reports_each_step_when_it_is_done(tmp_path: Path) -> None:
     """A process may be ended between any two: OFFSET is never ahead of what was flushed."""
     log = Log()
-    storage, _ = opened(tmp_path, log)
-    transaction(storage, log, b"a", b"1")
-    assert storage.ids() == ([S, T], [S])
-    stated: list[tuple[str, bool, bool]] = []
+    with running(tmp_path, log) as (storage, _):
+        transaction(storage, log, b"a", b"1")
+        assert storage.ids() == ([S, T], [S])
+        stated: list[tuple[str, bool, bool]] = []
 
-    def reached(step: Step | FlushStep | AdjunctStep) -> None:
-        folder = directory_of(tmp_path)
-        there = [(folder / name).exists() for name in ("OFFSET", "OFFSET-v2")]
-        stated.append((str(step), there[0], there[1]))
+        def reached(step: Step | FlushStep | AdjunctStep) -> None:
+            folder = directory_of(tmp_path)
+            there = [(folder / name).exists() for name in ("OFFSET", "OFFSET-v2")]
+            stated.append((str(step), there[0], there[1]))
 
-    assert storage.flush(reached) == 1
-    assert stated == [
-        ("flush s/Partition 0", False, False),
-        ("write-OFFSET s/Partition 0", True, False),
-        ("write-OFFSET-v2 s/Partition 0", True, True),
-        ("write-STORE-META s/Partition 0", True, True),
-    ]
-    stated.clear()
-    assert storage.flush(reached) == 0
-    assert stated == []
-    storage.close()
+        assert storage.flush(reached) == 1
+        assert stated == [
+            ("flush s/Partition 0", False, False),
+            ("write-OFFSET s/Partition 0", True, False),
+            ("write-OFFSET-v2 s/Partition 0", True, True),
+            ("write-STORE-META s/Partition 0", True, True),
+        ]
+        stated.clear()
+        assert storage.flush(reached) == 0
+        assert stated == []
 
 
 def test_a_dropped_transaction_leaves_no_trace(tmp_path: Path) -> None:
     """Neither in reads nor after a restart."""
     log = Log()
-    storage, _ = opened(tmp_path, log)
-    storage.overlay("s", TASK).put(b"a", b"1")
-    storage.overlay("t", TASK).put(b"a", b"1")
-    assert storage.size_bytes == 4
-    storage.drop()
-    assert storage.changes() == []
-    assert storage.size_bytes == 0
-    storage.close()
-    storage, _ = opened(tmp_path, log)
-    assert list(storage.overlay("s", TASK).scan()) == []
-    storage.close()
+    with running(tmp_path, log) as (storage, _):
+        storage.overlay("s", TASK).put(b"a", b"1")
+        storage.overlay("t", TASK).put(b"a", b"1")
+        assert storage.size_bytes == 4
+        storage.drop()
+        assert storage.changes() == []
+        assert storage.size_bytes == 0
+    with running(tmp_path, log) as (storage, _):
+        assert list(storage.overlay("s", TASK).scan()) == []
 
 
 def test_a_position_beyond_the_changelogs_end_means_a_rebuild(tmp_path: Path) -> None:
     """It cannot be of this changelog (safety S3)."""
     log = one_committed(tmp_path)
     log.records = []
-    storage, result = opened(tmp_path, log)
-    reason = "position 0 is beyond the changelog's end 0"
-    assert result == msgspec.structs.replace(NOTHING, reason=reason, refusal="ahead")
-    assert log.plans[-1].reason == reason
-    assert list(storage.overlay("s", TASK).scan()) == []
-    storage.close()
+    with running(tmp_path, log) as (storage, result):
+        reason = "position 0 is beyond the changelog's end 0"
+        assert result == msgspec.structs.replace(NOTHING, reason=reason, refusal="ahead")
+        assert log.plans[-1].reason == reason
+        assert list(storage.overlay("s", TASK).scan()) == []
 
 
 def test_a_recreated_changelog_means_a_rebuild_however_long_it_is(tmp_path: Path) -> None:
@@ -141,15 +132,12 @@ def test_a_recreated_changelog_means_a_rebuild_however_long_it_is(tmp_path: Path
     log = one_committed(tmp_path)
     log.records = [(b"b", b"1"), None, (b"c", b"1"), None]
     log.topic = ChangelogTopic("id-2", 1_000_000)
-    storage, result = opened(tmp_path, log)
-    assert result.kind is RestoreKind.FULL
-    assert "topic id is id-2, the store's is id-1" in (result.reason or "")
-    assert result.refusal == "recreated"
-    assert list(storage.overlay("s", TASK).scan()) == [(b"b", b"1"), (b"c", b"1")]
-    storage.close()
-    storage, result = opened(tmp_path, log)
-    assert result == NOTHING
-    storage.close()
+    with running(tmp_path, log) as (storage, result):
+        assert result.kind is RestoreKind.FULL
+        assert "topic id is id-2, the store's is id-1" in (result.reason or "")
+        assert result.refusal == "recreated"
+        assert list(storage.overlay("s", TASK).scan()) == [(b"b", b"1"), (b"c", b"1")]
+    assert restored(tmp_path, log) == NOTHING
 
 
 def test_a_store_without_store_meta_is_judged_by_offsets(tmp_path: Path) -> None:
@@ -158,9 +146,7 @@ def test_a_store_without_store_meta_is_judged_by_offsets(tmp_path: Path) -> None
     (directory_of(tmp_path) / "STORE-META").unlink()
     log.records += [(b"b", b"1"), None]
     log.now_ms = round((directory_of(tmp_path) / "OFFSET-v2").stat().st_mtime * 1000) + 999_000
-    storage, result = opened(tmp_path, log)
-    assert result == Restored(RestoreKind.TAIL, 1, 3, 1)
-    storage.close()
+    assert restored(tmp_path, log) == Restored(RestoreKind.TAIL, 1, 3, 1)
     assert (directory_of(tmp_path) / "STORE-META").is_file()
 
 
@@ -174,40 +160,33 @@ def test_a_store_that_was_away_for_too_long_is_rebuilt(
     log = one_committed(tmp_path)
     log.records = [None, None, (b"b", b"1"), None]  # a was deleted, and even that is compacted away
     log.now_ms += away_ms
-    storage, result = opened(tmp_path, log)
-    assert result.kind is kind
-    storage.close()
+    assert restored(tmp_path, log).kind is kind
 
 
 def test_an_idle_store_stays_fresh(tmp_path: Path) -> None:
     """Each transaction, of whatever task, shows that the store still stands at the head."""
     log = one_committed(tmp_path)
-    storage, _ = opened(tmp_path, log)
-    log.now_ms += 900_000
-    assert storage.changes() == []
-    storage.apply(S, {})
-    assert storage.flush() == 0
-    storage.close()
+    with running(tmp_path, log) as (storage, _):
+        log.now_ms += 900_000
+        assert storage.changes() == []
+        storage.apply(S, {})
+        assert storage.flush() == 0
     log.records += [(b"b", b"1"), None]
     log.now_ms += 900_000
-    storage, result = opened(tmp_path, log)
-    assert result.kind is RestoreKind.TAIL
-    storage.close()
+    assert restored(tmp_path, log).kind is RestoreKind.TAIL
 
 
 def test_a_store_without_changelog_lives_as_long_as_its_container(tmp_path: Path) -> None:
     """It works in transactions too, and begins empty."""
     log = Log()
-    storage, _ = opened(tmp_path, log)
-    storage.overlay("t", TASK).put(b"a", b"1")
-    assert storage.changes() == []
-    storage.apply(T, {})
-    assert storage.overlay("t", TASK).get(b"a") == b"1"
-    storage.flush()
-    storage.close()
-    storage, _ = opened(tmp_path, log)
-    assert storage.overlay("t", TASK).get(b"a") is None
-    storage.close()
+    with running(tmp_path, log) as (storage, _):
+        storage.overlay("t", TASK).put(b"a", b"1")
+        assert storage.changes() == []
+        storage.apply(T, {})
+        assert storage.overlay("t", TASK).get(b"a") == b"1"
+        storage.flush()
+    with running(tmp_path, log) as (storage, _):
+        assert storage.overlay("t", TASK).get(b"a") is None
 
 
 def test_an_in_memory_store_is_read_in_full_at_each_start(tmp_path: Path) -> None:
@@ -215,17 +194,15 @@ def test_an_in_memory_store_is_read_in_full_at_each_start(tmp_path: Path) -> Non
     log = one_committed(tmp_path)
     config = Config({**CONFIG, "stores.s.factory": "in-memory"})
     for records in (1, 2):
-        storage, result = opened(tmp_path, log, config)
-        assert result == Restored(RestoreKind.FULL, 0, len(log.records) - 1, records)
-        assert {f.name for f in directory_of(tmp_path).iterdir()} == {".homeport-lock"}
-        transaction(storage, log, b"b", b"1")
-        assert not storage.has_first_changes()
-        assert storage.flush() == 0
-        storage.close()
+        with running(tmp_path, log, config) as (storage, result):
+            assert result == Restored(RestoreKind.FULL, 0, len(log.records) - 1, records)
+            assert {f.name for f in directory_of(tmp_path).iterdir()} == {".homeport-lock"}
+            transaction(storage, log, b"b", b"1")
+            assert not storage.has_first_changes()
+            assert storage.flush() == 0
     assert {f.name for f in directory_of(tmp_path).iterdir()} == {".homeport-lock"}
-    storage, _ = opened(tmp_path, log, config)
-    assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1"), (b"b", b"1")]
-    storage.close()
+    with running(tmp_path, log, config) as (storage, _):
+        assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1"), (b"b", b"1")]
 
 
 def test_a_store_that_is_cleaned_at_the_start_is_read_in_full(tmp_path: Path) -> None:
@@ -233,17 +210,15 @@ def test_a_store_that_is_cleaned_at_the_start_is_read_in_full(tmp_path: Path) ->
     log = one_committed(tmp_path)
     (directory_of(tmp_path) / "left").write_text("x")
     config = Config({**CONFIG, "stores.s.clean.on.container.start": "true"})
-    storage, result = opened(tmp_path, log, config)
-    assert result == Restored(RestoreKind.FULL, 0, 1, 1)
-    assert not (directory_of(tmp_path) / "left").exists()
-    assert (directory_of(tmp_path) / "OFFSET").exists()
-    storage.close()
+    with running(tmp_path, log, config) as (_, result):
+        assert result == Restored(RestoreKind.FULL, 0, 1, 1)
+        assert not (directory_of(tmp_path) / "left").exists()
+        assert (directory_of(tmp_path) / "OFFSET").exists()
 
 
 def test_two_containers_cannot_have_one_directory(tmp_path: Path) -> None:
     """The second is refused before it touches anything (safety S5)."""
     log = Log()
-    storage, _ = opened(tmp_path, log)
-    with pytest.raises(StoreError, match="another process has it open"):
+    held = pytest.raises(StoreError, match="another process has it open")
+    with running(tmp_path, log), held:
         storage_of(tmp_path, log).open()
-    storage.close()

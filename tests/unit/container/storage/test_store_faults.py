@@ -18,6 +18,8 @@ from stores_in_memory_log import (
     directory_of,
     one_committed,
     opened,
+    restored,
+    running,
     storage_of,
     transaction,
 )
@@ -28,6 +30,7 @@ from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskForbiddenError
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory import StoreDirectory
 from homeport.job_coordinator.model.outcomes import RestoreKind
 
@@ -85,103 +88,73 @@ def _without_offset(path: Path) -> None:
         (path / name).unlink(missing_ok=True)
 
 
-FAULTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "no OFFSET": (_without_offset, "missing-offset", "OFFSET is missing"),
-    "OFFSET-v2 is damaged": (
-        lambda p: _spoil_text(p / "OFFSET-v2"),
-        "damaged-offset",
-        "OFFSET-v2 is damaged: its checksum does not match its text",
-    ),
-    "OFFSET is damaged": (
-        lambda p: _spoil_text(p / "OFFSET"),
-        "damaged-offset",
-        "OFFSET is damaged: its checksum does not match its text",
-    ),
-    "OFFSET-v2 is cut short": (
-        lambda p: _truncate(p / "OFFSET-v2"),
-        "damaged-offset",
-        "OFFSET-v2 is damaged: the file is cut short",
-    ),
-    "OFFSET-v2 is empty": (
-        lambda p: os.truncate(p / "OFFSET-v2", 0),
-        "damaged-offset",
-        "OFFSET-v2 is damaged: it does not begin as a Java object stream does",
-    ),
-    "OFFSET-v2 is a directory": (
-        lambda p: _be_a_directory(p / "OFFSET-v2"),
-        "damaged-offset",
-        "OFFSET-v2 is damaged: it cannot be read: Is a directory",
-    ),
-    "OFFSET-v2 is of another changelog": (
-        lambda p: (p / "OFFSET-v2").write_bytes(offset_file.encode('{"kafka.x.0":"1"}')),
-        "foreign",
-        "OFFSET-v2: it is of kafka.x.0, not of kafka.log.0",
-    ),
-    "STORE-META is damaged": (
-        lambda p: _spoil_text(p / "STORE-META"),
-        "damaged-meta",
-        "STORE-META is damaged: its checksum does not match its text",
-    ),
-    "another version's STORE-META": (
-        _of_a_later_format,
-        "other-format",
-        "STORE-META has format 99, and 2 is what is read here",
-    ),
-    "OFFSET above the position": (
-        _offset_above,
-        "offset-above-position",
-        "OFFSET says 50000 but the store holds only 1999: damaged",
-    ),
-    "a truncated SST": (
-        lambda p: _truncate(_sst(p)),
-        "damaged-store",
-        "RocksDB cannot open it: Corruption: Sst file size mismatch",
-    ),
-    "a missing SST": (
-        lambda p: _sst(p).unlink(),
-        "damaged-store",
-        "No such file or directory: While open a file for random read",
-    ),
-    "an SST that is a directory": (
-        lambda p: _be_a_directory(_sst(p)),
-        "damaged-store",
-        "RocksDB cannot open it: ",
-    ),
-    "a missing MANIFEST": (
-        lambda p: next(p.glob("MANIFEST-*")).unlink(),
-        "damaged-store",
-        "No such file or directory: While opening a file for sequentially reading",
-    ),
-    "a truncated MANIFEST": (
-        lambda p: os.truncate(next(p.glob("MANIFEST-*")), 10),
-        "damaged-store",
-        "RocksDB cannot open it: Corruption",
-    ),
-    "CURRENT pointing nowhere": (
-        lambda p: (p / "CURRENT").write_text("MANIFEST-999999\n"),
-        "damaged-store",
-        "MANIFEST-999999: No such file or directory",
-    ),
-    "an empty CURRENT": (
-        lambda p: os.truncate(p / "CURRENT", 0),
-        "damaged-store",
-        "CURRENT file does not end with newline",
-    ),
-    "a damaged block with the position": (
-        _spoil_first_block,
-        "damaged-store",
-        "RocksDB cannot read it: Corruption: block checksum mismatch",
-    ),
-    "no CURRENT": (
-        lambda p: (p / "CURRENT").unlink(),
-        "damaged-store",
-        "RocksDB's file CURRENT is missing",
-    ),
-    "no CURRENT in a directory of Samza's": (
-        _like_samzas_without_current,
-        "damaged-store",
-        "RocksDB's file CURRENT is missing",
-    ),
+def _cut(name: str, size: int) -> Callable[[Path], None]:
+    return lambda path: os.truncate(next(path.glob(name)), size)
+
+
+def _of_another_changelog(path: Path) -> None:
+    (path / "OFFSET-v2").write_bytes(offset_file.encode('{"kafka.x.0":"1"}'))
+
+
+_CHECKSUM = "is damaged: its checksum does not match its text"
+_NO_CURRENT = "RocksDB's file CURRENT is missing"
+FAULTS: dict[str, dict[str, tuple[Callable[[Path], object], str]]] = {
+    "missing-offset": {"no OFFSET": (_without_offset, "OFFSET is missing")},
+    "damaged-offset": {
+        "OFFSET-v2 spoilt": (lambda p: _spoil_text(p / "OFFSET-v2"), f"OFFSET-v2 {_CHECKSUM}"),
+        "OFFSET spoilt": (lambda p: _spoil_text(p / "OFFSET"), f"OFFSET {_CHECKSUM}"),
+        "OFFSET-v2 cut short": (
+            lambda p: _truncate(p / "OFFSET-v2"),
+            "OFFSET-v2 is damaged: the file is cut short",
+        ),
+        "OFFSET-v2 empty": (
+            _cut("OFFSET-v2", 0),
+            "OFFSET-v2 is damaged: it does not begin as a Java object stream does",
+        ),
+        "OFFSET-v2 a directory": (
+            lambda p: _be_a_directory(p / "OFFSET-v2"),
+            "OFFSET-v2 is damaged: it cannot be read: Is a directory",
+        ),
+    },
+    "foreign": {
+        "OFFSET-v2": (_of_another_changelog, "OFFSET-v2: it is of kafka.x.0, not of kafka.log.0")
+    },
+    "damaged-meta": {
+        "STORE-META spoilt": (lambda p: _spoil_text(p / "STORE-META"), f"STORE-META {_CHECKSUM}")
+    },
+    "other-format": {
+        "STORE-META": (_of_a_later_format, "STORE-META has format 99, and 2 is what is read here")
+    },
+    "offset-above-position": {
+        "OFFSET": (_offset_above, "OFFSET says 50000 but the store holds only 1999: damaged")
+    },
+    "damaged-store": {
+        "SST cut short": (
+            lambda p: _truncate(_sst(p)),
+            "RocksDB cannot open it: Corruption: Sst file size mismatch",
+        ),
+        "no SST": (
+            lambda p: _sst(p).unlink(),
+            "No such file or directory: While open a file for random read",
+        ),
+        "SST a directory": (lambda p: _be_a_directory(_sst(p)), "RocksDB cannot open it: "),
+        "no MANIFEST": (
+            lambda p: next(p.glob("MANIFEST-*")).unlink(),
+            "No such file or directory: While opening a file for sequentially reading",
+        ),
+        "MANIFEST cut short": (_cut("MANIFEST-*", 10), "RocksDB cannot open it: Corruption"),
+        "CURRENT pointing nowhere": (
+            lambda p: (p / "CURRENT").write_text("MANIFEST-999999\n"),
+            "MANIFEST-999999: No such file or directory",
+        ),
+        "CURRENT empty": (_cut("CURRENT", 0), "CURRENT file does not end with newline"),
+        "the block with the position": (
+            _spoil_first_block,
+            "RocksDB cannot read it: Corruption: block checksum mismatch",
+        ),
+        "no CURRENT": (lambda p: (p / "CURRENT").unlink(), _NO_CURRENT),
+        "no CURRENT in a directory of Samza's": (_like_samzas_without_current, _NO_CURRENT),
+    },
 }
 
 
@@ -189,30 +162,31 @@ def _many_committed(folder: Path) -> Log:
     """The log of a store with 2000 records, whose table has many blocks, all flushed."""
     log = Log()
     log.records = [(key, os.urandom(40)) for key in KEYS]
-    storage, _ = opened(folder, log)
-    storage.close()
+    restored(folder, log)
     return log
 
 
-@pytest.mark.parametrize("name", FAULTS)
+def _held(storage: ContainerStorage) -> list[object]:
+    return list(storage.overlay("s", TASK).scan())
+
+
+@pytest.mark.parametrize(
+    ("refusal", "name"), [(refusal, name) for refusal, faults in FAULTS.items() for name in faults]
+)
 def test_each_fault_of_the_files_means_a_rebuild_and_is_reported(
-    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, refusal: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R2: the store equals its changelog again; kind and story are in one line of the log."""
-    damage, refusal, story = FAULTS[name]
+    damage, story = FAULTS[refusal][name]
     log = _many_committed(tmp_path)
     damage(directory_of(tmp_path))
-    with caplog.at_level(logging.WARNING):
-        storage, result = opened(tmp_path, log)
-    assert (result.kind, result.records, result.refusal) == (RestoreKind.FULL, 2000, refusal)
+    with caplog.at_level(logging.WARNING), running(tmp_path, log) as (storage, result):
+        assert (result.kind, result.records, result.refusal) == (RestoreKind.FULL, 2000, refusal)
+        assert _held(storage) == log.records
     assert story in (result.reason or "")
     assert "\n" not in (result.reason or "")
     assert f"store s/Partition 0 is read in full: {result.reason}" in caplog.messages
-    assert dict(storage.overlay("s", TASK).scan()) == dict(log.records)  # type: ignore[arg-type]  # none is deleted
-    storage.close()
-    storage, result = opened(tmp_path, log)
-    assert result == NOTHING
-    storage.close()
+    assert restored(tmp_path, log) == NOTHING
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -228,15 +202,16 @@ def test_changed_bytes_never_change_the_values_read(tmp_path: Path, seed: int) -
     file.write_bytes(data)
     storage, _ = opened(tmp_path, log)
     try:
-        found = dict(storage.overlay("s", TASK).scan())
+        found = _held(storage)
     except DamagedStoreError:
         # As the process ends, without a commit: the store is not closed in order.
         shutil.copytree(tmp_path / "logged", tmp_path / "again" / "logged")
-        storage, result = opened(tmp_path / "again", log)
-        assert result.refusal == "damaged-store"
-        found = dict(storage.overlay("s", TASK).scan())
-    assert found == dict(log.records)  # type: ignore[arg-type]  # none is deleted
-    storage.close()
+        with running(tmp_path / "again", log) as (again, result):
+            assert result.refusal == "damaged-store"
+            found = _held(again)
+    else:
+        storage.close()
+    assert found == log.records
 
 
 def test_foreign_files_do_no_harm(tmp_path: Path) -> None:
@@ -247,10 +222,8 @@ def test_foreign_files_do_no_harm(tmp_path: Path) -> None:
     (path / "folder").mkdir()
     (path / "999999.sst.bak").write_text("junk")
     (path / "rocksdict-config.json").write_text("junk")
-    storage, result = opened(tmp_path, log)
-    assert result == NOTHING
+    assert restored(tmp_path, log) == NOTHING
     assert (path / "notes.txt").exists()
-    storage.close()
 
 
 def test_a_restore_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
@@ -259,10 +232,9 @@ def test_a_restore_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
     path = directory_of(tmp_path)
     _without_offset(path)
     log.records = [(b"other", b"1"), None]
-    storage, result = opened(tmp_path, log)
-    assert (result.kind, result.refusal) == (RestoreKind.FULL, "missing-offset")
-    assert list(storage.overlay("s", TASK).scan()) == [(b"other", b"1")]
-    storage.close()
+    with running(tmp_path, log) as (storage, result):
+        assert (result.kind, result.refusal) == (RestoreKind.FULL, "missing-offset")
+        assert _held(storage) == [(b"other", b"1")]
 
 
 @pytest.mark.parametrize("read", ["get", "get_all", "scan", "range"])
@@ -292,25 +264,11 @@ def test_damage_that_only_a_read_finds_ends_the_transaction_and_is_remembered(
     assert not (directory_of(tmp_path) / "OFFSET-v2").exists()
     # As the process ends, without a commit: the store is not closed in order.
     shutil.copytree(tmp_path / "logged", tmp_path / "again" / "logged")
-    storage, result = opened(tmp_path / "again", log)
-    assert (result.kind, result.refusal) == (RestoreKind.FULL, "damaged-store")
-    assert "block checksum mismatch" in (result.reason or "")
-    assert len(list(storage.overlay("s", TASK).scan())) == 2000
-    assert storage.changes() == []
-    storage.close()
-
-
-def test_damage_in_one_store_leaves_the_others_unchanged(tmp_path: Path) -> None:
-    """Each directory is judged by itself: only the damaged one is read."""
-    log = one_committed(tmp_path)
-    (tmp_path / "logged" / "other").mkdir()
-    shutil.copytree(directory_of(tmp_path), tmp_path / "logged" / "other" / "Partition_0")
-    os.truncate(directory_of(tmp_path) / "CURRENT", 0)
-    before = sorted((tmp_path / "logged" / "other").rglob("*"))
-    storage, result = opened(tmp_path, log)
-    assert result.refusal == "damaged-store"
-    assert sorted((tmp_path / "logged" / "other").rglob("*")) == before
-    storage.close()
+    with running(tmp_path / "again", log) as (storage, result):
+        assert (result.kind, result.refusal) == (RestoreKind.FULL, "damaged-store")
+        assert "block checksum mismatch" in (result.reason or "")
+        assert len(_held(storage)) == 2000
+        assert storage.changes() == []
 
 
 def test_a_scan_does_not_end_early_at_damage(tmp_path: Path) -> None:
@@ -371,16 +329,13 @@ def test_a_container_that_goes_on_after_its_clock_was_set_keeps_its_store(tmp_pa
     """Each transaction stamps the store again, and the machine's other clock cannot be set."""
     log = one_committed(tmp_path)
     for jump_ms in (10_000_000, -30_000_000):
-        storage, result = opened(tmp_path, log)
-        assert result.refusal is None
-        log.now_ms += jump_ms
-        transaction(storage, log, b"b", b"%d" % jump_ms)
-        storage.flush()
-        storage.close()
+        with running(tmp_path, log) as (storage, result):
+            assert result.refusal is None
+            log.now_ms += jump_ms
+            transaction(storage, log, b"b", b"%d" % jump_ms)
+            storage.flush()
         log.records += [(b"c", b"1"), None, (b"d", b"1"), None]
-    storage, result = opened(tmp_path, log)
-    assert result.kind is RestoreKind.TAIL
-    storage.close()
+    assert restored(tmp_path, log).kind is RestoreKind.TAIL
 
 
 def test_a_clock_set_back_while_a_host_was_away_keeps_nothing_silently(tmp_path: Path) -> None:
@@ -389,13 +344,10 @@ def test_a_clock_set_back_while_a_host_was_away_keeps_nothing_silently(tmp_path:
     log.now_ms -= 2_000
     log.boot_id, log.boot_ms = "boot-2", 10
     log.records += [(b"c", b"1"), None, (b"d", b"1"), None]
-    storage, result = opened(tmp_path, log)
+    result = restored(tmp_path, log)
     assert (result.kind, result.refusal) == (RestoreKind.FULL, "clock-set-back")
-    storage.close()
     log.boot_ms += 5_000
-    storage, result = opened(tmp_path, log)
-    assert result == NOTHING
-    storage.close()
+    assert restored(tmp_path, log) == NOTHING
 
 
 def test_a_store_of_samzas_is_read_in_full(tmp_path: Path) -> None:
@@ -410,15 +362,10 @@ def test_a_store_of_samzas_is_read_in_full(tmp_path: Path) -> None:
     samzas.close()
     (path / "OFFSET-v2").write_bytes(offset_file.encode('{"kafka.log.0":"1"}'))
     log.now_ms = round((path / "OFFSET-v2").stat().st_mtime * 1000)
-    storage, result = opened(tmp_path, log)
-    assert (result.kind, result.records, result.refusal) == (
-        RestoreKind.FULL,
-        4,
-        "missing-position",
-    )
-    expected = [(b"a", b"2"), (b"b", b"1"), (b"c", b"1")]
-    assert list(storage.overlay("s", TASK).scan()) == expected
-    storage.close()
+    with running(tmp_path, log) as (storage, result):
+        assert (result.kind, result.records) == (RestoreKind.FULL, 4)
+        assert result.refusal == "missing-position"
+        assert _held(storage) == [(b"a", b"2"), (b"b", b"1"), (b"c", b"1")]
 
 
 def _recursively(path: Path, directories: int, files: int) -> None:
@@ -443,9 +390,7 @@ def test_lost_rights_are_reported_and_nothing_is_thrown_away(directories: int, f
             storage_of(folder, log).open()
         _recursively(path, 0o755, 0o644)
         with unprivileged():
-            storage, result = opened(folder, log)
-            assert result == NOTHING
-            storage.close()
+            assert restored(folder, log) == NOTHING
 
 
 def test_rights_lost_while_running_leave_committed_values(tmp_path: Path) -> None:
@@ -460,6 +405,5 @@ def test_rights_lost_while_running_leave_committed_values(tmp_path: Path) -> Non
             storage.flush()
         path.chmod(0o755)
         shutil.copytree(folder / "logged", tmp_path / "logged")
-    storage, result = opened(tmp_path, log)
+    result = restored(tmp_path, log)
     assert (result.kind, result.records) == (RestoreKind.TAIL, 1)
-    storage.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from storage_engine_conformance import StorageEngineConformance
-from stores_in_memory_log import CONFIG, NOTHING, TASK, Log, directory_of, opened, transaction
+from stores_in_memory_log import CONFIG, NOTHING, TASK, Log, directory_of, running, transaction
 from toy_engine import TOY, TOY_FILE, ToyStore, register
 
 from homeport.cli.host import state_dump, state_verify
@@ -43,10 +43,9 @@ class TestToyStore(StorageEngineConformance):
 def _flushed(folder: Path) -> Log:
     """The log of a store that a container has left with one record."""
     log = Log()
-    storage, _ = opened(folder, log, TOYS)
-    transaction(storage, log, b"a", b"1")
-    assert storage.flush() == 1
-    storage.close()
+    with running(folder, log, TOYS) as (storage, _):
+        transaction(storage, log, b"a", b"1")
+        assert storage.flush() == 1
     return log
 
 
@@ -54,10 +53,9 @@ def test_a_task_s_store_is_changed_flushed_and_found_again(tmp_path: Path) -> No
     """The next container reads nothing of the changelog."""
     log = _flushed(tmp_path)
     assert (directory_of(tmp_path) / TOY_FILE).exists()
-    storage, restored = opened(tmp_path, log, TOYS)
-    assert restored == NOTHING
-    assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1")]
-    storage.close()
+    with running(tmp_path, log, TOYS) as (storage, restored):
+        assert restored == NOTHING
+        assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1")]
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"{")])
@@ -65,10 +63,9 @@ def test_damage_is_found_and_the_store_read_in_full(tmp_path: Path, damage: Any)
     """The file is missing, or the engine cannot open it."""
     log = _flushed(tmp_path)
     damage(directory_of(tmp_path) / TOY_FILE)
-    storage, restored = opened(tmp_path, log, TOYS)
-    assert restored.kind is RestoreKind.FULL
-    assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1")]
-    storage.close()
+    with running(tmp_path, log, TOYS) as (storage, restored):
+        assert restored.kind is RestoreKind.FULL
+        assert list(storage.overlay("s", TASK).scan()) == [(b"a", b"1")]
 
 
 def test_the_tools_read_its_files(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from homeport.config.config import Config
 from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.store_plan import StorePlan, plan_stores
-from homeport.container.adjunct.versions import Run
+from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.host.executors import Executor, SameThread
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
@@ -103,6 +104,21 @@ class Host:
         self.asked.append(ssp.partition)
         return InputPosition(7)
 
+    @contextmanager
+    def running(self) -> Iterator[AdjunctStorage]:
+        """The stores as of ``start``, which are closed in the end."""
+        storage = self.start()
+        try:
+            yield storage
+        finally:
+            storage.close()
+
+    def left(self, *offsets: int) -> None:
+        """A container has filled partition 0 at these offsets, flushed it and ended."""
+        with self.running() as storage:
+            fill(storage, *offsets)
+            storage.flush(passed, passed)
+
     @property
     def directory(self) -> Path:
         """Return the one of the first task's part of ``planes``."""
@@ -123,6 +139,18 @@ def fill(storage: AdjunctStorage, *offsets: int, value: bytes = b"1") -> None:
     assert sink is not None
     keys = [b"k%d" % offset for offset in offsets]
     sink.take(Run(P0, offsets, [0] * len(offsets)), keys, [value] * len(keys))
+    write(storage.sealed(), passed, passed)
+
+
+def take(
+    storage: AdjunctStorage, first: int, *values: bytes, key: bytes = b"k", at_ms: int = 0
+) -> None:
+    """``key`` has ``values`` in turn, at offsets from ``first`` on; ``end`` is an end's marker."""
+    sink = storage.of_task(NAMES[0]).adjunct("planes")
+    assert sink is not None
+    ends = {n: Marker(MarkerKind.END) for n, value in enumerate(values) if value == b"end"}
+    offsets = range(first, first + len(values))
+    sink.take(Run(P0, offsets, [at_ms] * len(values), ends), [key] * len(values), values)
     write(storage.sealed(), passed, passed)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.adjunct.version_text import PARTS_KEY as _RESERVED
 from homeport.container.api import ReadOnlyStoreError
 from homeport.container.engine.in_memory_store import InMemoryStore
-from homeport.container.progress.transaction_plan import RESERVED_PREFIX
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
+from homeport.container.storage.storage_engines import StorageEngines
+from tests.unit.container.storage.adjunct.adjunct_hosts import CONFIG
 
-_RESERVED = RESERVED_PREFIX + b"parts"
 _ROOM = 10_000
 
 
@@ -79,11 +83,35 @@ def test_no_more_is_kept_than_there_is_room_for(kept_bytes: int) -> None:
     assert len(engine.asked) == asked + (kept_bytes < 450)
 
 
-def test_a_reserved_key_has_no_value() -> None:
-    """Nor is it read before or after others."""
-    entries = _entries(_engine())
+def _rocksdb(path: Path) -> StorageEngine:
+    engines = StorageEngines(32 << 20, 1)
+    return engines.open(StorageConfig.of(CONFIG).stores["planes"], path)
+
+
+@pytest.mark.parametrize("make", [lambda _path: InMemoryStore(), _rocksdb])
+def test_reserved_keys_are_hidden_and_nothing_is_written(
+    make: Callable[[Path], StorageEngine], tmp_path: Path
+) -> None:
+    """Whatever the bounds of a scan."""
+    engine = make(tmp_path)
+    engine.write({b"\x00a": b"1", _RESERVED: b"2", b"b": b"3", b"c": b"4"}, None)
+    entries = ReadOnlyEntries(engine, "planes", "kafka.planes")
     assert entries.get(_RESERVED) is None
-    assert entries.get_all([b"a", _RESERVED, b"b"]) == [b"1", None, b"2"]
-    assert [key for key, _ in entries.scan()] == [b"a", b"b", b"c"]
+    assert entries.get(b"b") == b"3"
+    assert entries.get_all([b"b", _RESERVED, b"x"]) == [b"3", None, None]
+    assert entries.get_all([b"b", b"x"]) == [b"3", None]
+    for start, end, found in (
+        (None, None, b"abc"),
+        (b"\x00", b"b", b"a"),
+        (_RESERVED, None, b"bc"),
+        (None, _RESERVED, b"a"),
+        (b"c", None, b"c"),
+        (_RESERVED, _RESERVED + b"\x00", b""),
+    ):
+        assert b"".join(key[-1:] for key, _ in entries.scan(start, end)) == found, (start, end)
     with pytest.raises(ReadOnlyStoreError, match=r"planes is filled by kafka\.planes alone"):
-        entries.put_all({b"a": b"1"})
+        entries.put(b"b", b"")
+    with pytest.raises(ReadOnlyStoreError, match="write to another store"):
+        entries.put_all({b"b": None})
+    entries.scan().close()
+    engine.close()

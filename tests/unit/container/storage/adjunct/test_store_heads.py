@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from homeport.config.config import Config
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.frames import EntryColumns, FrameError
@@ -21,41 +20,27 @@ from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct import adjunct_frames
-from homeport.container.storage.adjunct.adjunct_frames import (
-    AdjunctFrames,
-    Replacement,
-    Update,
-    head_of,
-)
+from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
-from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
-from tests.unit.container.adjunct.adjuncts import adjunct
+from tests.unit.container.storage.adjunct.adjunct_hosts import CONFIG, NAMES, PLANES
 
-_TASK = TaskName("Partition 0")
 _SSPS = tuple(SystemStreamPartition("kafka", "planes", n) for n in (0, 1))
-_CONFIG = Config(
-    {
-        "stores.planes.factory": "in-memory",
-        "stores.planes.key.serde": "string",
-        "stores.planes.msg.serde": "string",
-        "stores.planes.adstore.input": "kafka.planes",
-    }
-)
+_CONFIG = CONFIG.merged({"stores.planes.factory": "in-memory"})
 
 
 def _storage(folder: Path, *, is_bounded: bool, partitions: int) -> AdjunctStorage:
     store = replace(
-        adjunct("planes", is_broadcast=False),
+        PLANES,
         is_kept=False,
         markers=VersionMarkers("version") if is_bounded else None,
         minimum_share_percent=50,
     )
-    task = TaskModel(_TASK, _SSPS[:partitions], 0)
+    task = TaskModel(NAMES[0], _SSPS[:partitions], 0)
     plan = plan_stores([store], [task], ProcessorId("0"))
     configs, now = StorageConfig.of(_CONFIG).stores, ClockReading(0)
     found = AdjunctStorage(plan, configs, folder, folder, lambda: now)
@@ -63,10 +48,6 @@ def _storage(folder: Path, *, is_bounded: bool, partitions: int) -> AdjunctStora
     ranges = dict.fromkeys(_SSPS[:partitions], InputRange(0, 0))
     found.recover(StreamsNow(now, {store.stream: "id"}, ranges), lambda *_: InputPosition(0))
     return found
-
-
-def _seen(store: FilledStore) -> dict[bytes, bytes]:
-    return dict(store.entries.scan())
 
 
 class _Stream:
@@ -107,42 +88,6 @@ def _cases() -> Iterator[Any]:
             yield pytest.param(is_bounded, partitions, seed, id=f"{is_bounded}-{partitions}-{seed}")
 
 
-@pytest.mark.parametrize(("is_bounded", "partitions", "seed"), [*_cases()])
-def test_predicted_rows_are_what_readers_see(
-    tmp_path: Path, *, is_bounded: bool, partitions: int, seed: int
-) -> None:
-    """However many layers are on their way: versions, updates, and what is not served."""
-    storage = _storage(tmp_path, is_bounded=is_bounded, partitions=partitions)
-    (store,) = storage.of_name("planes")
-    head, choose = head_of(store), random.Random(seed)  # noqa: S311 - a test
-    streams = [_Stream(p, seed + n, has_numbers=partitions > 1) for n, p in enumerate(_SSPS)]
-    predicted = dict(head.pairs())
-    waiting: deque[tuple[Any, dict[bytes, bytes]]] = deque()
-    changes = 0
-    for _ in range(120):
-        if len(waiting) < 3 and choose.random() < 0.6:
-            for stream in streams[:partitions]:
-                store.take(*stream.run())
-            layers = storage.sealed()
-            ((_, layer),) = layers
-            change = head.taken(layer)
-            changes += change is not None
-            if isinstance(change, Replacement):
-                predicted = dict(change.pairs)
-            elif isinstance(change, Update):
-                merged = {**predicted, **change.entries}
-                predicted = {key: value for key, value in merged.items() if value is not None}
-            waiting.append((layers, predicted))
-        elif waiting:
-            layers, expected = waiting.popleft()
-            write(layers, passed, passed)
-            storage.switch_versions(passed, passed, waits=True)
-            head.written()
-            assert _seen(store) == expected
-    assert changes > (2 if is_bounded else 20)
-    storage.close()
-
-
 _FORM = pa.schema({"key": pa.binary(), "value": pa.binary()})
 
 
@@ -165,7 +110,7 @@ def test_frames_have_the_predicted_rows(
     streams = [_Stream(p, seed + n, has_numbers=partitions > 1) for n, p in enumerate(_SSPS)]
     frames = AdjunctFrames(storage, _COLUMNS, 100_000)
     waiting: deque[tuple[Any, dict[bytes, bytes]]] = deque()
-    last = frames.frames()["planes"]
+    last, changes = frames.frames()["planes"], 0
     for _ in range(120):
         if len(waiting) < 3 and choose.random() < 0.6:
             for stream in streams[:partitions]:
@@ -175,14 +120,15 @@ def test_frames_have_the_predicted_rows(
             found = frames.frames()["planes"]
             rows = dict(zip(*(found.rows[n].to_pylist() for n in _FORM.names), strict=True))
             assert (found.number == last.number) is (found is last)
-            last = found
+            changes, last = changes + (found is not last), found
             waiting.append((layers, rows))
         elif waiting:
             layers, expected = waiting.popleft()
             write(layers, passed, passed)
             storage.switch_versions(passed, passed, waits=True)
             frames.written(layers)
-            assert _seen(store) == expected
+            assert dict(store.entries.scan()) == expected
+    assert changes > (2 if is_bounded else 20)
     storage.close()
 
 
