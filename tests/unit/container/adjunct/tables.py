@@ -1,13 +1,17 @@
-"""Rows and messages as a container reads them, for the tests of this folder."""
+"""Rows and messages as a container reads them, and stores that they fill."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from homeport.container.adjunct.extractor import Bytes
+from homeport.container.adjunct.versions import Run
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 def table(
@@ -39,3 +43,30 @@ def message(key: Any, value: Any, **fields: Any) -> IncomingMessage:  # noqa: AN
     """One record of ``kafka.planes``."""
     whole = IncomingMessage("kafka", "planes", 0, 0, key, value, 0, {})
     return whole._replace(**fields)
+
+
+@dataclass
+class Sink:
+    """Keeps what it is handed, as it came."""
+
+    taken: list[tuple[Run, Bytes, Bytes]] = field(default_factory=list)
+
+    def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
+        """As ``AdjunctSink``."""
+        self.taken.append((run, list(keys), list(values)))
+
+
+@dataclass
+class Storage:
+    """The stores of a task or container, which begin with nothing in ``reset``."""
+
+    sinks: dict[str, Sink]
+    reset: Collection[SystemStreamPartition] = ()
+
+    def adjunct(self, store: str) -> Sink | None:
+        """As ``BaseStorageManager``."""
+        return self.sinks.get(store)
+
+    def reset_partitions(self) -> Collection[SystemStreamPartition]:
+        """As ``BaseStorageManager``."""
+        return self.reset

@@ -23,7 +23,6 @@ from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 from tests.unit.container.adjunct.tables import message, table
 
 _STRING, _LONG, _JSON = serde("string"), serde("long"), serde("json")
-_ROWS = table([(b"a", b"1"), (b"b", None), (None, b"3")])
 
 
 def _own() -> Serde:
@@ -47,17 +46,25 @@ def test_bytes_are_passed_on_where_nothing_changes_them(stream: Serdes, kept: Se
     assert (keys, values) == ([b"a", b"b", None], [b"{", None, b"3"])
 
 
-def test_other_serdes_of_the_store_are_kept_to() -> None:
+_OTHER = Serde("my_job:Other", lambda data: b"." + data, bytes, is_own=True)
+_INT, _OR_NULL = (avro_serde("key", schema) for schema in ('"long"', '["null", "long"]'))
+
+
+@pytest.mark.parametrize(
+    ("stream", "kept", "data", "expected"),
+    [
+        (_JSON, _LONG, b"1", bytes(7) + b"\1"),
+        (_own(), _OTHER, b"-x", b".x"),
+        (_INT, _OR_NULL, _INT.to_bytes(7), _OR_NULL.to_bytes(7)),
+    ],
+    ids=["built in", "of the job's own", "of one kind with other schemas"],
+)
+def test_other_serdes_of_the_store_are_kept_to(
+    stream: Serde, kept: Serde, data: bytes, expected: bytes
+) -> None:
     """What the stream's read is what the store's write."""
-    own = KeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
-    assert own.of(_ROWS) == ([b"a", b"b", None], [bytes(7) + b"\1", None, bytes(7) + b"\3"])
-
-
-def test_two_serdes_of_the_jobs_own_are_not_the_same() -> None:
-    """Another class of the job's reads and writes other bytes."""
-    other = Serde("my_job:Other", lambda data: b"." + data, bytes, is_own=True)
-    own = KeyAndValue("planes", Serdes(_STRING, _own()), Serdes(_STRING, other))
-    assert own.of(table([(b"a", b"-x")])) == ([b"a"], [b".x"])
+    own = KeyAndValue("planes", Serdes(_STRING, stream), Serdes(_STRING, kept))
+    assert own.of(table([(b"a", data), (None, None)])) == ([b"a", None], [expected, None])
 
 
 def test_what_a_serde_cannot_carry_is_one_line() -> None:
@@ -120,8 +127,7 @@ _TEXT = Serdes(_STRING, _STRING)
 
 
 class _OfCoroutines(_Model):
-    async def get_key(self, message: IncomingMessage) -> str:  # type: ignore[override]  # as said below
-        raise AssertionError(message)
+    async def get_key(self, message: IncomingMessage) -> str: ...  # type: ignore[override]  # as said below
 
 
 class _OfGenerators(_Model):
@@ -130,8 +136,7 @@ class _OfGenerators(_Model):
 
 
 class _OfMore(_Model):
-    def get_value(self, message: IncomingMessage, more: int) -> str:  # type: ignore[override]  # as said below
-        raise AssertionError(message, more)
+    def get_value(self, message: IncomingMessage, more: int) -> str: ...  # type: ignore[override]  # as said below
 
 
 @pytest.mark.parametrize(
@@ -219,27 +224,10 @@ def test_records_that_cannot_be_kept_are_handed_over_one_by_one() -> None:
     assert refused[1:] == [(0, "store planes cannot keep it: its key is a reserved one")]
 
 
-class _Reserved(_Model):
-    def get_key(self, message: IncomingMessage) -> str | None:
-        return f"\x00homeport.{message.key}"
-
-
 def test_no_extractor_may_make_a_reserved_key() -> None:
     """It would be taken for the store's own position."""
-    extraction = ByExtractor(
-        "planes", _Reserved(), Serdes(_STRING, _STRING), lambda _rows: [message("a", "b")]
-    )
     with pytest.raises(ExtractorFailedError, match="store planes: its extractor made a reserved"):
-        extraction.of(table([(b"a", b"b")]))
-
-
-def test_serdes_of_one_kind_with_other_schemas_are_not_the_same() -> None:
-    """The store's bytes are those of its own schema."""
-    number = avro_serde("key", '"long"')
-    union = avro_serde("key", '["null", "long"]')
-    own = KeyAndValue("planes", Serdes(_STRING, number), Serdes(_STRING, union))
-    _, values = own.of(table([(b"a", number.to_bytes(7))]))
-    assert values == [union.to_bytes(7)]
+        _by(_InBulk(), Serdes(_STRING, _LONG)).of(table([(b"\x00homeport.a", b"b")]))
 
 
 @pytest.mark.parametrize("fails_at", [1, 2])

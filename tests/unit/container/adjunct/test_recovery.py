@@ -32,6 +32,7 @@ _OLDEST = {_P0: InputPosition(10), _P1: InputPosition(0)}
 _LAST = {_P0: InputPosition(71), _P1: InputPosition(31, lost=3)}
 _OWN = {_P0: InputPosition(90), _P1: InputPosition(40)}
 _MARKED = replace(PLANES, is_bootstrap=True)
+_AGELESS = replace(PLANES, validity_ms=None)
 _VERSIONS = replace(PLANES, markers=VersionMarkers(header="version"))
 _VALID = FoundStore(
     exists=True,
@@ -100,90 +101,51 @@ def test_the_last_offset_is_asked_only_where_it_counts(
 
 _META = expected_meta(PLANES, "id-1")
 _UNREADABLE = Refusal(RefusalReason.DAMAGED_STORE, "a block is damaged")
-_INVALID = (
-    (replace(_VALID, fault=_UNREADABLE), RefusalReason.DAMAGED_STORE, "a block is damaged"),
-    (replace(_VALID, meta=None), RefusalReason.MISSING_OFFSET, "ADJUNCT-META is missing"),
-    (
-        replace(_VALID, meta=replace(_META, version=9)),
-        RefusalReason.OTHER_FORMAT,
-        "has format 9, and 1 is",
-    ),
-    (
-        replace(_VALID, meta=replace(_META, stream="kafka.x")),
+_P7 = replace(_P0, partition=7)
+
+
+def _with(**fields: object) -> FoundStore:
+    return replace(_VALID, meta=replace(_META, **fields))  # type: ignore[arg-type]  # as its fields
+
+
+_INVALID = {
+    "a block is damaged": (replace(_VALID, fault=_UNREADABLE), RefusalReason.DAMAGED_STORE),
+    "ADJUNCT-META is missing": (replace(_VALID, meta=None), RefusalReason.MISSING_OFFSET),
+    "has format 9, and 1 is": (_with(version=9), RefusalReason.OTHER_FORMAT),
+    "is of stream kafka.x, not of": (_with(stream="kafka.x"), RefusalReason.FOREIGN),
+    "planes was recreated": (_with(topic_id="id-0"), RefusalReason.RECREATED),
+    "filled by a:B, and the": (_with(extractor="a:B"), RefusalReason.FOREIGN),
+    "it holds partitions 7, which nothing here reads any more": (
+        replace(_VALID, positions={_P0: 90, _P7: 1}),
         RefusalReason.FOREIGN,
-        "is of stream kafka.x, not of",
     ),
-    (
-        replace(_VALID, meta=replace(_META, topic_id="id-0")),
-        RefusalReason.RECREATED,
-        "planes was recreated",
-    ),
-    (
-        replace(_VALID, meta=replace(_META, extractor="a:B")),
-        RefusalReason.FOREIGN,
-        "filled by a:B, and the",
-    ),
-    (
-        replace(_VALID, positions={_P0: 90, replace(_P0, partition=7): 1}),
-        RefusalReason.FOREIGN,
-        "it holds partitions 7, which nothing here reads any more",
-    ),
-    (
+    "at offset 101 of kafka.planes partition 0": (
         replace(_VALID, positions={_P0: 101}),
         RefusalReason.AHEAD,
-        "at offset 101 of kafka.planes partition 0",
     ),
-    (
+    "at offset 8 .* whose oldest is 10": (
         replace(_VALID, positions={_P0: 8}),
         RefusalReason.BEHIND_OLDEST,
-        "at offset 8 .* whose oldest is 10",
     ),
-    (
-        replace(_VALID, newest_ms=_NOW_MS - DAY_MS - 1),
-        RefusalReason.STALE,
-        "it is valid for 86400 s",
-    ),
-    (
+    "it is valid for 86400 s": (_OLD, RefusalReason.STALE),
+    "the clock was set back": (
         replace(_VALID, newest_ms=_NOW_MS + 60_001),
         RefusalReason.CLOCK_SET_BACK,
-        "the clock was set back",
     ),
-)
+}
+_OF_ANOTHER_STREAM = {RefusalReason.RECREATED, RefusalReason.AHEAD, RefusalReason.BEHIND_OLDEST}
 
 
-@pytest.mark.parametrize(("found", "reason", "story"), _INVALID, ids=[s for _, _, s in _INVALID])
-def test_a_store_is_not_valid_for_each_of_these_reasons(
-    found: FoundStore, reason: RefusalReason, story: str
-) -> None:
-    """It is re-created; the reason is in one line."""
+@pytest.mark.parametrize("story", _INVALID)
+def test_a_store_is_not_valid_for_each_of_these_reasons(story: str) -> None:
+    """It is re-created, for one line. No checkpoint means anything for another stream."""
+    found, reason = _INVALID[story]
     done = _recovered(PLANES, found)
+    assert done.starts == (_OLDEST if reason in _OF_ANOTHER_STREAM else _LAST)
     assert done.action is StoreAction.RECREATE
     assert done.refusal is not None
     assert done.refusal.reason is reason
     assert re.search(story, done.refusal.story)
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        replace(_VALID, positions={_P0: 100, _P1: 50}),
-        replace(_VALID, positions={_P0: 10, _P1: 0}),
-        replace(_VALID, newest_ms=_NOW_MS + 60_000),
-        replace(_VALID, newest_ms=_NOW_MS),
-    ],
-)
-def test_a_store_at_the_edge_is_valid(found: FoundStore) -> None:
-    """At both ends of the stream, and with a clock that was set back a little."""
-    assert _recovered(PLANES, found).action is StoreAction.KEEP
-
-
-def test_a_store_with_versions_goes_on_behind_a_gap() -> None:
-    """What it serves is whole; it learns how much it lacks of the version under way."""
-    done = _recovered(_VERSIONS, replace(_VALID, positions={_P0: 4, _P1: 40}))
-    assert done.action is StoreAction.KEEP
-    assert done.starts == {_P0: InputPosition(10, lost=6), _P1: InputPosition(40)}
-    gone = _recovered(_VERSIONS, replace(_VALID, positions={_P0: 101}))
-    assert gone.action is StoreAction.RECREATE
 
 
 _KEPT_MS = DAY_MS // 2
@@ -226,14 +188,56 @@ def test_a_store_that_may_lack_deletions_is_not_valid(
         assert recover(PLANES, found, stream, _not_asked).starts == _OLDEST
 
 
-def test_a_store_that_lacks_no_record_lacks_no_deletion() -> None:
-    """The last record of a partition is never compacted away, and may be no record."""
-    found = replace(_at_head(9 * DAY_MS), positions={_P0: 99, _P1: 50})
-    assert _recovered(PLANES, found, _COMPACTED).action is StoreAction.KEEP
-    found = replace(found, positions={_P0: 98, _P1: 50})
-    assert _recovered(PLANES, found, _COMPACTED).action is StoreAction.RECREATE
-    found = replace(found, positions={})
-    assert _recovered(PLANES, found, _COMPACTED).action is StoreAction.KEEP
+_LONG_AWAY = _at_head(9 * DAY_MS)
+
+
+@pytest.mark.parametrize(
+    ("store", "found", "stream", "start"),
+    [
+        (PLANES, replace(_VALID, positions={_P0: 100, _P1: 50}), _STREAM, InputPosition(100)),
+        (PLANES, replace(_VALID, positions={_P0: 10, _P1: 0}), _STREAM, InputPosition(10)),
+        (PLANES, replace(_VALID, positions={_P0: 9, _P1: 40}), _STREAM, InputPosition(10)),
+        (PLANES, replace(_VALID, newest_ms=_NOW_MS + 60_000), _STREAM, _OWN[_P0]),
+        (PLANES, replace(_VALID, newest_ms=_NOW_MS), _STREAM, _OWN[_P0]),
+        (_AGELESS, replace(_VALID, newest_ms=0), _STREAM, _OWN[_P0]),
+        (_AGELESS, replace(_VALID, newest_ms=2 * _NOW_MS), _STREAM, _OWN[_P0]),
+        (_VERSIONS, replace(_VALID, positions={_P0: 4}), _STREAM, InputPosition(10, lost=6)),
+        (
+            *(PLANES, replace(_LONG_AWAY, positions={_P0: 99, _P1: 50})),
+            *(_COMPACTED, InputPosition(99)),
+        ),
+        (PLANES, replace(_LONG_AWAY, positions={}), _COMPACTED, _LAST[_P0]),
+        (PLANES, replace(_VALID, positions={_P1: 40}), _STREAM, _LAST[_P0]),
+        (_MARKED, replace(_VALID, positions={_P1: 40}), _STREAM, _OLDEST[_P0]),
+    ],
+    ids=[
+        *("at the end", "at the oldest", "one offset is gone: an end of a transaction"),
+        *("a clock set back a little", "written now", "old", "of the future"),
+        *("a gap in a version", "lacks no record", "has no partition yet"),
+        *("a new partition", "a new partition of a marked stream"),
+    ],
+)
+def test_a_store_at_the_edge_is_valid(
+    store: AdjunctStore, found: FoundStore, stream: StreamNow, start: InputPosition
+) -> None:
+    """And goes on; a partition that is new to it begins as without a store."""
+    done = _recovered(store, found, stream)
+    assert (done.action, done.starts[_P0]) == (StoreAction.KEEP, start)
+
+
+@pytest.mark.parametrize(
+    ("store", "found", "stream"),
+    [
+        (_VERSIONS, replace(_VALID, positions={_P0: 101}), _STREAM),
+        (PLANES, replace(_LONG_AWAY, positions={_P0: 98, _P1: 50}), _COMPACTED),
+    ],
+    ids=["ahead of the stream", "lacks a record"],
+)
+def test_a_store_beyond_the_edge_is_not(
+    store: AdjunctStore, found: FoundStore, stream: StreamNow
+) -> None:
+    """It is filled again."""
+    assert _recovered(store, found, stream).action is StoreAction.RECREATE
 
 
 def test_deletions_count_only_for_a_store_that_would_be_kept() -> None:
@@ -241,41 +245,10 @@ def test_deletions_count_only_for_a_store_that_would_be_kept() -> None:
     found = _at_head(_KEPT_MS)
     done = _recovered(replace(PLANES, is_kept=False), found, _COMPACTED)
     assert done == Recovery(StoreAction.CREATE, _LAST)
-    found = replace(found, positions={_P0: 90, replace(_P0, partition=7): 1})
+    found = replace(found, positions={_P0: 90, _P7: 1})
     done = _recovered(PLANES, found, _COMPACTED)
     assert done.refusal is not None
     assert (done.refusal.reason, done.starts) == (RefusalReason.FOREIGN, _LAST)
-
-
-def test_one_offset_that_is_gone_is_no_loss() -> None:
-    """It is where a transaction ended, in a partition that retention emptied."""
-    done = _recovered(PLANES, replace(_VALID, positions={_P0: 9, _P1: 40}))
-    assert done.action is StoreAction.KEEP
-    assert done.starts[_P0] == InputPosition(10)
-
-
-@pytest.mark.parametrize("found", [_INVALID[4][0], _INVALID[7][0], _INVALID[8][0]])
-def test_where_the_stream_is_another_all_of_it_is_read(found: FoundStore) -> None:
-    """Recreated, truncated, deleted past the store: no checkpoint means anything there."""
-    done = recover(PLANES, found, _STREAM, _not_asked)
-    assert done.starts == _OLDEST
-
-
-def test_without_a_validity_time_age_says_nothing() -> None:
-    """Neither the past nor the future."""
-    store = replace(PLANES, validity_ms=None)
-    for newest_ms in (0, 2 * _NOW_MS):
-        assert _recovered(store, replace(_VALID, newest_ms=newest_ms)).action is StoreAction.KEEP
-
-
-@pytest.mark.parametrize(("store", "start"), [(_MARKED, _OLDEST[_P1]), (PLANES, _LAST[_P1])])
-def test_a_partition_that_is_new_to_a_store_begins_as_without_one(
-    store: AdjunctStore, start: InputPosition
-) -> None:
-    """The rest of the store continues."""
-    done = _recovered(store, replace(_VALID, positions={_P0: 90}))
-    assert done.action is StoreAction.KEEP
-    assert done.starts == {_P0: _OWN[_P0], _P1: start}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import PurePosixPath
 
-from homeport.container.adjunct.store_plan import PlannedStore, StorePlan, plan_stores
+from homeport.container.adjunct.store_plan import StorePlan, plan_stores
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode, TaskModel
 from tests.unit.container.adjunct.adjuncts import PLANES, adjunct
@@ -55,19 +55,6 @@ def test_a_broadcast_stream_has_one_store_that_all_tasks_share() -> None:
     assert shared.directory == PurePosixPath("airlines/container-1")
 
 
-def _read_by(plan: StorePlan, task: str) -> dict[str, PlannedStore]:
-    return {item.store.name: item for item in plan.stores if task in item.readers}
-
-
-def test_every_task_sees_its_own_part_and_the_shared_whole() -> None:
-    """Under the names of the configuration."""
-    plan = _plan(0, 3)
-    first, last = (_read_by(plan, f"Partition {number}") for number in (0, 3))
-    assert set(first) == set(last) == {"airlines", "planes"}
-    assert first["airlines"] is last["airlines"]
-    assert first["planes"] is not last["planes"]
-
-
 def test_one_task_writes_the_stores_of_the_container() -> None:
     """The factory of the manager is given that."""
     plan = _plan(0, 3)
@@ -89,9 +76,12 @@ def test_the_plan_is_the_same_in_whatever_order_the_tasks_come() -> None:
 
 def test_where_the_writer_leaves_the_next_start_has_another_one() -> None:
     """In the same folder: the store is the container's and not the writer's."""
-    before, after = (_read_by(_plan(*numbers), "Partition 3") for numbers in ((0, 3), (3,)))
-    assert (before["airlines"].writer, after["airlines"].writer) == ("Partition 0", "Partition 3")
-    assert before["airlines"].directory == after["airlines"].directory
+    (before,), (after,) = (
+        [item for item in _plan(*numbers).stores if item.is_of_container]
+        for numbers in ((0, 3), (3,))
+    )
+    assert (before.writer, after.writer) == ("Partition 0", "Partition 3")
+    assert before.directory == after.directory
 
 
 def test_a_standby_has_the_folders_of_its_active_one() -> None:
@@ -103,13 +93,9 @@ def test_a_standby_has_the_folders_of_its_active_one() -> None:
     assert standby.shared == dict.fromkeys(_SHARED, "Standby-9")
 
 
-def test_a_task_without_a_partition_of_the_stream_has_an_empty_store() -> None:
-    """The stream has fewer partitions than the job has tasks: nothing ever fills it."""
+def test_a_store_without_partitions_or_tasks_is_empty() -> None:
+    """The stream has fewer partitions than the job has tasks; a container has no task."""
     task = TaskModel(TaskName("Partition 7"), (_SHARED[0],), 7)
     (planes,) = plan_stores([PLANES], [task], _ONE).stores
     assert planes.partitions == ()
-
-
-def test_a_container_without_tasks_has_no_store() -> None:
-    """It has no reader and no writer."""
     assert plan_stores([PLANES, _AIRLINES], [], _ONE).stores == ()

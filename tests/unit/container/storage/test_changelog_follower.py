@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from store_copies import offset
+from stores_in_memory_log import CONFIG
 
-from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.clock_reading import ClockReading
@@ -23,23 +23,13 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
 from homeport.job_coordinator.status.container_report import StoreLag
 
-CONFIG = Config(
-    {
-        "job.name": "j",
-        "job.default.system": "kafka",
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.log",
-        "stores.s.key.serde": "bytes",
-        "stores.s.msg.serde": "bytes",
-    }
-)
 TASK = TaskModel(
     TaskName("Standby-Partition 3-0"), (), 3, TaskMode.STANDBY, TaskName("Partition 3")
 )
 PLACE = ("log", 3)
 
 
-class Feed:
+class _Feed:
     """What comes, in turn, and the answer to the poll that is under way."""
 
     def __init__(self) -> None:
@@ -48,17 +38,14 @@ class Feed:
         self.is_busy = False
 
     def poll(self, seconds: float) -> Mapping[Position, Chunk]:
-        """The next that comes; nothing at the end."""
         assert seconds == 0.5
         return self.chunks.pop(0) if self.chunks else {}
 
     def ask(self) -> bool:
-        """One poll at a time."""
         is_free, self.is_busy = not self.is_busy, True
         return is_free
 
     def polled(self) -> Mapping[Position, HeadPoll]:
-        """The answer, once."""
         found, self.answer = self.answer, {}
         return found
 
@@ -81,7 +68,7 @@ def test_a_standby_holds_the_records_that_arrived(tmp_path: Path) -> None:
 
     Its directory and STORE-META are its active task's.
     """
-    store, feed = _store(tmp_path), Feed()
+    store, feed = _store(tmp_path), _Feed()
     assert (place_of(store), next_offset(store)) == (PLACE, 10)
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     feed.chunks = [{PLACE: Chunk({b"a": b"2", b"b": None}, 3, 12)}, {PLACE: Chunk({}, 0, 13)}]
@@ -94,7 +81,7 @@ def test_a_standby_holds_the_records_that_arrived(tmp_path: Path) -> None:
 
 def test_looks_report_how_far_it_is_behind(tmp_path: Path) -> None:
     """The next look is requested once the one before it is answered; STORE-META knows the head."""
-    store, feed = _store(tmp_path), Feed()
+    store, feed = _store(tmp_path), _Feed()
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     follower.poll_heads()
     feed.chunks = [{PLACE: Chunk({b"c": b"1"}, 1, 10)}]
@@ -112,7 +99,7 @@ def test_looks_report_how_far_it_is_behind(tmp_path: Path) -> None:
 
 def test_a_record_that_arrives_twice_is_skipped(tmp_path: Path) -> None:
     """The end is reported again and again while nothing comes."""
-    store, feed = _store(tmp_path), Feed()
+    store, feed = _store(tmp_path), _Feed()
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     feed.chunks = [{PLACE: Chunk({b"a": b"old"}, 1, 9)}]
     assert follower.step(0.5) == 0
@@ -123,7 +110,7 @@ def test_a_record_that_arrives_twice_is_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_read", [True, False])
 def test_a_store_that_cannot_go_on_is_left_as_it_was(tmp_path: Path, *, is_read: bool) -> None:
     """One line names store, changelog and reason; nothing of what came is written."""
-    store, feed = _store(tmp_path), Feed()
+    store, feed = _store(tmp_path), _Feed()
     follower = ChangelogFollower([store], feed, lambda: ClockReading(100_000))
     if is_read:
         feed.chunks = [{PLACE: Chunk({b"a": b"2"}, 1, 30)}]
@@ -140,7 +127,7 @@ def test_a_store_that_was_not_restored_is_not_followed(tmp_path: Path) -> None:
     store = _store(tmp_path)
     store.expected = None
     with pytest.raises(StoreError, match="was not restored"):
-        ChangelogFollower([store], Feed(), lambda: ClockReading(0))
+        ChangelogFollower([store], _Feed(), lambda: ClockReading(0))
     store.position = None
     assert next_offset(store) == 0
     store.close()

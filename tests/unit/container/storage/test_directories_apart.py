@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stores_in_memory_log import CONFIG, Log, directory_of, storage_of, transaction
+from stores_in_memory_log import (
+    CONFIG,
+    NOTHING,
+    TASK,
+    Log,
+    directory_of,
+    one_committed,
+    restored,
+    storage_of,
+)
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
@@ -23,11 +34,11 @@ from homeport.job_coordinator.model.outcomes import Restored
 BOTH = Config({**CONFIG, "stores.t.changelog": "kafka.log"})
 
 
-class Listening(Log):
+class _Listening(Log):
     """A changelog whose restores may be of any store and task."""
 
     def restore_started(self, *_stated: object) -> None:
-        """Nothing to keep."""
+        pass
 
 
 def _task(name: str, partition: int = 0) -> TaskModel:
@@ -43,24 +54,31 @@ def _storage(folder: Path, log: Log, config: Config, *tasks: TaskModel) -> Conta
     )
 
 
-def _restored(storage: ContainerStorage, log: Log) -> dict[str, dict[str, Restored]]:
+@contextmanager
+def _running(storage: ContainerStorage, log: Log) -> Iterator[dict[str, dict[str, Restored]]]:
     storage.open()
-    return storage.restore(log, log, log)
+    try:
+        yield storage.restore(log, log, log)
+    finally:
+        storage.close()
+
+
+def _committed(folder: Path, config: Config, *tasks: TaskModel) -> Log:
+    """The log of stores that were closed with one record."""
+    log = _Listening()
+    log.records = [(b"a", b"1"), None]
+    with _running(_storage(folder, log, config, *tasks), log):
+        return log
 
 
 def test_only_the_damaged_store_of_a_container_is_rebuilt(tmp_path: Path) -> None:
     """Two stores of two tasks, one of the four with a file cut short: the others read nothing."""
-    log = Listening()
-    log.records = [(b"a", b"1"), None]
     tasks = (_task("Partition 0"), _task("Partition 1"))
-    storage = _storage(tmp_path, log, BOTH, *tasks)
-    _restored(storage, log)
-    storage.close()
+    log = _committed(tmp_path, BOTH, *tasks)
     table = next((tmp_path / "t" / "Partition_1").glob("*.sst"))
     os.truncate(table, table.stat().st_size // 2)
-    storage = _storage(tmp_path, log, BOTH, *tasks)
-    found = _restored(storage, log)
-    storage.close()
+    with _running(_storage(tmp_path, log, BOTH, *tasks), log) as found:
+        pass
     kinds = {(s, t): (r.kind.value, r.refusal) for s, of in found.items() for t, r in of.items()}
     assert kinds == {
         ("s", "Partition 0"): ("none", None),
@@ -72,7 +90,7 @@ def test_only_the_damaged_store_of_a_container_is_rebuilt(tmp_path: Path) -> Non
 
 def test_two_containers_of_a_job_have_one_host_without_meeting(tmp_path: Path) -> None:
     """Each has its own tasks' directories, at the same time."""
-    log = Listening()
+    log = _Listening()
     first = _storage(tmp_path, log, BOTH, _task("Partition 0"))
     second = _storage(tmp_path, log, BOTH, _task("Partition 1"))
     first.open()
@@ -87,36 +105,27 @@ def test_two_containers_of_a_job_have_one_host_without_meeting(tmp_path: Path) -
 
 def test_another_jobs_store_in_the_same_folder_is_foreign(tmp_path: Path) -> None:
     """job.logged.store.base.dir is used as it is: the other job's rest is reported, not read."""
-    log = Listening()
-    log.records = [(b"a", b"1"), None]
-    storage = _storage(tmp_path, log, CONFIG, _task("Partition 0"))
-    _restored(storage, log)
-    storage.close()
+    _committed(tmp_path, CONFIG, _task("Partition 0"))
     other = Config({**CONFIG, "job.name": "other", "stores.s.changelog": "kafka.other"})
-    theirs = Listening()
+    theirs = _Listening()
     theirs.read = lambda *_: iter(())  # type: ignore[method-assign]  # it has none
     theirs.records = [None, None]
     theirs.topic = ChangelogTopic("id-9", 1_000_000)
     storage = _storage(tmp_path, theirs, other, _task("Partition 0"))
-    result = _restored(storage, theirs)["s"]["Partition 0"]
+    with _running(storage, theirs) as found:
+        assert list(storage.overlay("s", TASK).scan()) == []
+    result = found["s"][TASK]
     assert result.refusal == "foreign"
     assert result.reason == "OFFSET-v2: it is of kafka.log.0, not of kafka.other.0"
-    assert list(storage.overlay("s", TaskName("Partition 0")).scan()) == []
-    storage.close()
 
 
 def test_a_task_with_other_input_does_not_take_over_a_store(tmp_path: Path) -> None:
     """The grouping has changed and a name now stands for something else."""
-    log = Listening()
-    log.records = [(b"a", b"1"), None]
-    storage = _storage(tmp_path, log, CONFIG, _task("Partition 0"))
-    _restored(storage, log)
-    storage.close()
-    storage = _storage(tmp_path, log, CONFIG, _task("Partition 0", partition=1))
-    result = _restored(storage, log)["s"]["Partition 0"]
+    log = _committed(tmp_path, CONFIG, _task("Partition 0"))
+    with _running(_storage(tmp_path, log, CONFIG, _task(TASK, partition=1)), log) as found:
+        result = found["s"][TASK]
     assert result.refusal == "foreign"
     assert "the store is of input SystemStreamPartition [kafka, in, 0]" in (result.reason or "")
-    storage.close()
 
 
 def test_two_tasks_whose_names_differ_by_a_space_alone_are_refused(tmp_path: Path) -> None:
@@ -135,14 +144,7 @@ def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(tmp_path: Path) ->
 
     One of the files that opening writes takes no byte, as all do where a disk is full.
     """
-    log = Log()
-    storage = storage_of(tmp_path, log)
-    storage.open()
-    storage.restore(log, log, log)
-    transaction(storage, log, b"a", b"1")
-    storage.flush()
-    storage.close()
-
+    log = one_committed(tmp_path)
     config = directory_of(tmp_path) / "rocksdict-config.json"
     config.unlink()
     config.symlink_to("/dev/full")
@@ -151,7 +153,4 @@ def test_a_full_disk_at_the_opening_leaves_the_store_as_it_is(tmp_path: Path) ->
         storage.open()
     storage.close()
     config.unlink()
-    storage = storage_of(tmp_path, log)
-    storage.open()
-    assert storage.restore(log, log, log)["s"][TaskName("Partition 0")].records == 0
-    storage.close()
+    assert restored(tmp_path, log) == NOTHING

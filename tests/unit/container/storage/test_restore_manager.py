@@ -18,15 +18,14 @@ from homeport.container.storage.store_restore import StoreRestore
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 
-class Fillers:
-    """Stands for worker processes: fills the stores here, up to an offset at most."""
+class _Fillers:
+    """Stands for worker processes: fills the stores here; one that ``ends_at`` an offset fails."""
 
     def __init__(self, log: Log, ends_at: int | None = None) -> None:
         self.log = log
         self.ends_at = ends_at
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
-        """Each as a worker does it; StoreError where it is to end before the head."""
         for restore in restores:
             plan, end = restore.plan, self.ends_at or restore.plan.head
             found = [(i, r) for i, r in enumerate(self.log.records) if r and plan.start <= i < end]
@@ -58,14 +57,14 @@ def _cut_short(folder: Path, log: Log, at: int) -> None:
     storage = storage_of(folder, log)
     storage.open()
     with pytest.raises(StoreError, match="the worker was killed"):
-        storage.restore(log, log, Fillers(log, at))
+        storage.restore(log, log, _Fillers(log, at))
     storage.close()
 
 
 def _filled(folder: Path, log: Log) -> Restored:
     storage = storage_of(folder, log)
     storage.open()
-    result = storage.restore(log, log, Fillers(log))["s"][TASK]
+    result = storage.restore(log, log, _Fillers(log))["s"][TASK]
     assert len(list(storage.overlay("s", TASK).scan())) == len(set(filter(None, log.records)))
     storage.close()
     return result
@@ -110,7 +109,7 @@ def test_a_changelog_recreated_meanwhile_is_named(tmp_path: Path, by_workers: Lo
     """Its offsets mean other records: what was read is not used."""
     storage = storage_of(tmp_path, by_workers)
     storage.open()
-    fillers = Fillers(by_workers)
+    fillers = _Fillers(by_workers)
 
     class Recreating:
         def run(self, restores: Sequence[StoreRestore]) -> None:

@@ -25,22 +25,19 @@ STREAM = SystemStream("kafka", "log")
 Records = Sequence[tuple[int, bytes, bytes | None]]
 
 
-class Log:
+class _Log:
     """A compacted changelog of (offset, key, value), two records a chunk."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """Not asked."""
         raise AssertionError(changelogs)
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
-        """Not asked."""
         raise AssertionError(changelogs)
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The records of [start, head)."""
         assert (stream, partition) == (STREAM, 3)
         found = [record for record in self._records if start <= record[0] < head]
         for i in range(0, len(found), 2):
@@ -61,7 +58,7 @@ def _compared(
     changelog = Changelog(STREAM, 3, ChangelogRange(oldest, head), forgets)
     pairs = sorted(store.items())
     with closing(RocksDbStore(scratch, RocksDbMemory(1 << 24, 1))) as digests:
-        return compare_with_changelog(pairs, position, changelog, Log(records), digests)
+        return compare_with_changelog(pairs, position, changelog, _Log(records), digests)
 
 
 RECORDS: Records = [
@@ -71,12 +68,6 @@ RECORDS: Records = [
     (13, b"c", b"1"),
     (14, b"b", None),
 ]
-
-
-def test_a_store_that_has_each_keys_last_value_is_equal(tmp_path: Path) -> None:
-    """A deleted key is no key, though the changelog still knows of it."""
-    found = _compared({b"a": b"2", b"c": b"1"}, 14, RECORDS, tmp_path)
-    assert (found.compared, found.undecided, found.different) == (2, 0, 0)
 
 
 def test_each_difference_is_reported_with_its_key(tmp_path: Path) -> None:
@@ -91,33 +82,39 @@ def test_each_difference_is_reported_with_its_key(tmp_path: Path) -> None:
     assert found.compared == found.different == 4
 
 
-def test_a_store_is_compared_as_of_its_own_position(tmp_path: Path) -> None:
-    """What was written later is not missed, where the older record is still there."""
-    found = _compared({b"a": b"1", b"b": b"1"}, 11, RECORDS, tmp_path)
-    assert (found.compared, found.undecided, found.different) == (2, 0, 0)
+_COMPACTED: Records = [(12, b"a", b"2"), (13, b"c", b"1"), (14, b"b", None)]
+_FORGETFUL: Records = [(11, b"gone", b"1"), (12, b"a", b"2")]
 
 
-def test_a_key_written_since_whose_record_was_compacted_is_not_decided(tmp_path: Path) -> None:
-    """The changelog no longer has the key's value at the store's position."""
-    records: Records = [(12, b"a", b"2"), (13, b"c", b"1"), (14, b"b", None)]
-    found = _compared({b"a": b"1", b"b": b"1"}, 11, records, tmp_path)
-    assert (found.compared, found.undecided, found.different) == (0, 2, 0)
-
-
-def test_a_key_that_a_forgetful_changelog_has_dropped_is_not_decided(tmp_path: Path) -> None:
-    """A store with a time to live may keep what its topic has let go, and the reverse."""
-    records: Records = [(11, b"gone", b"1"), (12, b"a", b"2")]
-    found = _compared({b"a": b"2", b"old": b"1"}, 12, records, tmp_path, forgets=True)
-    assert (found.compared, found.undecided, found.different) == (1, 2, 0)
-    tmp = tmp_path / "other"
-    tmp.mkdir()
-    assert _compared({b"a": b"1", b"gone": b"1"}, 12, records, tmp, forgets=True).different == 1
-
-
-@pytest.mark.parametrize("store", [{}, {b"a": b"1"}])
-def test_an_empty_changelog_has_no_key(store: Mapping[bytes, bytes], tmp_path: Path) -> None:
-    """Whatever the store holds then comes from elsewhere."""
-    assert _compared(store, -1, [], tmp_path).different == len(store)
+@pytest.mark.parametrize(
+    ("store", "position", "records", "forgets", "expected"),
+    [
+        ({b"a": b"2", b"c": b"1"}, 14, RECORDS, False, (2, 0, 0)),
+        ({b"a": b"1", b"b": b"1"}, 11, RECORDS, False, (2, 0, 0)),
+        ({b"a": b"1", b"b": b"1"}, 11, _COMPACTED, False, (0, 2, 0)),
+        ({b"a": b"2", b"old": b"1"}, 12, _FORGETFUL, True, (1, 2, 0)),
+        ({b"a": b"1", b"gone": b"1"}, 12, _FORGETFUL, True, (2, 0, 1)),
+        ({}, -1, [], False, (0, 0, 0)),
+        ({b"a": b"1"}, -1, [], False, (1, 0, 1)),
+    ],
+    ids=[
+        *("the last value of each key", "as of its own position", "written since, and compacted"),
+        *("dropped by the topic, or by the store", "another value of what may be dropped"),
+        *("an empty changelog", "an empty changelog, and a key"),
+    ],
+)
+def test_a_store_is_compared_as_of_its_own_position(
+    store: Mapping[bytes, bytes],
+    position: int,
+    records: Records,
+    expected: tuple[int, int, int],
+    tmp_path: Path,
+    *,
+    forgets: bool,
+) -> None:
+    """Keys compared, not decided, different; a deleted key is none, though it is still known."""
+    found = _compared(store, position, records, tmp_path, forgets=forgets)
+    assert (found.compared, found.undecided, found.different) == expected
 
 
 def test_two_stores_are_walked_side_by_side() -> None:
@@ -144,7 +141,6 @@ class _Partitions:
         self._partitions = partitions
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The records of [start, head), one a chunk."""
         assert stream == STREAM
         for offset, key, value in self._partitions[partition]:
             if start <= offset < head:

@@ -12,7 +12,7 @@ from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.status.figures import FIGURES
 
 
-class Kept:
+class _Kept:
     """Stands for a task's store: its name, and its engine."""
 
     def __init__(self, name: str, engine: object) -> None:
@@ -28,8 +28,8 @@ def test_figures_are_summed_over_the_tasks_of_a_store(tmp_path: Path) -> None:
     for number, store in enumerate(stores):
         store.write({b"%d" % key: b"value" for key in range(10 * (number + 1))}, None)
         store.flush()
-    kept = [Kept("s", stores[0]), Kept("s", stores[1]), Kept("t", stores[2])]
-    kept += [Kept("m", InMemoryStore()), Kept("closed", None)]
+    kept = [_Kept("s", stores[0]), _Kept("s", stores[1]), _Kept("t", stores[2])]
+    kept += [_Kept("m", InMemoryStore()), _Kept("closed", None)]
     found = {(s.name, *s.labels): s.value for s in store_figures(cast("list[TaskStore]", kept))}
     assert found["store_entries", "s"] == 30
     assert found["store_entries", "t"] == 30
