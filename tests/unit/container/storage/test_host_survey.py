@@ -1,4 +1,4 @@
-"""What is found in a store's directory without its lock, and who has it open."""
+"""What is found in a store's directory without its lock: state, and its holder."""
 
 from __future__ import annotations
 

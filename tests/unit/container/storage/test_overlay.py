@@ -11,12 +11,10 @@ from homeport.container.storage.overlay import Overlay
 def test_reserved_keys_are_refused() -> None:
     """User code can neither read nor harm the position."""
     overlay = Overlay(InMemoryStore())
-    for put in (
-        lambda: overlay.put(b"\x00homeport.position", b"1"),
-        lambda: overlay.put_all({b"a": b"1", b"\x00homeport.position": b"1"}),
-    ):
-        with pytest.raises(ValueError, match="reserved"):
-            put()
+    with pytest.raises(ValueError, match="reserved"):
+        overlay.put(b"\x00homeport.position", b"1")
+    with pytest.raises(ValueError, match="reserved"):
+        overlay.put_all({b"a": b"1", b"\x00homeport.position": b"1"})
     assert overlay.size_bytes == 0
     assert list(overlay.scan()) == []
 
