@@ -128,7 +128,7 @@ _TEXT = Serdes(_STRING, _STRING)
 
 class _OfCoroutines(_Model):
     async def get_key(self, message: IncomingMessage) -> str:  # type: ignore[override]  # as said below
-        raise AssertionError
+        raise AssertionError(message)
 
 
 class _OfGenerators(_Model):
@@ -138,7 +138,7 @@ class _OfGenerators(_Model):
 
 class _OfMore(_Model):
     def get_value(self, message: IncomingMessage, more: int) -> str:  # type: ignore[override]  # as said below
-        raise AssertionError
+        raise AssertionError(message, more)
 
 
 @pytest.mark.parametrize(
