@@ -12,6 +12,8 @@ from pathlib import Path
 
 import own_records
 import pytest
+from live_jobs import COUNT, IN, STORE
+from live_jobs import FILE as RUNNING
 
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
@@ -19,7 +21,6 @@ from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.model_change import ModelPlanner, first_model
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.cli.yarn import state_check
-from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -50,23 +51,7 @@ from homeport.job_coordinator.model.job_model import (
 )
 from homeport.job_coordinator.planning import next_model
 
-IN = SystemStream("kafka", "in")
-FILE = Config(
-    {
-        "job.name": "j",
-        "job.default.system": "kafka",
-        "job.host-affinity.enabled": "true",
-        "job.container.count": "2",
-        "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
-        "systems.kafka.consumer.bootstrap.servers": "b:1",
-        "task.class": "m:C",
-        "task.inputs": "kafka.in",
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.s",
-        "stores.s.key.serde": "string",
-        "stores.s.msg.serde": "json",
-    }
-)
+FILE = RUNNING.merged({COUNT: "2", **STORE})
 STATE = {TaskName(f"Partition {n}"): n for n in range(4)}
 T0, T1 = TaskName("Partition 0"), TaskName("Partition 1")
 P0, P1 = ProcessorId("0"), ProcessorId("1")
@@ -82,8 +67,8 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     MessageType.SET_CONFIG: [
         [wire.set_config("job.name", "other")],
         [wire.set_config("task.comit.ms", "5")],
-        [wire.set_config("job.container.count", "many")],
-        [wire.set_config("job.container.count", "9")],
+        [wire.set_config(COUNT, "many")],
+        [wire.set_config(COUNT, "9")],
         [wire.set_config("task.inputs", "kafka.other")],
     ],
     MessageType.SET_CHANGELOG: [
@@ -210,7 +195,7 @@ def test_a_running_job_that_is_changed_keeps_its_state(
     """Another count of containers, and the configuration that the stream has now."""
     planner = ModelPlanner(running.stream, running.job_models, lambda _: {IN: 4}, lambda *_: None)
     try:
-        model = planner.reconfigured(FILE.merged({"job.container.count": "3"}))
+        model = planner.reconfigured(FILE.merged({COUNT: "3"}))
     except ConfigError:
         assert {message.type for message in slip} <= _REFUSED
     else:
@@ -220,7 +205,7 @@ def test_a_running_job_that_is_changed_keeps_its_state(
     if wanted is None:
         assert live.fault
     else:
-        assert wanted == FILE or wanted["job.container.count"] == "9"
+        assert wanted == FILE or wanted[COUNT] == "9"
 
 
 @pytest.mark.parametrize("slip", [SLIPS[MessageType.SET_CHANGELOG][n] for n in range(5)])
@@ -285,7 +270,7 @@ def test_of_a_job_from_before_two_tasks_with_one_partition_are_refused_in_one_li
     assert StateFactManager(running.stream).partitions() == {}
     planner = ModelPlanner(running.stream, running.job_models, lambda _: {IN: 4}, lambda *_: None)
     with pytest.raises(ConfigError) as caught:
-        planner.reconfigured(FILE.merged({"job.container.count": "3"}))
+        planner.reconfigured(FILE.merged({COUNT: "3"}))
     assert caught.value.key == "set-changelog Partition 1"
     assert "task 'Partition 0' has this changelog partition too" in caught.value.rule
     assert "--key='Partition 1' --value=0; no task has: 0" in caught.value.remedy

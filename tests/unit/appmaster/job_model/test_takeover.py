@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from homeport.appmaster.allocation.protocol.events import (
+    FailoverRecord,
+    FailoverStep,
+    JobModelPublished,
+)
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.publication import publish
 from homeport.appmaster.job_model.takeover import permits, take_rank
 from homeport.config.config import Config
-from homeport.config.errors import FencedError
+from homeport.config.errors import FencedError, InvariantViolation
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, ProcessorEpoch, Rank
+from homeport.job_coordinator.metadata.epochs import (
+    AmEpoch,
+    EpochManager,
+    JobModelVersion,
+    ProcessorEpoch,
+    Rank,
+    processor_epoch_message,
+)
+from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
     JobModel,
     SystemStream,
     SystemStreamPartition,
@@ -36,19 +57,20 @@ def stream() -> InMemoryCoordinatorStream:
     return InMemoryCoordinatorStream()
 
 
-def model(containers: int) -> JobModel:
-    """Four tasks on so many containers."""
-    config = Config(
-        {
-            "job.name": "j",
-            "job.default.system": "kafka",
-            "job.container.count": str(containers),
-            "job.host-affinity.enabled": "true",
-            "task.inputs": "kafka.in",
-            "systems.kafka.consumer.bootstrap.servers": "b:1",
-        }
-    )
-    return calculate_job_model(config, {SystemStream("kafka", "in"): 4}, NOTHING)
+def model(containers: int = 2, partitions: int = 4, replicas: int = 0) -> JobModel:
+    """So many replicas of each active container; with as many tasks as partitions."""
+    config = {
+        "job.name": "j",
+        "job.default.system": "kafka",
+        "job.container.count": str(containers),
+        "job.host-affinity.enabled": "true",
+        "job.hotstandby.enabled": str(replicas > 0).lower(),
+        "job.hotstandby.replicationcount": str(max(replicas, 1)),
+        "task.inputs": "kafka.in",
+        "systems.kafka.consumer.bootstrap.servers": "b:1",
+    }
+    counts = {SystemStream("kafka", "in"): partitions}
+    return calculate_job_model(Config(config), counts, NOTHING)
 
 
 def same(host: Host) -> Host | None:
@@ -158,3 +180,170 @@ def test_the_last_permit_is_known_of_retired_processors_too(
     epochs.write_processor_epoch(P2, ProcessorEpoch(0, 2, (Incarnation(P1, 7),)))
     stream.catch_up()
     assert permits(stream, 500) == {Incarnation(P0, 4): 500, Incarnation(P1, 7): 42_000}
+
+
+# --- what a published JobModel with standby containers leaves in the stream, and what it reports
+
+
+S0, S1 = ProcessorId("0-0"), ProcessorId("0-1")
+NM2 = Host("nm2")
+
+
+def published(stream: InMemoryCoordinatorStream, now: JobModel) -> JobModelPublished:
+    """The model is published on a cluster that has every host."""
+    return publish(now, stream, same)
+
+
+def failed_over(
+    stream: InMemoryCoordinatorStream, active: str, standby: ProcessorId | None, step: str
+) -> None:
+    """The failover of the active one is under way."""
+    used, host = ((standby,), NM2) if standby is not None else ((), None)
+    recorded = RecordedFailover(4, standby, host, step, used)
+    stream.write([FailoverManager.message(ProcessorId(active), recorded)])
+    stream.catch_up()
+
+
+def test_the_allocator_gets_the_active_of_each_standby(stream: InMemoryCoordinatorStream) -> None:
+    """By the field of the model, not by the form of an id."""
+    stated = published(stream, model(2, 2, 1))
+    assert dict(stated.standbys) == {S0: P0, ProcessorId("1-0"): P1}
+    assert set(stated.processors) == {P0, P1, S0, "1-0"}
+    assert published(stream, model(2, 2, 0)).standbys == {}
+
+
+def test_a_key_never_stops_an_active_container_and_its_standby_together(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """A change that every start reads raises the epochs of active containers; a lost task, both."""
+    before = model(2, 2, 1)
+    published(stream, before)
+    epochs = EpochManager(stream)
+    stream.write(
+        [processor_epoch_message(p, ProcessorEpoch(3, 1)) for p in (P0, P1, S0, ProcessorId("1-0"))]
+    )
+    stream.catch_up()
+    after = replace(before, config=before.config.merged({"my.key": "5"}))
+    publish(after, stream, same, restart_all=True)
+    raised = {p for p, record in epochs.read_processor_epochs().items() if record.is_raised}
+    assert raised == {P0, P1}
+    publish(model(1, 2, 1), stream, same, restart_all=True)
+    raised = {p for p, record in epochs.read_processor_epochs().items() if record.is_raised}
+    assert raised == {P0, P1, S0, "1-0"}
+
+
+def test_the_allocator_receives_failovers_under_way(stream: InMemoryCoordinatorStream) -> None:
+    """Be it a driver of this attempt or of the next one."""
+    now = model(2, 2, 2)
+    published(stream, now)
+    failed_over(stream, "0", S1, "standby")
+    failed_over(stream, "1", None, "other-host")
+    first = FailoverRecord(4, S1, NM2, FailoverStep.STANDBY, (S1,))
+    last = FailoverRecord(4, None, None, FailoverStep.OTHER_HOST)
+    assert published(stream, now).failovers == {P0: first, P1: last}
+
+
+@pytest.mark.parametrize(
+    ("active", "standby", "step"),
+    [
+        ("0", S1, "standby"),
+        ("1", S0, "standby"),
+        ("2", None, "other-host"),
+        ("0-0", None, "other-host"),
+        ("0", S0, "of another version"),
+    ],
+)
+def test_a_failover_that_the_model_has_no_room_for_is_over(
+    stream: InMemoryCoordinatorStream, active: str, standby: ProcessorId | None, step: str
+) -> None:
+    """Hot standby has fewer replicas now, or is off: its record goes with the publication."""
+    published(stream, model(2, 2, 2))
+    failed_over(stream, "1", ProcessorId("1-0"), "standby")
+    failed_over(stream, active, standby, step)
+    stated = published(stream, model(2, 2, 1))
+    assert set(stated.failovers) == {P1} - {active}
+    assert set(stream.latest(MessageType.SET_FAILOVER)) == set(stated.failovers)
+
+
+def test_a_change_elsewhere_leaves_a_standby_alone(stream: InMemoryCoordinatorStream) -> None:
+    """What it replicates is the same, though no record has the name of its active task."""
+    published(stream, model(2, 4, 1))
+    for processor in ("0", "0-0", "1", "1-0"):
+        EpochManager(stream).write_processor_epoch(ProcessorId(processor), ProcessorEpoch(3, 1))
+    stream.catch_up()
+    stated = published(stream, model(2, 5, 1))
+    raised = {p for p, floor in stated.floors.items() if floor > stated.epochs[p]}
+    assert raised == stated.gainers == {P0, S0}
+
+
+# --- the JobModels of an attempt, by version
+
+
+def made_of(*processor_ids: ProcessorId) -> JobModel:
+    """A made_of with a secret and these processors."""
+    config = Config({"systems.kafka.consumer.sasl.password": "secret"})
+    return JobModel(config, {p: ContainerModel(p, {}) for p in processor_ids})
+
+
+def named(version: int, of: JobModel) -> JobModelVersion:
+    """As the coordinator stream names it."""
+    body = encode_job_model(of, mask_secrets=False)
+    return JobModelVersion(version, hashlib.sha256(body).hexdigest())
+
+
+def test_a_saved_model_comes_back_by_version_and_digest(tmp_path: Path) -> None:
+    """In a new process too, with its secrets, from a private file."""
+    JobModelStore(tmp_path).save(3, made_of(P0))
+    assert JobModelStore(tmp_path).find(named(3, made_of(P0))) == made_of(P0)
+    assert (tmp_path / "job-model-3.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_model_that_was_never_published_is_not_found(tmp_path: Path) -> None:
+    """A driver saved it and died: the stream names another digest, or a lower version."""
+    job_models = JobModelStore(tmp_path)
+    job_models.save(1, made_of(P0))
+    job_models.save(2, made_of(P0, P1))
+    assert job_models.find(named(2, made_of(P1))) is None
+    assert job_models.find(named(3, made_of(P0))) is None
+    job_models.enter(1, made_of(P0))
+    assert job_models.get(2) is None
+
+
+def test_every_version_of_the_attempt_is_served(tmp_path: Path) -> None:
+    """The newest by default; more than are kept in memory, and none of before the attempt."""
+    job_models = JobModelStore(tmp_path)
+    assert job_models.get(None) is None
+    models = {v: made_of(*(ProcessorId(str(n)) for n in range(v))) for v in range(4, 14)}
+    for version, each in models.items():
+        job_models.save(version, each)
+        job_models.enter(version, each)
+    assert job_models.get(None) == models[13]
+    assert (job_models.version, job_models.model) == (13, models[13])
+    assert {v: job_models.get(v) for v in models} == models
+    assert [job_models.get(v) for v in (0, 3, 14)] == [None] * 3
+
+
+def test_a_damaged_file_is_no_model(tmp_path: Path) -> None:
+    """The store fetches the made_of as if the file did not exist."""
+    job_models = JobModelStore(tmp_path)
+    (tmp_path / "job-model-1.json").write_bytes(b"{")
+    job_models.enter(2, made_of(P0))
+    assert job_models.get(1) is None
+    digest = hashlib.sha256(b"{").hexdigest()
+    assert job_models.find(JobModelVersion(1, digest)) is None
+
+
+def test_processors_of_former_models_are_known(tmp_path: Path) -> None:
+    """A retired one is heard until it has stopped."""
+    job_models = JobModelStore(tmp_path)
+    with pytest.raises(InvariantViolation):
+        job_models.model  # noqa: B018 - the property raises
+    job_models.enter(1, made_of(P0, P1))
+    job_models.enter(2, made_of(P0))
+    job_models.remember([ProcessorId("7")])
+    assert [job_models.knows(ProcessorId(p)) for p in ("0", "1", "7", "8")] == [
+        True,
+        True,
+        True,
+        False,
+    ]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from homeport.appmaster.allocation.protocol.events import LauncherSilent, ResourceEnded
+from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
+from homeport.appmaster.lease.isolation import limit_ms
+from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, margin_ms, unseen_ms
 from homeport.job_coordinator.http.messages import LeaseAnswer
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 LEASE_MS = 10_000
@@ -145,3 +151,109 @@ def test_a_keeper_is_late_by_more_than_half_a_lease() -> None:
     table = LeaseTable(LEASE_MS, 0)
     assert not table.tick(LEASE_MS // 2)
     assert table.tick(LEASE_MS + 1)
+
+
+# --- when a launcher counts as silent. Times are given: no test waits
+
+
+R1, R2 = ResourceId("container_1_1_01_000002"), ResourceId("container_1_1_01_000003")
+
+
+def entry(resource_id: ResourceId, heard_ms: int) -> LauncherEntry:
+    """A launcher without a child."""
+    return LauncherEntry(resource_id, RequestId(1), Host("nm1"), 42, None, heard_ms)
+
+
+@pytest.fixture
+def table() -> LauncherTable:
+    """Two launchers heard at 0 and 1000 ms."""
+    made = LauncherTable(LEASE_MS, 0)
+    made.heard(entry(R1, 0))
+    made.heard(entry(R2, 1000))
+    return made
+
+
+def look(table: LauncherTable, until_ms: int) -> list[ResourceId]:
+    """Looks every half second until then. Returns the launchers that fell silent."""
+    return [e.resource_id for now in range(500, until_ms + 1, 500) for e in table.silent(now)]
+
+
+def test_the_am_waits_longer_than_the_launcher(table: LauncherTable) -> None:
+    """At the launcher's own limit none is silent; a fifth later one is, and only that one."""
+    assert table.limit_ms == SPAN_MS
+    assert look(table, SPAN_MS - 500) == []
+    assert [e.resource_id for e in table.silent(SPAN_MS)] == [R1]
+
+
+def test_silence_is_reported_once(table: LauncherTable) -> None:
+    """A silent launcher is forgotten; if it comes back it is a new one."""
+    assert look(table, SPAN_MS + 1000) == [R1, R2]
+    assert table.find(R1) is None
+    assert table.all() == ()
+
+
+def test_each_check_in_starts_the_time_again(table: LauncherTable) -> None:
+    """A launcher that is heard again has the whole limit again."""
+    look(table, 5000)
+    table.heard(entry(R1, 5000))
+    assert look(table, SPAN_MS + 1000) == [R2]
+
+
+def test_an_am_that_stood_still_gives_everyone_the_whole_time_again(table: LauncherTable) -> None:
+    """After a pause of the AM no launcher expires at once (safety L4)."""
+    assert table.silent(60_000) == ()
+    assert table.silent(60_500) == ()
+    late = [e for now in range(61_000, 72_001, 500) for e in table.silent(now)]
+    assert [e.resource_id for e in late] == [R1, R2]
+
+
+@pytest.mark.parametrize(("pause_ms", "silent"), [(LEASE_MS // 2, [R1]), (LEASE_MS // 2 + 1, [])])
+def test_an_am_stands_still_where_it_does_not_look_for_half_a_lease(
+    pause_ms: int, silent: list[ResourceId], table: LauncherTable
+) -> None:
+    """To the millisecond; after a shorter pause the limit holds."""
+    assert look(table, SPAN_MS - LEASE_MS // 2) == []
+    found = table.silent(SPAN_MS - LEASE_MS // 2 + pause_ms)
+    assert [e.resource_id for e in found] == silent
+
+
+def test_a_launcher_whose_lease_is_held_is_neither_silent_nor_forgotten(
+    table: LauncherTable,
+) -> None:
+    """The keeper alone decides when the lease of its child runs out (safety L1)."""
+    look(table, SPAN_MS - 500)
+    assert table.silent(SPAN_MS, {R1}) == ()
+    assert table.find(R1) is not None
+    assert [e.resource_id for e in table.silent(SPAN_MS + 500)] == [R1]
+
+
+def test_the_end_that_yarn_reports_is_kept(table: LauncherTable) -> None:
+    """A late check-in of an ended container does not make it live."""
+    end = SkeinContainer("h-0_1", None, SkeinContainerState.ENDED, story="killed")
+    table.ended(R1, end)
+    table.heard(entry(R1, 2000))
+    found = table.find(R1)
+    assert found is not None
+    assert found.gone() == ResourceEnded(RequestId(1), R1, "killed")
+    assert entry(R2, 0).gone() == LauncherSilent(R2)
+    table.ended(ResourceId("unknown"), end)
+
+
+# --- an attempt without answers from others: how long it stays
+
+
+@pytest.mark.parametrize(
+    ("unseen_ms", "expiry", "limit"),
+    [
+        (42_000, "600000", 600_000),
+        (42_000, "10000", 42_000),
+        (42_000, None, 600_000),
+        (42_000, "soon", 600_000),
+        (900_000, None, 900_000),
+    ],
+)
+def test_the_limit_is_the_longer_of_yarns_and_the_leases_time(
+    unseen_ms: int, expiry: str | None, limit: int
+) -> None:
+    """Before YARN has given up the node, the attempt is what the job comes back to."""
+    assert limit_ms(unseen_ms, expiry) == limit
