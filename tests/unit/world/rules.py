@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,8 @@ class Schedule:
     containers: int = 1
     partitions: int = 1
     config: Mapping[str, str] = field(default_factory=dict)
+    is_judged: bool = True
+    """Whether the judges look at its end: counts of a deleted key or topic begin again."""
 
     def __str__(self) -> str:
         return f"{self.rule}-{self.play.__name__}-{self.removed.__name__}"
@@ -91,7 +94,10 @@ class Schedule:
         with World(self.containers, self.partitions, self.config) as world:
             if mutant is not None:
                 mutant(world.patch)
-            self.play(Scene(world))
+            scene = Scene(world)
+            self.play(scene)
+            if self.is_judged:
+                scene.judge()
 
     def tell_without_the_rule(self) -> None:
         """The same story with the rule removed ends in the verdict."""
@@ -106,17 +112,12 @@ def schedule(
     rule: str,
     removed: Mutant,
     verdict: str,
-    *,
-    containers: int = 1,
-    partitions: int = 1,
-    config: Mapping[str, str] | None = None,
+    **world: Any,  # noqa: ANN401 - the other fields
 ) -> Callable[[Play], Play]:
     """The function below is a schedule of this rule; see ``Schedule``."""
 
     def register(play: Play) -> Play:
-        SCHEDULES.append(
-            Schedule(rule, play, removed, verdict, containers, partitions, config or {})
-        )
+        SCHEDULES.append(Schedule(rule, play, removed, verdict, **world))
         return play
 
     return register

@@ -49,7 +49,7 @@ def test_there_is_no_permit_before_the_job_coordinator_is_initialised(words: str
         assert stood_still > 0
         version = attempt.status()["job"]["model_version"]
         assert second.fields["model_version"] == version == first.fields["model_version"]
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+        scene.until_started("0@2")
         scene.work(2)
         scene.judge()
 
@@ -59,10 +59,8 @@ def test_no_launcher_is_requested_before_there_is_a_model() -> None:
     with World(1, 1) as world:
         scene = Scene(world)
         attempt = scene.attempt()
-        scene.until(lambda: attempt.children[1].process is not None, "there is a driver")
-        driver = attempt.driver
-        driver.stop_at(f"create {CHECKPOINTS}")
-        scene.until(lambda: driver.is_stopped, "it has not published yet")
+        driver = scene.driver_of(attempt)
+        scene.halt(driver, f"create {CHECKPOINTS}")
         assert attempt.children[1].server is not None
         assert attempt.children[1].server.backend is None
         assert attempt.yarn.containers == {}
@@ -98,12 +96,12 @@ def test_the_second_driver_of_an_attempt_does_not_wait_for_lower_ranks_again() -
         for process in (*scene.hosts.launchers, *scene.hosts.children):
             process.terminate()
         second = scene.attempt(attempt=2, host="am2")
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+        scene.until_started("0@2")
         child = scene.hosts.child("0@2")
         second.driver.kill()
         scene.hosts.launcher_of(child).terminate()
-        scene.until(lambda: not child.is_alive, "0@2 has stopped")
-        scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started", LEASE_MS)
+        scene.until_ended(child)
+        scene.until_started("0@3", LEASE_MS)
         *_, begun = world.facts_of("driver:hold-back-over")
         assert begun.fields["unheard"] == []
         scene.work(2)

@@ -42,7 +42,7 @@ def test_a_drained_job_succeeds_and_the_next_submission_goes_on(fault: str) -> N
             attempt.driver.kill()
         elif fault == "container":
             scene.hosts.child("0@1").kill()
-        scene.until(lambda: not attempt.supervisor.is_alive, "the job has ended")
+        scene.until_ended(attempt.supervisor)
         assert _result(world, 1) == JobResult.SUCCEEDED.value
         assert counted(world) == scene.produced
         with world.stream() as stream:
@@ -51,7 +51,7 @@ def test_a_drained_job_succeeds_and_the_next_submission_goes_on(fault: str) -> N
             manager.replace(file, SOURCE)
         scene.produce(2)
         scene.attempt(submission=2)
-        scene.until(lambda: counted(world) == scene.produced, "the input is counted")
+        scene.until_counted()
         scene.run(5000)
         assert _result(world, 2) is None
         scene.judge()

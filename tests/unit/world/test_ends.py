@@ -24,7 +24,7 @@ RETIRED = Incarnation(ProcessorId("1"), 1)
 
 def stops_in_order(scene: Scene, child: Process) -> None:
     """While no driver answers; its launcher reports to the next driver."""
-    scene.until(lambda: not child.is_alive, "1@1 has stopped")
+    scene.until_ended(child)
 
 
 def loses_its_launcher(scene: Scene, child: Process) -> None:
@@ -42,7 +42,7 @@ def retired_without_a_driver(scene: Scene, ends: Callable[[Scene, Process], None
     scene.until(lambda: scene.has_fact("driver:stop-ordered", "1@1"), "it is ordered to stop")
     attempt.driver.kill()
     ends(scene, child)
-    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.until_started("0@3")
     return attempt
 
 
@@ -74,10 +74,10 @@ def test_the_next_submission_does_not_wait_for_it(ends: Callable[[Scene, Process
         scene.run(ISOLATION_MS)
         world.write(JobEndManager.message(JobEnd(1, JobResult.KILLED.value, "")), "homeport")
         attempt.driver.kill()
-        scene.until(lambda: not attempt.supervisor.is_alive, "a third driver has ended the job")
+        scene.until_ended(attempt.supervisor)
         submitted_ms = world.clock.now_ms
         scene.attempt(submission=2)
-        scene.until(lambda: scene.has_fact("container:started", "0@4"), "0@4 has started")
+        scene.until_started("0@4")
         (begun,) = world.facts_of("driver:hold-back-over")[-1:]
         assert begun.fields["unheard"] == []
         assert world.clock.now_ms - submitted_ms < ISOLATION_MS

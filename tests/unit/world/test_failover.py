@@ -133,7 +133,7 @@ def test_the_active_takes_the_standbys_place_on_its_launcher(world: World) -> No
         assert found.localities() == {ACTIVE: found.place}
         (stated,) = found.attempt.status()["failovers"]
         assert (stated["active"], stated["waits_for"]) == ("0", "0-0@1")
-        scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 has begun")
+        scene.child("0@2")
         assert scene.hosts.launcher_of(scene.hosts.child("0@2")) is its_launcher
         found.judge()
         assert scene.hosts.launcher_of(scene.hosts.child("0@2")).is_alive
@@ -175,7 +175,7 @@ def test_the_standby_with_the_least_reported_lag_is_taken() -> None:
 
         scene.until(lambda: stated() == {"0": None, **lags}, "the status has their lags")
         found.lose_home()
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+        scene.until_started("0@2")
         taken, other = (scene.hosts.child(f"{name}@1") for name in ("0-1", "0-0"))
         assert scene.hosts.child("0@2").host == taken.host
         assert (taken.is_alive, other.is_alive) == (False, True)
@@ -192,7 +192,7 @@ def on_one_host(world: World) -> Scene:
     for host in ("b", "c"):
         scene.cluster.lose_node_manager(host)
     scene.attempt()
-    scene.until(lambda: scene.has_fact("container:started", "0@1"), "the active has started")
+    scene.until_started("0@1")
     return scene
 
 
@@ -203,7 +203,7 @@ def test_a_standby_waits_for_a_host_of_its_own(world: World) -> None:
         scene.run(30_000)
         assert scene.started() == 1
         scene.cluster.hosts[Host("b")] = True
-        scene.until(lambda: scene.has_fact("container:started", "0-0@1"), "the standby has started")
+        scene.until_started("0-0@1")
         assert scene.hosts.child("0-0@1").host == "b"
         judge_places(scene)
 
@@ -314,7 +314,7 @@ def test_the_job_ends_and_the_next_submission_goes_on(world: World) -> None:
         scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is ordered to stop")
         world.write(JobEndManager.message(JobEnd(1, JobResult.KILLED.value, "")), "homeport")
         found.attempt.driver.kill()
-        scene.until(lambda: not found.attempt.supervisor.is_alive, "the job has ended")
+        scene.until_ended(found.attempt.supervisor)
         assert found.starts_of_active() == 1
         found.attempt = scene.attempt(submission=2)
         found.judge()
@@ -329,10 +329,9 @@ def test_the_host_that_the_active_goes_to_is_lost_too(world: World) -> None:
         scene.until(lambda: scene.has_fact("driver:stop-ordered", "0-0@1"), "it is ordered to stop")
         found.attempt.driver.kill()
         scene.cluster.lose_node_manager(found.place)
-        for process in scene.hosts.of(found.place):
-            process.kill()
+        scene.kill_all(found.place)
         (third,) = {*scene.cluster.hosts} - {found.home, found.place}
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "the active has started")
+        scene.until_started("0@2")
         scene.work(3)
         assert scene.hosts.child("0@2").host == third
         assert not found.has_settled()

@@ -28,8 +28,7 @@ def has_ended(scene: Scene) -> None:
     attempt = scene.working()
     attempt.supervisor.kill()
     for host in scene.cluster.hosts:
-        for process in scene.hosts.of(host):
-            process.kill()
+        scene.kill_all(host)
 
 
 @pytest.mark.search
@@ -51,7 +50,7 @@ def test_an_overtaken_migration_changes_nothing_more(words: str, nth: int) -> No
         scene.until(lambda: scene.started() > started, "the job runs again")
         before = nodes.kept, factory(world)
         late.go_on()
-        scene.until(lambda: not late.is_alive, "it has ended")
+        scene.until_ended(late)
         assert isinstance(late.failure, FencedError)
         scene.work(2)
         assert (nodes.kept, factory(world)) == before

@@ -144,7 +144,7 @@ def test_a_driver_begins_with_what_was_submitted_where_the_stream_is_beyond_all_
         scene.configure(CATCH_UP, "1" + "0" * 400)
         scene.run(3000)
         second = scene.attempt(attempt=2, host="am2")
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+        scene.until_started("0@2")
         scene.until(lambda: bool(second.status()["configuration"]["fault"]), "the fault is said")
         scene.work(2)
         scene.judge()

@@ -11,12 +11,6 @@ from tests.unit.world.world import World
 UPCOMING = {"systems.kafka.samza.offset.default": "upcoming"}
 
 
-def _restarted(scene: Scene, incarnation: str) -> None:
-    scene.until(
-        lambda: scene.has_fact("container:started", incarnation), f"{incarnation} has started"
-    )
-
-
 def _put(scene: Scene, topic: str, partition: int, records: int) -> None:
     for _ in range(records):
         scene.world.broker.append((topic, partition), Writer(None), b"k", b"", 0)
@@ -36,7 +30,7 @@ def test_a_partition_that_was_empty_at_first_has_its_place() -> None:
         scene.working(3)
         scene.hosts.child("0@1").kill()
         _put(scene, "quiet", 0, 10)
-        _restarted(scene, "0@2")
+        scene.until_started("0@2")
         scene.run(5000)
         assert counted(world) == 13
 
@@ -47,13 +41,11 @@ def test_a_crash_in_the_first_commit_leaves_a_container_that_can_begin() -> None
         with World(config=UPCOMING) as world:
             scene = Scene(world)
             scene.attempt()
-            scene.until(lambda: scene.hosts.has_child("0@1"), "0@1 is there")  # noqa: B023 - called at once
-            child = scene.hosts.child("0@1")
-            child.stop_at(moment)
-            scene.until(lambda: child.is_stopped, "it stands in its first commit")  # noqa: B023 - called at once
+            child = scene.child("0@1")
+            scene.halt(child, moment)
             assert not scene.has_fact("container:started")
             child.kill()
-            _restarted(scene, "0@2")
+            scene.until_started("0@2")
             scene.run(1000)
             scene.work(2)
             scene.judge()
@@ -76,8 +68,7 @@ def test_partitions_that_have_grown_while_the_job_was_down_begin_so_too() -> Non
         scene = Scene(world)
         attempt = scene.working(3)
         attempt.supervisor.kill()
-        for process in scene.hosts.of("a"):
-            process.kill()
+        scene.kill_all("a")
         scene.run(1000)
         world.broker.partitions["in", 1] = Partition()
         _put(scene, "in", 1, 7)
@@ -93,12 +84,11 @@ def test_an_input_that_is_new_to_the_job_begins_by_its_default() -> None:
         _put(scene := Scene(world), "more", 0, 5)
         attempt = scene.working(3)
         attempt.supervisor.kill()
-        for process in scene.hosts.of("a"):
-            process.kill()
+        scene.kill_all("a")
         scene.run(1000)
         world.config = world.config.merged({"task.inputs": "kafka.in,kafka.more"})
         scene.attempt(submission=2, host="am2")
-        _restarted(scene, "0@3")
+        scene.until_started("0@3")
         scene.run(2000)
         _put(scene, "more", 0, 2)
         scene.until(lambda: counted(world) == 5, "what comes to it from then on is read")

@@ -59,13 +59,12 @@ def test_an_overtaken_reset_can_write_nothing_more() -> None:
         scene = Scene(world)
         a_zombie_in_mid_transaction(scene)
         first = resetting(scene)
-        first.stop_at("init homeport.j.1.processor")
-        scene.until(lambda: first.is_stopped, "it stands")
+        scene.halt(first, "init homeport.j.1.processor")
         is_over(scene, resetting(scene, submission=3))
         scene.hosts.thaw("a")
         begins_anew(scene, submission=4)
         first.go_on()
-        scene.until(lambda: not first.is_alive, "it has ended")
+        scene.until_ended(first)
         assert "a newer holder of transactional id" in str(first.failure)
         scene.work(2)
         scene.judge()
@@ -78,7 +77,7 @@ def test_no_driver_starts_on_the_rest_of_a_state() -> None:
         with world.stream() as stream:
             StateResetManager(stream).write(StateReset(1, ResetPhase.BEGUN))
         attempt = scene.attempt(submission=2)
-        scene.until(lambda: not attempt.supervisor.is_alive, "the attempt has ended")
+        scene.until_ended(attempt.supervisor)
         assert world.facts_of("driver:permit-granted") == []
         with world.stream() as stream:
             StateResetManager(stream).write(StateReset(1, ResetPhase.FINISHED))
@@ -96,7 +95,7 @@ def test_a_reset_that_cannot_read_the_epochs_touches_nothing() -> None:
                 [own_records.set_processor_epoch("0", 1, 1, [])._replace(values={"epoch": "x"})]
             )
         process = resetting(scene)
-        scene.until(lambda: not process.is_alive, "it has ended")
+        scene.until_ended(process)
         assert "set-processor-epoch '0'" in str(process.failure)
         with world.stream() as stream:
             assert StateResetManager(stream).read() is None

@@ -113,7 +113,7 @@ def test_what_moves_before_its_turn_starts_with_the_value_from_before() -> None:
         scene = Scene(world)
         attempt = scene.working()
         scene.configure("my.key", "5")
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "the first has started")
+        scene.until_started("0@2")
         scene.hosts.launcher_of(scene.hosts.child("1@1")).kill()
         scene.until(lambda: "1@2" in _permits(world), "the other one starts again")
         (again,) = [f for f in world.facts_of("driver:permit-granted") if str(f.who) == "1@2"]
@@ -130,7 +130,7 @@ def test_the_next_driver_goes_on() -> None:
         scene = Scene(world)
         attempt = scene.working()
         scene.configure("my.key", "5")
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "the first has started")
+        scene.until_started("0@2")
         attempt.driver.kill()
         _ends(scene, attempt, "done")
         assert _permits(world) == ["0@1", "1@1", "0@2", "1@2"]
@@ -161,7 +161,7 @@ def test_what_is_written_on_the_way_is_in_force_in_the_end(then: str | None, pha
         scene = Scene(world)
         attempt = scene.working()
         scene.configure("my.key", "5")
-        scene.until(lambda: scene.has_fact("container:started", "0@2"), "the first has started")
+        scene.until_started("0@2")
         scene.configure("my.key", then or "4")
         _ends(scene, attempt, phase)
         assert scene.has_fact("container:started", "0@3")

@@ -33,8 +33,7 @@ def announce(scene: Scene, words: str, nth: int) -> bool:
     ended(scene, scene.working(3))
     recreated(scene, 8)
     attempt = scene.attempt(submission=2, host="am2")
-    scene.until(lambda: attempt.children[1].process is not None, "there is a driver")
-    driver = attempt.driver
+    driver = scene.driver_of(attempt)
     driver.stop_at(words, nth)
     scene.until(lambda: driver.is_stopped or scene.started() > 1, "it stands or permits")
     has_stopped = driver.is_stopped
@@ -52,6 +51,6 @@ def test_no_driver_takes_over_the_stream_of_another_job() -> None:
         scene.configure("job.name", "j_")
         length = world.broker.partition((COORDINATOR, 0)).end
         attempt = scene.attempt()
-        scene.until(lambda: not attempt.supervisor.is_alive, "the attempt has ended")
+        scene.until_ended(attempt.supervisor)
         assert world.broker.partition((COORDINATOR, 0)).end == length
         assert world.facts_of("driver:permit-granted") == []

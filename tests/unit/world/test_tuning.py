@@ -41,8 +41,7 @@ def test_a_container_that_starts_meanwhile_takes_it_over_too() -> None:
     with World(1, 1, RARELY) as world:
         scene = Scene(world)
         attempt = scene.attempt()
-        scene.until(lambda: scene.hosts.has_child("0@1"), "it has a permit")
-        child = scene.hosts.child("0@1")
+        child = scene.child("0@1")
         child.stop()
         scene.configure("task.commit.ms", str(OFTEN_MS))
         scene.run(1500)

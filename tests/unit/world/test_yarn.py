@@ -268,10 +268,10 @@ def test_a_cancellation_that_is_not_taken_is_made_again(scene: Scene) -> None:
     parent = scene.hosts.launcher_of(child)
     for process in (child, parent):
         process.stop()
-    scene.until(lambda: scene.has_fact("driver:revoked", "0@1"), "its lease is over", 10_000)
+    scene.until_revoked("0@1", 10_000)
     attempt.yarn.faults.extend([False] * 4)
     assert parent.is_alive
-    scene.until(lambda: not parent.is_alive, "the launcher is ended")
+    scene.until_ended(parent)
     assert not attempt.yarn.faults
     scene.work()
     scene.judge()

@@ -19,12 +19,6 @@ from tests.unit.world.scene import Scene
 from tests.unit.world.world import CHECKPOINTS
 
 
-def _only(scene: Scene, *hosts: str) -> None:
-    """These hosts are live for YARN, and no others."""
-    for host in scene.cluster.hosts:
-        scene.cluster.hosts[host] = str(host) in hosts
-
-
 def dated_after_the_commit(patch: pytest.MonkeyPatch) -> None:
     """A store is said to have stood at the head when it heard that its commit is decided."""
     apply = ContainerStorage.apply
@@ -38,7 +32,7 @@ def dated_after_the_commit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ContainerStorage, "apply", apply_and_date)
 
 
-@schedule("S2", dated_after_the_commit, "a key that was deleted is back")
+@schedule("S2", dated_after_the_commit, "a key that was deleted is back", is_judged=False)
 def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
     """The machine of 0@1 stands still over the answer to a commit for longer than deletes are kept.
 
@@ -55,12 +49,10 @@ def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
     scene.working()
     scene.run(100)
     child = scene.hosts.child("0@1")
-    child.stop_at("commit homeport.j.1.processor.0.1 answered")
-    scene.produce()
-    scene.until(lambda: child.is_stopped, "the commit of 0@1 is decided")
-    _only(scene, "b")
+    scene.halt(child, "commit homeport.j.1.processor.0.1 answered", 1)
+    scene.only("b")
     scene.hosts.freeze("a")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     scene.world.patch.setattr(Count, "process_batch", forget)
     scene.produce()
     scene.run(1500)
@@ -72,11 +64,9 @@ def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
     child.stop_at("init")
     scene.hosts.thaw("a")
     scene.run(1000)
-    for host in ("a", "b"):
-        for process in scene.hosts.of(host):
-            process.kill()
-    _only(scene, "a")
-    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.kill_all("a", "b")
+    scene.only("a")
+    scene.until_started("0@3")
     scene.produce()
     scene.run(1500)
     *_, last = committed(scene.world.broker.partition(("out", 0)))

@@ -73,7 +73,7 @@ def an_orphan_restarts_while_the_next_attempt_takes_over(scene: Scene) -> None:
     """
     old = scene.working()
     new = scene.attempt(attempt=2, host="am2")
-    scene.until(lambda: new.children[1].process is not None, "attempt 2 has a driver")
+    scene.driver_of(new)
     fencing = f"init homeport.j.1.am.1.{old.rank.application}.1 answered"
     new.driver.stop_at(fencing)
     scene.until(lambda: new.driver.is_stopped, "attempt 2 has fenced attempt 1")
@@ -84,7 +84,6 @@ def an_orphan_restarts_while_the_next_attempt_takes_over(scene: Scene) -> None:
     scene.run(1000)
     scene.hosts.child("0@1").kill()
     scene.run(4000)
-    scene.judge()
 
 
 def attempts_count_before_submissions(patch: pytest.MonkeyPatch) -> None:
@@ -100,13 +99,12 @@ def a_job_is_submitted_again_after_a_second_attempt(scene: Scene) -> None:
     for that of a successor.
     """
     old = scene.attempt(submission=1, attempt=2)
-    scene.until(lambda: scene.has_fact("container:started", "0@1"), "0@1 has started")
+    scene.until_started("0@1")
     for process in (old.supervisor, *scene.hosts.of("a")):
         process.kill()
     scene.attempt(submission=2, attempt=1, host="am2")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     scene.work()
-    scene.judge()
 
 
 def nobody_looks_at_the_beats(patch: pytest.MonkeyPatch) -> None:
@@ -120,9 +118,8 @@ def a_driver_stands_still_and_a_container_dies(scene: Scene) -> None:
     attempt = scene.working()
     attempt.driver.stop()
     scene.hosts.child("0@1").kill()
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 20_000)
+    scene.until_started("0@2", 20_000)
     scene.work()
-    scene.judge()
 
 
 def only_the_driver_itself_beats(patch: pytest.MonkeyPatch) -> None:
@@ -134,14 +131,12 @@ def only_the_driver_itself_beats(patch: pytest.MonkeyPatch) -> None:
 def a_replay_takes_longer_than_a_hang(scene: Scene) -> None:
     """A new driver beats, and then Kafka takes eight seconds until the stream can be read."""
     attempt = scene.attempt()
-    scene.until(lambda: attempt.children[1].process is not None, "there is a driver")
-    driver = attempt.driver
+    driver = scene.driver_of(attempt)
     scene.world.network.cut.add(driver.name)
     scene.run(8000)
     scene.world.network.cut.clear()
     scene.require(driver.is_alive, "the driver was killed at its work")
-    scene.until(lambda: scene.has_fact("container:started", "0@1"), "0@1 has started")
-    scene.judge()
+    scene.until_started("0@1")
 
 
 def nobody_is_waited_for(patch: pytest.MonkeyPatch) -> None:
@@ -160,11 +155,10 @@ def the_next_attempt_begins_while_the_old_keeper_renews(scene: Scene) -> None:
     scene.world.network.cut.add("am")
     scene.run(LEASE_MS // 3)
     scene.attempt(attempt=2, host="am2")
-    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 begins")
+    scene.child("0@2")
     scene.judge()
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     scene.work()
-    scene.judge()
 
 
 def all_are_waited_for_by_the_own_configuration(patch: pytest.MonkeyPatch) -> None:
@@ -192,7 +186,6 @@ def a_job_is_submitted_with_a_shorter_lease(scene: Scene) -> None:
     scene.attempt(submission=2, host="am2")
     scene.until(lambda: scene.has_fact("driver:permit-granted", "0@2"), "0@2 is permitted")
     scene.run(LEASE_MS)
-    scene.judge()
 
 
 @schedule("A4", all_are_waited_for_by_the_own_configuration, "0@1 on a still ran")
@@ -212,7 +205,6 @@ def an_attempt_with_a_short_limit_dies_before_it_has_waited(scene: Scene) -> Non
     scene.attempt(submission=3, host="am3")
     scene.until(lambda: scene.has_fact("driver:permit-granted", "0@2"), "0@2 is permitted")
     scene.run(LEASE_MS)
-    scene.judge()
 
 
 def nobody_reads_what_launchers_witnessed(patch: pytest.MonkeyPatch) -> None:
@@ -234,9 +226,7 @@ def a_launcher_has_told_kafka_of_the_stop(scene: Scene) -> None:
     scene.until(lambda: not scene.hosts.of("a"), "all of it has ended")
     scene.attempt(attempt=2, host="am2")
     patience_ms = ISOLATION_MS + LEASE_MS
-    started = "0@2 has started"
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), started, patience_ms)
-    scene.judge()
+    scene.until_started("0@2", patience_ms)
 
 
 def the_frozen_are_left_alone(patch: pytest.MonkeyPatch) -> None:
@@ -263,7 +253,6 @@ def a_driver_dies_while_a_launcher_and_its_child_stand_still(scene: Scene) -> No
 
     scene.until(has_one_started, "the next one runs", 30_000)
     scene.work()
-    scene.judge()
 
 
 def each_start_has_an_id_of_its_own(patch: pytest.MonkeyPatch) -> None:
@@ -286,12 +275,9 @@ def a_driver_dies_with_an_open_transaction(scene: Scene) -> None:
     """
     attempt = scene.attempt()
     scene.until(lambda: bool(scene.hosts.launchers), "a launcher comes")
-    attempt.driver.stop_at("commit homeport.j.1.am")
-    scene.until(lambda: attempt.driver.is_stopped, "the permit is being committed")
+    scene.halt(attempt.driver, "commit homeport.j.1.am")
     attempt.driver.kill()
-    who = "0@1 has started"
-    scene.until(lambda: scene.has_fact("container:started", "0@1"), who, 8000)
-    scene.judge()
+    scene.until_started("0@1", 8000)
 
 
 def no_word_is_final(patch: pytest.MonkeyPatch) -> None:
@@ -310,4 +296,3 @@ def an_orphan_finds_a_higher_rank(scene: Scene) -> None:
     scene.run(5000)
     living = [p.name for p in scene.clock.processes if p.is_alive and p.host == old.host]
     scene.require(not living, f"{', '.join(living)} of attempt 1 still lives")
-    scene.judge()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.container.api import MessageCollector
 from homeport.container.launcher import stop_recorder as stop_witness
-from tests.unit.world.containers import Count
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import LEASE_MS
@@ -52,19 +49,12 @@ def a_child_finishes_its_batch_after_sigterm(scene: Scene) -> None:
     The launcher starts a witness at once, and the child may run for ``task.shutdown.ms`` more. The
     next attempt permits 0@2 as soon as it reads a ``set-stopped`` of 0@1.
     """
-    at_once = Count.process_batch
-
-    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
-        scene.clock.sleep(2000)
-        at_once(task, table, collector)
-
     attempt = scene.working()
     child = scene.hosts.child("0@1")
-    scene.world.patch.setattr(Count, "process_batch", slowly)
+    scene.take(2000)
     scene.produce()
     scene.run(300)
     attempt.supervisor.kill()
     scene.hosts.launcher_of(child).terminate()
     scene.attempt(attempt=2, host="am2")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", LEASE_MS)
-    scene.judge()
+    scene.until_started("0@2", LEASE_MS)

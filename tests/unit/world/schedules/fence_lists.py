@@ -11,7 +11,6 @@ from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.lease.fencing import Fencing
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
-from tests.unit.world.judges import counted
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 
@@ -37,14 +36,13 @@ def one_that_the_driver_has_fenced_begins_late(scene: Scene) -> None:
     late init: the driver's fence is undone, and only the list of 0@2's permit still names 0@1.
     """
     scene.attempt()
-    scene.until(lambda: scene.hosts.has_child("0@1"), "0@1 is there")
+    scene.child("0@1")
     for host in scene.cluster.hosts:
         scene.cluster.hosts[host] = False
     child = scene.hosts.child("0@1")
-    child.stop_at("init homeport.j.1.processor.0.1")
-    scene.until(lambda: child.is_stopped, "0@1 is about to initialise its id")
+    scene.halt(child, "init homeport.j.1.processor.0.1")
     scene.hosts.freeze(child.host)
-    scene.until(lambda: scene.has_fact("driver:revoked", "0@1"), "the lease of 0@1 is over")
+    scene.until_revoked("0@1")
     scene.run(1000)
     scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
     child.stop_at("send to out")
@@ -53,8 +51,7 @@ def one_that_the_driver_has_fenced_begins_late(scene: Scene) -> None:
     scene.until(lambda: child.is_stopped, "0@1 is about to send")
     scene.hosts.freeze(child.host)
     scene.cluster.hosts[Host("b")] = True
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
-    scene.until(lambda: counted(scene.world) == scene.produced, "0@2 has counted all")
+    scene.until_started("0@2")
+    scene.until_counted()
     scene.hosts.thaw(child.host)
     scene.run(2000)
-    scene.judge()

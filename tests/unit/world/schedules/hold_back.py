@@ -27,12 +27,10 @@ def a_host_s_clock_misses_less_than_m(scene: Scene) -> None:
     """
     old = scene.working()
     new = scene.attempt(attempt=2, host="am2")
-    scene.until(lambda: new.children[1].process is not None, "attempt 2 has a driver")
-    new.driver.stop_at("send to __samza_coordinator_j_1")
-    scene.until(lambda: new.driver.is_stopped, "attempt 2 is about to write its rank")
+    scene.driver_of(new)
+    scene.halt(new.driver, "send to __samza_coordinator_j_1")
     scene.run(500)  # so that the last renewal comes shortly before the end of G
-    old.keeper.stop_at(READ)
-    scene.until(lambda: old.keeper.is_stopped, "the keeper looks whether there is a higher rank")
+    scene.halt(old.keeper, READ)
     scene.world.network.cut.add("am")
     old.keeper.go_on()
     new.driver.go_on()
@@ -41,4 +39,3 @@ def a_host_s_clock_misses_less_than_m(scene: Scene) -> None:
     scene.run(MARGIN_MS - 50)
     scene.hosts.thaw("a")
     scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 begins", LEASE_MS + 2 * MARGIN_MS)
-    scene.judge()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from homeport.appmaster.allocation import container_allocator
@@ -15,7 +14,6 @@ from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.lease.fencing import Fencing
 from homeport.config.errors import UnavailableError
-from homeport.container.api import MessageCollector
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation import start_up
@@ -26,9 +24,7 @@ from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.prefetch import Prefetched
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.progress.transaction_plan import Send
-from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.clock import Process
-from tests.unit.world.containers import Count
 from tests.unit.world.judges import committed, counted
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
@@ -40,24 +36,7 @@ OWN_INIT = "init homeport.j.1.processor.0.1"
 def _first_child(scene: Scene) -> Process:
     """0@1, which has not done anything yet."""
     scene.attempt()
-    scene.until(lambda: scene.hosts.has_child("0@1"), "0@1 is there")
-    return scene.hosts.child("0@1")
-
-
-def _freeze(scene: Scene, host: str) -> None:
-    """The whole machine stands still, its NodeManager too."""
-    scene.cluster.hosts[Host(host)] = False
-    scene.hosts.freeze(host)
-
-
-def _wakes_up(scene: Scene, child: Process) -> None:
-    """Its machine goes on, its launcher is cut off, and its clock says that its lease is good."""
-    scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
-    scene.hosts.thaw(child.host)
-
-
-def _until_started(scene: Scene, name: str) -> None:
-    scene.until(lambda: scene.has_fact("container:started", name), f"{name} has started")
+    return scene.child("0@1")
 
 
 # -- I1
@@ -79,20 +58,15 @@ def the_successor_of_a_sleeper_never_fenced_it(scene: Scene) -> None:
     attempt = scene.working()
     child = scene.hosts.child("0@1")
     scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
-    child.stop_at("send to out")
-    scene.produce(2)
-    scene.until(lambda: child.is_stopped, "0@1 is about to send")
-    _freeze(scene, "a")
-    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 is there")
-    second = scene.hosts.child("0@2")
-    second.stop_at(OWN_INIT)
-    scene.until(lambda: second.is_stopped, "0@2 is about to fence 0@1")
-    _freeze(scene, second.host)
-    _until_started(scene, "0@3")
-    scene.until(lambda: counted(scene.world) == scene.produced, "0@3 has counted all")
-    _wakes_up(scene, child)
+    scene.halt(child, "send to out", 2)
+    scene.freeze("a")
+    second = scene.child("0@2")
+    scene.halt(second, OWN_INIT)
+    scene.freeze(second.host)
+    scene.until_started("0@3")
+    scene.until_counted()
+    scene.wake_up(child)
     scene.run(2000)
-    scene.judge()
 
 
 # -- I2
@@ -111,27 +85,24 @@ def a_sleeper_begins_under_the_model_before(scene: Scene) -> None:
     processor 0 is permitted yet when 0@1 begins.
     """
     old = scene.attempt(host="a")
-    scene.until(lambda: scene.hosts.has_child("0@1"), "0@1 is there")
-    child = scene.hosts.child("0@1")
-    child.stop_at(OWN_INIT)
-    scene.until(lambda: child.is_stopped, "0@1 is about to initialise its id")
-    _freeze(scene, "a")
+    child = scene.child("0@1")
+    scene.halt(child, OWN_INIT)
+    scene.freeze("a")
     scene.world.config = config_of(2, {})
     scene.world.deploy()
     scene.attempt(submission=2)
     scene.until(lambda: len(scene.hosts.launchers) > 1, "the next attempt has a launcher")
     scene.hosts.launchers[1].stop()
-    _until_started(scene, "1@1")
+    scene.until_started("1@1")
     scene.produce(2, b"k", partition=1)
     scene.until(lambda: counted(scene.world) == 2, "1@1 has counted")
     # The AM of before hears 0@1, and not yet that its time is over.
     scene.world.network.cut |= {old.driver.name, old.keeper.name}
-    _wakes_up(scene, child)
+    scene.wake_up(child)
     scene.produce(2, b"k", partition=1)
     scene.run(1000)
     scene.produce(2, b"k", partition=1)
     scene.run(1500)
-    scene.judge()
 
 
 # -- I3
@@ -161,17 +132,15 @@ def looks_before_it_fences(patch: pytest.MonkeyPatch) -> None:
 def a_machine_stands_still_before_an_init(scene: Scene) -> None:
     """0@2 has fenced 0@1 and works. The init of 0@1 comes then, and Kafka accepts it."""
     child = _first_child(scene)
-    child.stop_at(OWN_INIT)
-    scene.until(lambda: child.is_stopped, "0@1 is about to initialise its id")
-    _freeze(scene, "a")
-    _until_started(scene, "0@2")
+    scene.halt(child, OWN_INIT)
+    scene.freeze("a")
+    scene.until_started("0@2")
     scene.work(2)
-    _wakes_up(scene, child)
+    scene.wake_up(child)
     scene.produce(2)
     scene.run(1000)
     scene.produce(2)
     scene.run(1000)
-    scene.judge()
 
 
 def fences_nobody(patch: pytest.MonkeyPatch) -> None:
@@ -190,15 +159,12 @@ def a_machine_stands_still_before_it_sends(scene: Scene) -> None:
     attempt = scene.working()
     child = scene.hosts.child("0@1")
     scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
-    child.stop_at("send to out")
-    scene.produce(2)
-    scene.until(lambda: child.is_stopped, "0@1 is about to send")
-    _freeze(scene, "a")
-    _until_started(scene, "0@2")
-    scene.until(lambda: counted(scene.world) == scene.produced, "0@2 has counted all")
-    _wakes_up(scene, child)
+    scene.halt(child, "send to out", 2)
+    scene.freeze("a")
+    scene.until_started("0@2")
+    scene.until_counted()
+    scene.wake_up(child)
     scene.run(2000)
-    scene.judge()
 
 
 # -- I4
@@ -225,15 +191,12 @@ def a_lost_transaction_is_open_in_the_checkpoint_topic(scene: Scene) -> None:
     scene.attempt()
     scene.until(lambda: scene.started() == 2, "both have started")
     child = scene.hosts.child("0@1")
-    child.stop_at("commit homeport.j.1.processor.0.1")
-    scene.produce(2, b"l")
-    scene.until(lambda: child.is_stopped, "0@1 has sent all")
-    _freeze(scene, child.host)
+    scene.halt(child, "commit homeport.j.1.processor.0.1", 2, b"l")
+    scene.freeze(child.host)
     scene.until(lambda: len(scene.hosts.launchers) > 2, "a launcher for 0@2 is there")
     scene.hosts.launchers[2].stop()
     scene.hosts.child("1@1").kill()
-    scene.until(lambda: scene.has_fact("container:started", "1@2"), "1@2 has started", 3000)
-    scene.judge()
+    scene.until_started("1@2", 3000)
 
 
 # -- I5
@@ -261,22 +224,15 @@ NEVER_EARLY = {"task.transaction.idle.ms": "-1"}
 @schedule("I5", sends_outputs_as_they_come, "0@1 was ended, which was at work", config=NEVER_EARLY)
 def a_batch_takes_longer_than_a_transaction_may(scene: Scene) -> None:
     """The broker ends transactions that are open for ten seconds, and fences their producers."""
-    at_once = Count.process_batch
-
-    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
-        scene.clock.sleep(25_000)
-        at_once(task, table, collector)
-
     scene.working()
     child = scene.hosts.child("0@1")
     scene.produce()
     scene.run(500)
-    scene.world.patch.setattr(Count, "process_batch", slowly)
+    scene.take(25_000)
     scene.produce()
     scene.run(27_000)
     scene.require(child.is_alive, "0@1 was ended, which was at work")
     scene.require(counted(scene.world) == scene.produced, "not all was counted")
-    scene.judge()
 
 
 # -- I6
@@ -305,24 +261,17 @@ def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
 @schedule("I6", commits_what_it_has, "was counted 6 times for 3 records", partitions=2)
 def a_container_is_stopped_between_two_tasks(scene: Scene) -> None:
     """One task has done its part of a batch, the other one is at it when SIGTERM comes."""
-    at_once = Count.process_batch
-
-    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
-        scene.clock.sleep(300)
-        at_once(task, table, collector)
-
     child = _first_child(scene)
-    _until_started(scene, "0@1")
-    scene.world.patch.setattr(Count, "process_batch", slowly)
+    scene.until_started("0@1")
+    scene.take(300)
     # Keys whose outputs come to where their inputs were.
     scene.produce(3, b"l", partition=0)
     scene.produce(3, b"k", partition=1)
     scene.run(500)
     child.terminate()
-    _until_started(scene, "0@2")
+    scene.until_started("0@2")
     scene.run(2000)
     scene.require(counted(scene.world) >= scene.produced, "not all was counted")
-    scene.judge()
 
 
 # -- I7
@@ -353,15 +302,12 @@ def kafka_is_out_of_reach_at_a_commit(scene: Scene) -> None:
     scene.working()
     scene.run(100)
     child = scene.hosts.child("0@1")
-    child.stop_at("commit homeport.j.1.processor.0.1")
-    scene.produce(2)
-    scene.until(lambda: child.is_stopped, "all is sent")
+    scene.halt(child, "commit homeport.j.1.processor.0.1", 2)
     scene.world.network.cut.add("a")
     child.go_on()
     scene.run(31_000)
     scene.world.network.cut.clear()
-    scene.until(lambda: counted(scene.world) == scene.produced, "all is counted", 20_000)
-    scene.judge()
+    scene.until_counted(20_000)
 
 
 def unknown_is_tried_again(patch: pytest.MonkeyPatch) -> None:
@@ -400,7 +346,6 @@ def the_answer_to_a_commit_is_lost(scene: Scene) -> None:
     scene.run(32_000)
     scene.judge()
     scene.work()
-    scene.judge()
 
 
 # -- I8
@@ -434,15 +379,12 @@ def a_container_dies_before_its_outputs_are_delivered(scene: Scene) -> None:
     scene.working()
     scene.run(100)
     child = scene.hosts.child("0@1")
-    child.stop_at("send to out")
-    scene.produce(2)
-    scene.until(lambda: child.is_stopped, "0@1 is about to send")
+    scene.halt(child, "send to out", 2)
     child.kill()
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     scene.produce()
     scene.until(lambda: _state_is_whole(scene), "all is counted")
     scene.run(100)
-    scene.judge()
 
 
 def heeds_no_report(patch: pytest.MonkeyPatch) -> None:
@@ -465,11 +407,10 @@ def outputs_are_not_taken(scene: Scene) -> None:
     scene.produce(2)
     scene.until(lambda: _state_is_whole(scene) or not child.is_alive, "0@1 has gone on, or not")
     child.kill()
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     scene.produce()
     scene.until(lambda: _state_is_whole(scene), "all is counted")
     scene.run(100)
-    scene.judge()
 
 
 # -- I9
@@ -486,10 +427,9 @@ def begins_without_a_commit(patch: pytest.MonkeyPatch) -> None:
 def a_container_dies_before_its_first_record(scene: Scene) -> None:
     """It began at the end of the input; three records come before its successor begins."""
     scene.attempt()
-    _until_started(scene, "0@1")
+    scene.until_started("0@1")
     scene.run(2000)
     scene.hosts.child("0@1").kill()
     scene.produce(3)
-    _until_started(scene, "0@2")
+    scene.until_started("0@2")
     scene.work(2)
-    scene.judge()

@@ -66,7 +66,6 @@ def the_markers_of_a_commit_come_late(scene: Scene) -> None:
     scene.run(1000)
     scene.hosts.child("0@1").kill()
     scene.run(4000)
-    scene.judge()
 
 
 def positions_prove_the_end(patch: pytest.MonkeyPatch) -> None:
@@ -94,7 +93,6 @@ def the_last_offset_before_the_head_is_a_marker(scene: Scene) -> None:
     A reader that waits for the record before the head waits for ever.
     """
     scene.working()
-    scene.judge()
 
 
 def containers_write_in_transactions(patch: pytest.MonkeyPatch) -> None:
@@ -125,7 +123,6 @@ def a_container_freezes_while_it_writes_its_locality(scene: Scene) -> None:
     scene.until(lambda: scene.hosts.child("0@1").is_stopped, "0@1 is frozen")
     scene.hosts.child("1@1").go_on()
     scene.until(lambda: scene.has_fact("container:started", "1@1"), "1@1 has started", 1500)
-    scene.judge()
 
 
 def ids_are_not_escaped(patch: pytest.MonkeyPatch) -> None:
@@ -187,7 +184,6 @@ def nothing_happens_for_longer_than_the_isolation_limit(scene: Scene) -> None:
     child = scene.hosts.child("0@1")
     scene.run(ISOLATION_MS + LEASE_MS + 2 * MARGIN_MS)
     scene.require(child.is_alive, "a healthy container was killed")
-    scene.judge()
 
 
 def any_end_is_the_head(patch: pytest.MonkeyPatch) -> None:
@@ -226,4 +222,3 @@ def an_undecided_transaction_lies_before_a_checkpoint(scene: Scene) -> None:
     scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
     scene.run(1000)
     scene.require(counted(scene.world) >= scene.produced, "not all was counted")
-    scene.judge()

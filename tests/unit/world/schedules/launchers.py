@@ -6,13 +6,11 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from homeport.appmaster.allocation import retries
 from homeport.appmaster.lease import lease_table
 from homeport.config.errors import WireError
-from homeport.container.api import MessageCollector
 from homeport.container.child import process as child_process
 from homeport.container.child.running import BeatWatch
 from homeport.container.host import lease_memory
@@ -27,7 +25,6 @@ from homeport.job_coordinator.http.messages import Renewal
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.world.clock import Process
-from tests.unit.world.containers import Count
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.stand_ins import Executor
@@ -42,10 +39,6 @@ def _here() -> Process:
     if current is None:
         raise AssertionError("only a process does this")
     return current.process
-
-
-def _until_revoked(scene: Scene, name: str) -> None:
-    scene.until(lambda: scene.has_fact("driver:revoked", name), f"the lease of {name} is over")
 
 
 # -- C1
@@ -71,14 +64,12 @@ def a_launcher_stands_still_over_the_answer_to_a_renewal(scene: Scene) -> None:
     scene.run(LEASE_MS)  # a permit's lease is older than one that is renewed at the usual pace
     child = scene.hosts.child("0@1")
     parent = scene.hosts.launcher_of(child)
-    parent.stop_at("v1/lease answered")
-    scene.until(lambda: parent.is_stopped, "a renewal was answered")
+    scene.halt(parent, "v1/lease answered")
     scene.run(LEASE_MS * 4 // 5)
     scene.world.links.isolate("a")
     parent.go_on()
-    _until_revoked(scene, "0@1")
+    scene.until_revoked("0@1")
     scene.require(not child.is_alive, "0@1 runs after the end of its lease was reported")
-    scene.judge()
 
 
 def without_m(patch: pytest.MonkeyPatch) -> None:
@@ -95,9 +86,8 @@ def two_clocks_differ_by_less_than_m(scene: Scene) -> None:
     scene.hosts.freeze("a")
     scene.run(MARGIN_MS - 100)
     scene.hosts.thaw("a")
-    _until_revoked(scene, "0@1")
+    scene.until_revoked("0@1")
     scene.require(not child.is_alive, "0@1 runs after the end of its lease was reported")
-    scene.judge()
 
 
 # -- C2
@@ -125,10 +115,9 @@ def a_launcher_stands_still_and_its_child_is_idle(scene: Scene) -> None:
     child = scene.hosts.child("0@1")
     scene.cluster.hosts[Host("a")] = False
     scene.hosts.launcher_of(child).stop()
-    _until_revoked(scene, "0@1")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_revoked("0@1")
+    scene.until_started("0@2")
     scene.require(not child.is_alive, "0@1 holds its directory without a lease")
-    scene.judge()
 
 
 # -- C3
@@ -145,10 +134,9 @@ def a_child_stands_still_alone(scene: Scene) -> None:
     scene.working()
     child = scene.hosts.child("0@1")
     child.stop()
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 20_000)
+    scene.until_started("0@2", 20_000)
     scene.require(not child.is_alive, "0@1 was not killed")
     scene.work()
-    scene.judge()
 
 
 def renewed_to_the_end(patch: pytest.MonkeyPatch) -> None:
@@ -168,12 +156,11 @@ def a_child_does_not_die_of_sigkill(scene: Scene) -> None:
     child = scene.hosts.child("0@1")
     child.is_held = True
     child.stop()
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 30_000)
+    scene.until_started("0@2", 30_000)
     scene.require(child.is_alive, "0@1 was let go")
     child.is_held = False
     child.kill()
     scene.work()
-    scene.judge()
 
 
 def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
@@ -198,19 +185,12 @@ def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
 @schedule("C3", beats_of_the_loop, "0@1 was killed, which was at work", config=HANG_SOON)
 def a_batch_takes_longer_than_a_hang(scene: Scene) -> None:
     """The user's code works on one batch for twelve seconds, and may."""
-    at_once = Count.process_batch
-
-    def slowly(task: Count, table: pa.Table, collector: MessageCollector) -> None:
-        scene.clock.sleep(12_000)
-        at_once(task, table, collector)
-
     scene.working()
     child = scene.hosts.child("0@1")
-    scene.world.patch.setattr(Count, "process_batch", slowly)
+    scene.take(12_000)
     scene.produce()
     scene.run(14_000)
     scene.require(child.is_alive, "0@1 was killed, which was at work")
-    scene.judge()
 
 
 # -- C4
@@ -232,16 +212,13 @@ def a_launcher_reads_its_permit_late(scene: Scene) -> None:
     scene.attempt()
     scene.until(lambda: bool(scene.hosts.launchers), "there is a launcher")
     first = scene.hosts.launchers[0]
-    first.stop_at("v1/lease")
-    scene.until(lambda: first.is_stopped, "it has its permit")
-    scene.cluster.hosts[Host("a")] = False
-    scene.hosts.freeze("a")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.halt(first, "v1/lease")
+    scene.freeze("a")
+    scene.until_started("0@2")
     scene.hosts.thaw("a")
     scene.work()
     is_started = scene.hosts.has_child("0@1")
     scene.require(not is_started, "0@1 was started when 0@2 had been permitted")
-    scene.judge()
 
 
 def forgets_who_has_ended(patch: pytest.MonkeyPatch) -> None:
@@ -275,7 +252,6 @@ def the_report_of_a_stop_is_refused(scene: Scene) -> None:
     scene.hosts.child("0@1").kill()
     scene.until(lambda: bool(refused), "the report was refused")
     scene.work()
-    scene.judge()
 
 
 # -- C5
@@ -295,7 +271,6 @@ def spawned_from_a_passing_thread(patch: pytest.MonkeyPatch) -> None:
 def a_container_starts(scene: Scene) -> None:
     """Nothing befalls it. Where its thread is not the launcher's main one, it dies with that."""
     scene.working()
-    scene.judge()
 
 
 def without_a_death_signal(patch: pytest.MonkeyPatch) -> None:
@@ -311,7 +286,6 @@ def a_launcher_is_killed(scene: Scene) -> None:
     scene.hosts.launcher_of(child).kill()
     scene.run(100)
     scene.require(not child.is_alive, "0@1 outlives its launcher")
-    scene.judge()
 
 
 # -- C6
@@ -349,7 +323,6 @@ def the_keeper_is_out_of_reach_for_a_while(scene: Scene) -> None:
     scene.require(not scene.has_fact("finished"), "the job was given up")
     scene.require(parent.is_alive, "its launcher has left")
     scene.work()
-    scene.judge()
 
 
 def loses_the_lease_only(patch: pytest.MonkeyPatch) -> None:
@@ -364,6 +337,5 @@ def a_child_stands_still_beyond_its_lease(scene: Scene) -> None:
     child = scene.hosts.child("0@1")
     child.stop()
     scene.world.links.isolate("a")
-    _until_revoked(scene, "0@1")
+    scene.until_revoked("0@1")
     scene.require(not child.is_alive, "0@1 was left as it stood")
-    scene.judge()

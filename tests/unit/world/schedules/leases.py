@@ -90,13 +90,11 @@ def a_launcher_freezes_between_its_permit_and_its_first_renewal(scene: Scene) ->
     scene.attempt()
     scene.until(lambda: bool(scene.hosts.launchers), "a launcher comes")
     frozen = scene.hosts.launchers[0]
-    frozen.stop_at("v1/check-in answered")
-    scene.until(lambda: frozen.is_stopped, "it has its permit")
+    scene.halt(frozen, "v1/check-in answered")
     scene.cluster.lose_node_manager("a")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 runs")
+    scene.until_started("0@2")
     frozen.go_on()
     scene.run(3000)
-    scene.judge()
 
 
 def renewals_need_no_kafka(patch: pytest.MonkeyPatch) -> None:
@@ -114,8 +112,7 @@ def an_attempt_is_cut_off_from_kafka_and_replaced(scene: Scene) -> None:
     scene.working()
     scene.world.network.cut.add("am")
     scene.attempt(attempt=2, host="am2")
-    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 begins")
-    scene.judge()
+    scene.child("0@2")
 
 
 def permits_go_before_their_records(patch: pytest.MonkeyPatch) -> None:
@@ -147,7 +144,6 @@ def the_driver_dies_with_the_record_of_a_permit_unwritten(scene: Scene) -> None:
     scene.cluster.lose_node_manager("a")
     scene.world.broker.is_up = True
     scene.until(lambda: scene.has_fact("container:started"), "a container runs", 30_000)
-    scene.judge()
 
 
 def a_keeper_refuses_whom_it_does_not_know(patch: pytest.MonkeyPatch) -> None:
@@ -175,7 +171,6 @@ def a_keeper_dies_while_the_driver_stands_still(scene: Scene) -> None:
     attempt.driver.go_on()
     scene.run(2 * LEASE_MS)
     scene.require(child.is_alive, HEALTHY)
-    scene.judge()
 
 
 def a_new_keeper_gives_no_grace(patch: pytest.MonkeyPatch) -> None:
@@ -196,7 +191,6 @@ def a_keeper_is_killed_and_asked_before_anybody_renews(scene: Scene) -> None:
     attempt.keeper.kill()
     scene.run(2 * LEASE_MS)
     scene.require(child.is_alive, HEALTHY)
-    scene.judge()
 
 
 def the_am_is_beyond_suspicion(patch: pytest.MonkeyPatch) -> None:
@@ -222,7 +216,6 @@ def the_am_s_own_network_fails(scene: Scene) -> None:
     scene.world.links.mend()
     scene.until(lambda: scene.started() == 6, "all have started again")
     scene.require("at once" in str(attempt.status()), "no warning says that the AM may be at fault")
-    scene.judge()
 
 
 def a_keeper_sees_no_rank(patch: pytest.MonkeyPatch) -> None:
@@ -245,5 +238,4 @@ def an_orphan_s_keeper_is_heard_by_everybody(scene: Scene) -> None:
     """
     scene.working()
     scene.attempt(attempt=2, host="am2")
-    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 begins")
-    scene.judge()
+    scene.child("0@2")

@@ -155,22 +155,17 @@ def _newest(scene: Scene, processor: str) -> str:
 def _sleeps_with_a_task(scene: Scene, processor: str, containers: int) -> Process:
     """Its machine stands still as it is about to send, and its task goes elsewhere."""
     child = scene.hosts.child(_newest(scene, processor))
-    child.stop_at("send to out")
-    scene.produce(2, _KEYS[1], partition=1)
-    scene.until(lambda: child.is_stopped, f"{processor} is about to send")
-    scene.cluster.hosts[Host(child.host)] = False
-    scene.hosts.freeze(child.host)
+    scene.halt(child, "send to out", 2, _KEYS[1], partition=1)
+    scene.freeze(child.host)
     scene.configure("job.container.count", str(containers))
     return child
 
 
 def _wakes_up(scene: Scene, child: Process) -> None:
-    """Its launcher is cut off, and its clock says that its lease is good."""
-    scene.until(lambda: counted(scene.world) == scene.produced, "its successor has counted all")
-    scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
-    scene.hosts.thaw(child.host)
+    """After its successor has counted all."""
+    scene.until_counted()
+    scene.wake_up(child)
     scene.run(2000)
-    scene.judge()
 
 
 def epochs_begin_with_one(patch: pytest.MonkeyPatch) -> None:
@@ -186,7 +181,7 @@ def a_processor_that_ran_standalone_is_a_container_again(scene: Scene) -> None:
     scene.until(lambda: scene.started() == 2, "both have started")
     for partition, key in enumerate(_KEYS):
         scene.produce(2, key, partition)
-    scene.until(lambda: counted(scene.world) == scene.produced, "all is counted")
+    scene.until_counted()
     scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
     child = _sleeps_with_a_task(scene, "1", containers=1)
     started = scene.started()
@@ -216,14 +211,14 @@ def a_container_is_added_whose_id_ran_standalone(scene: Scene) -> None:
     scene.until(lambda: scene.started() == 1, "it has started")
     for partition, key in enumerate(_KEYS):
         scene.produce(2, key, partition)
-    scene.until(lambda: counted(scene.world) == scene.produced, "all is counted")
+    scene.until_counted()
     scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
     child = _sleeps_with_a_task(scene, "0", containers=2)
     scene.until(lambda: _successor(scene, child) is not None, "0 begins again")
     later = _successor(scene, child)
     assert later is not None
     later.stop()
-    scene.until(lambda: scene.has_fact("container:started", "1@5"), "1@5 has started")
+    scene.until_started("1@5")
     _wakes_up(scene, child)
 
 

@@ -13,11 +13,10 @@ from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.publication import TaskChange
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.am import Attempt
 from tests.unit.world.clock import Process
-from tests.unit.world.judges import counted
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 
@@ -36,23 +35,12 @@ def _both_work(scene: Scene) -> tuple[Attempt, Process]:
 def _more_comes(scene: Scene, limit_ms: int = 60_000) -> None:
     for partition, key in enumerate(_KEYS):
         scene.produce(2, key, partition)
-    scene.until(lambda: counted(scene.world) == scene.produced, "all is counted", limit_ms)
+    scene.until_counted(limit_ms)
 
 
 def _one_is_left(scene: Scene) -> None:
     """Processor 0 gets the task of processor 1, which is retired."""
     scene.configure("job.container.count", "1")
-
-
-def _its_machine_stands_still(scene: Scene, child: Process) -> None:
-    scene.cluster.hosts[Host(child.host)] = False
-    scene.hosts.freeze(child.host)
-
-
-def _it_wakes_up(scene: Scene, child: Process) -> None:
-    """Its launcher is cut off, and its clock says that its lease is good."""
-    scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
-    scene.hosts.thaw(child.host)
 
 
 # -- I1
@@ -74,16 +62,13 @@ def a_task_moves_while_its_owner_sleeps(scene: Scene) -> None:
     """1@1 is about to send when its machine stands still; it wakes when 0@3 has its task."""
     attempt, child = _both_work(scene)
     scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
-    child.stop_at("send to out")
-    scene.produce(2, _KEYS[1], partition=1)
-    scene.until(lambda: child.is_stopped, "1@1 is about to send")
-    _its_machine_stands_still(scene, child)
+    scene.halt(child, "send to out", 2, _KEYS[1], partition=1)
+    scene.freeze(child.host)
     _one_is_left(scene)
-    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
-    scene.until(lambda: counted(scene.world) == scene.produced, "0@3 has counted all")
-    _it_wakes_up(scene, child)
+    scene.until_started("0@3")
+    scene.until_counted()
+    scene.wake_up(child)
     scene.run(2000)
-    scene.judge()
 
 
 # -- P1
@@ -101,14 +86,11 @@ def permits_who_gains_at_once(patch: pytest.MonkeyPatch) -> None:
 def a_former_owner_is_slow_to_stop(scene: Scene) -> None:
     """1@1 stands still in a commit when it must stop: its launcher waits, and kills it."""
     _, child = _both_work(scene)
-    child.stop_at("commit homeport.j.1.processor.1.1")
-    scene.produce(2, _KEYS[1], partition=1)
-    scene.until(lambda: child.is_stopped, "1@1 has sent all")
+    scene.halt(child, "commit homeport.j.1.processor.1.1", 2, _KEYS[1], partition=1)
     _one_is_left(scene)
     scene.until(lambda: scene.has_fact("driver:permit-granted", "0@3"), "0@3 is permitted")
     scene.require(not child.is_alive, "0@3 was permitted while 1@1 ran")
     _more_comes(scene)
-    scene.judge()
 
 
 # -- I2
@@ -140,10 +122,9 @@ def a_driver_dies_when_it_has_published(scene: Scene) -> None:
     _one_is_left(scene)
     scene.until(lambda: driver.is_stopped, "the model is published")
     driver.kill()
-    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.until_started("0@3")
     scene.require(not child.is_alive, "1@1 still runs")
     _more_comes(scene)
-    scene.judge()
 
 
 def leaves_retired_ones_as_they_are(patch: pytest.MonkeyPatch) -> None:
@@ -171,18 +152,15 @@ def a_retired_one_begins_when_it_wakes(scene: Scene) -> None:
     Its own init comes after the fence of 0@3, and Kafka accepts it.
     """
     scene.attempt()
-    scene.until(lambda: scene.hosts.has_child("1@1"), "1@1 is there")
-    child = scene.hosts.child("1@1")
-    child.stop_at("init homeport.j.1.processor.1.1")
-    scene.until(lambda: child.is_stopped, "1@1 is about to initialise its id")
-    _its_machine_stands_still(scene, child)
+    child = scene.child("1@1")
+    scene.halt(child, "init homeport.j.1.processor.1.1")
+    scene.freeze(child.host)
     _one_is_left(scene)
-    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.until_started("0@3")
     scene.produce(2, _KEYS[1], partition=1)
-    scene.until(lambda: counted(scene.world) == scene.produced, "0@3 has counted all")
-    _it_wakes_up(scene, child)
+    scene.until_counted()
+    scene.wake_up(child)
     scene.produce(2, _KEYS[1], partition=1)
     scene.run(1000)
     scene.produce(2, _KEYS[1], partition=1)
     scene.run(1500)
-    scene.judge()

@@ -12,17 +12,6 @@ from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 
-
-def _only(scene: Scene, *hosts: str) -> None:
-    """These hosts are live for YARN, and no others."""
-    for host in scene.cluster.hosts:
-        scene.cluster.hosts[host] = str(host) in hosts
-
-
-def _until_revoked(scene: Scene, name: str) -> None:
-    scene.until(lambda: scene.has_fact("driver:revoked", name), f"the lease of {name} is over")
-
-
 # -- P2
 
 
@@ -41,7 +30,6 @@ def a_launcher_is_killed_and_its_host_lives(scene: Scene) -> None:
     scene.require(asked == [Host("a"), Host("a")], "home was not asked at once")
     scene.require(not scene.has_fact("driver:permit-granted", "0@2"), "YARN's word was evidence")
     scene.work()
-    scene.judge()
 
 
 def a_silent_host_is_asked(patch: pytest.MonkeyPatch) -> None:
@@ -54,10 +42,9 @@ def a_machine_is_silent_and_nothing_is_reported(scene: Scene) -> None:
     """The ResourceManager will call it lost in ten minutes. Home cannot be asked before that."""
     scene.working()
     scene.hosts.freeze("a")
-    _until_revoked(scene, "0@1")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 2000)
+    scene.until_revoked("0@1")
+    scene.until_started("0@2", 2000)
     scene.work()
-    scene.judge()
 
 
 # -- P3
@@ -80,19 +67,18 @@ def excluded_for_good(patch: pytest.MonkeyPatch) -> None:
 def two_machines_fall_silent_one_after_the_other(scene: Scene) -> None:
     """The first one is back when the second one goes; the ResourceManager never noticed."""
     scene.working()
-    _only(scene, "a", "b")
+    scene.only("a", "b")
     scene.run(1500)
     scene.hosts.freeze("a")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     scene.hosts.thaw("a")
     scene.run(exclusion.EXCLUSION_MS)
     scene.hosts.freeze("b")
-    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.until_started("0@3")
     decisions = [str(f.fields["instructions"]) for f in scene.world.facts_of("driver:decision")]
     is_asked = any("RequestResource 3 on a'" in stated for stated in decisions)
     scene.require(is_asked, "host a is not asked, which lives")
     scene.work()
-    scene.judge()
 
 
 def cancels_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -114,8 +100,7 @@ def a_launcher_and_its_child_stand_still(scene: Scene) -> None:
     parent = scene.hosts.launcher_of(child)
     child.stop()
     parent.stop()
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     is_gone = not parent.is_alive and not child.is_alive
     scene.require(is_gone, "the silent launcher holds its place for ever")
     scene.work()
-    scene.judge()

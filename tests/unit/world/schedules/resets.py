@@ -40,9 +40,7 @@ def a_zombie_in_mid_transaction(scene: Scene) -> None:
     """The machines of a job are lost, one while a container is about to send."""
     attempt = scene.working()
     child = scene.hosts.child("0@1")
-    child.stop_at("send to")
-    scene.produce(2)
-    scene.until(lambda: child.is_stopped, "it stands before its transaction")
+    scene.halt(child, "send to", 2)
     scene.hosts.freeze("a")
     attempt.supervisor.kill()
 
@@ -100,8 +98,7 @@ def a_zombie_wakes_up_while_everybody_is_fenced(scene: Scene) -> None:
     """It commits at the last moment when it may; that goes the way of all state."""
     a_zombie_in_mid_transaction(scene)
     run_job = resetting(scene)
-    run_job.stop_at("init homeport.j.1.processor")
-    scene.until(lambda: run_job.is_stopped, "it is about to fence")
+    scene.halt(run_job, "init homeport.j.1.processor")
     scene.hosts.thaw("a")
     scene.run(100)
     run_job.go_on()

@@ -94,14 +94,12 @@ class Wait:
         if self.during == "start":
             scene.hosts.on_start = lambda p: _stop_first(p, self.words)
             scene.attempt()
-            scene.until(lambda: scene.hosts.has_child(CHILD), f"{CHILD} begins")
-            child = scene.hosts.child(CHILD)
+            child = scene.child(CHILD)
+            scene.until(lambda: child.is_stopped, f"it is at {self.words}")
         else:
             scene.working()
             child = scene.hosts.child(CHILD)
-            child.stop_at(self.words)
-            scene.produce()
-        scene.until(lambda: child.is_stopped, f"it is at {self.words}")
+            scene.halt(child, self.words, 1)
         if self.during == "stop":
             scene.hosts.launcher_of(child).terminate()
         return child

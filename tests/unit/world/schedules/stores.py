@@ -26,17 +26,11 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.model.ids import TaskName
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
-from tests.unit.world.judges import committed, counted
+from tests.unit.world.judges import committed
 from tests.unit.world.kafka import Writer
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import CHECKPOINTS
-
-
-def _only(scene: Scene, *hosts: str) -> None:
-    """These hosts are live for YARN, and no others."""
-    for host in scene.cluster.hosts:
-        scene.cluster.hosts[host] = str(host) in hosts
 
 
 def _open_on(scene: Scene, host: str) -> list[Process]:
@@ -73,7 +67,6 @@ def a_store_is_flushed_while_it_is_being_written(scene: Scene) -> None:
     scene.hosts.stores[child][-1].flush()
     child.kill()
     scene.work()
-    scene.judge()
 
 
 def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
@@ -101,11 +94,9 @@ def a_container_is_killed_before_a_flush(scene: Scene) -> None:
     scene.working()
     child = scene.hosts.child("0@1")
     scene.work(2)
-    child.stop_at("flush counts")
-    scene.until(lambda: child.is_stopped, "a commit is about to flush")
+    scene.halt(child, "flush counts")
     child.kill()
     scene.work()
-    scene.judge()
 
 
 # -- S2 and S3
@@ -114,9 +105,8 @@ def a_container_is_killed_before_a_flush(scene: Scene) -> None:
 def _move(scene: Scene, child: str, host: str) -> None:
     """The machine of the child dies with all that runs there; its job goes on at ``host``."""
     gone = scene.hosts.child(child).host
-    _only(scene, host)
-    for process in scene.hosts.of(gone):
-        process.kill()
+    scene.only(host)
+    scene.kill_all(gone)
 
 
 def never_stale(patch: pytest.MonkeyPatch) -> None:
@@ -124,7 +114,7 @@ def never_stale(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(restore, "stale_fault", lambda *_: None)
 
 
-@schedule("S2", never_stale, "a key that was deleted is back")
+@schedule("S2", never_stale, "a key that was deleted is back", is_judged=False)
 def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> None:
     """Host a dies; the key is deleted on host b, and later Kafka forgets the deletion, too.
 
@@ -140,7 +130,7 @@ def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> Non
     scene.working()
     scene.run(100)
     _move(scene, "0@1", "b")
-    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started")
+    scene.until_started("0@2")
     scene.world.patch.setattr(Count, "process_batch", forget)
     scene.produce()
     scene.run(1500)
@@ -149,7 +139,7 @@ def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> Non
     log = scene.world.broker.partition(("counts", 0))
     log.compacted |= {record.offset for record in log.records if record.key == b"k"}
     _move(scene, "0@2", "a")
-    scene.until(lambda: scene.has_fact("container:started", "0@3"), "0@3 has started")
+    scene.until_started("0@3")
     scene.produce()
     scene.run(1500)
     *_, last = committed(scene.world.broker.partition(("out", 0)))
@@ -166,9 +156,8 @@ def topics_are_made_anew_under_a_store(scene: Scene) -> None:
     """They have grown beyond the position of the store on host a when the task comes home."""
     scene.working()
     scene.run(100)
-    for process in scene.hosts.of("a"):
-        process.kill()
-    _only(scene)
+    scene.kill_all("a")
+    scene.only()
     for topic in ("in", "out", "counts", CHECKPOINTS):
         scene.world.broker.create(topic)
     # Of a job whose stream does not say which topics hold its state, as one of before that record.
@@ -179,13 +168,12 @@ def topics_are_made_anew_under_a_store(scene: Scene) -> None:
     ):
         scene.world.write(gone, "homeport")
     scene.produced = 0
-    _only(scene, "b")
+    scene.only("b")
     for _ in range(3):
         scene.produce(2, b"l")
-        scene.until(lambda: counted(scene.world) == scene.produced, "the input is counted")
+        scene.until_counted()
     _move(scene, "0@2", "a")
     scene.work(2)
-    scene.judge()
 
 
 def trusts_a_position_beyond_the_end(patch: pytest.MonkeyPatch) -> None:
@@ -206,12 +194,10 @@ def kafka_has_lost_its_last_records(scene: Scene) -> None:
     """The topics are the same, and shorter than the store knew them. What Kafka says is true."""
     scene.working()
     scene.run(100)
-    for process in scene.hosts.of("a"):
-        process.kill()
+    scene.kill_all("a")
     for topic in ("out", "counts", CHECKPOINTS):
         scene.world.broker.partition((topic, 0)).records.clear()
-    scene.until(lambda: counted(scene.world) == scene.produced, "all is counted once more")
-    scene.judge()
+    scene.until_counted()
 
 
 # -- S5
@@ -232,18 +218,17 @@ def a_launcher_and_its_child_stand_still_at_home(scene: Scene) -> None:
     scene.working()
     child = scene.hosts.child("0@1")
     parent = scene.hosts.launcher_of(child)
-    _only(scene)
+    scene.only()
     child.stop()
     parent.stop()
-    scene.until(lambda: scene.has_fact("driver:revoked", "0@1"), "the lease of 0@1 is over")
+    scene.until_revoked("0@1")
     scene.run(1000)
-    _only(scene, "a")
-    scene.until(lambda: scene.hosts.has_child("0@2"), "0@2 has come home")
+    scene.only("a")
+    scene.child("0@2")
     scene.run(50)
     scene.require(len(_open_on(scene, "a")) < 2, "two have the store of task 0 open")
     parent.kill()
     scene.work()
-    scene.judge()
 
 
 # -- S8
@@ -289,11 +274,8 @@ def a_samza_job_was_killed_after_its_last_commit(scene: Scene) -> None:
     _samza_has_run(scene, 4, 6)
     scene.attempt()
     for name, moment in (("0@1", ""), ("0@2", ".processor.0.2 answered")):
-        scene.until(lambda: scene.hosts.has_child(name), f"{name} is there")  # noqa: B023 - called at once
-        child = scene.hosts.child(name)
-        child.stop_at(f"commit homeport.j.1{moment}")
-        scene.until(lambda: child.is_stopped, "it stands in its first commit")  # noqa: B023 - called at once
+        child = scene.child(name)
+        scene.halt(child, f"commit homeport.j.1{moment}")
         child.kill()
-    scene.until(lambda: counted(scene.world) == scene.produced, "the input is counted")
+    scene.until_counted()
     scene.work(2)
-    scene.judge()

@@ -19,8 +19,7 @@ from tests.unit.world.world import CHECKPOINTS
 def ended(scene: Scene, attempt: Attempt) -> None:
     """An application ends, and with it all that it ran on host a, where the state stays."""
     attempt.supervisor.kill()
-    for process in scene.hosts.of("a"):
-        process.kill()
+    scene.kill_all("a")
     scene.run(1000)
 
 
@@ -65,7 +64,7 @@ def the_checkpoint_topic_is_made_anew_between_two_containers(scene: Scene) -> No
     scene.working(3)
     scene.hosts.child("0@1").kill()
     scene.world.broker.create(CHECKPOINTS)
-    scene.until(lambda: scene.hosts.has_child("0@2"), "the next container begins")
+    scene.child("0@2")
     scene.run(5000)
     scene.judge()
     scene.require(not scene.has_fact("container:started", "0@2"), "it runs without positions")
@@ -87,7 +86,6 @@ def the_checkpoint_topic_is_made_anew_under_a_container(scene: Scene) -> None:
     scene.run(2500)
     scene.require(not child.is_alive, "0@1 still writes positions")
     scene.require(counted(scene.world) == 3, "something was counted that has no position")
-    scene.judge()
 
 
 # -- S7
@@ -106,7 +104,12 @@ def takes_any_topic_for_its_input(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(input_acceptance, "recreated", lambda *_: ())
 
 
-@schedule("S7", takes_any_topic_for_its_input, "the job goes on in a topic that it never read")
+@schedule(
+    "S7",
+    takes_any_topic_for_its_input,
+    "the job goes on in a topic that it never read",
+    is_judged=False,
+)
 def the_input_is_made_anew_between_two_submissions(scene: Scene) -> None:
     """It is longer than the job's position: the first records would be passed over in silence."""
     ended(scene, scene.working(3))
@@ -130,7 +133,13 @@ def counts_all(scene: Scene, records: int) -> None:
     scene.require(counts == list(range(1, records + 1)), "records of the new topic were skipped")
 
 
-@schedule("S7", takes_every_position, "records of the new topic were skipped", config=BEGIN)
+@schedule(
+    "S7",
+    takes_every_position,
+    "records of the new topic were skipped",
+    config=BEGIN,
+    is_judged=False,
+)
 def the_new_input_is_begun(scene: Scene) -> None:
     """All of it is counted on top of the state; and once, with any next container."""
     ended(scene, scene.working(3))
@@ -148,14 +157,14 @@ def fences_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(input_acceptance, "fence_everybody", lambda *_: None)
 
 
-@schedule("S7", fences_nobody, "records of the new topic were skipped", config=BEGIN)
+@schedule(
+    "S7", fences_nobody, "records of the new topic were skipped", config=BEGIN, is_judged=False
+)
 def a_zombie_wakes_up_when_the_new_input_has_been_accepted(scene: Scene) -> None:
     """It stands before its transaction, and would leave its position above the floor."""
     first = scene.working(3)
     child = scene.hosts.child("0@1")
-    child.stop_at("send to")
-    scene.produce(2)
-    scene.until(lambda: child.is_stopped, "it stands before its transaction")
+    scene.halt(child, "send to", 2)
     scene.hosts.freeze("a")
     first.supervisor.kill()
     recreated(scene, 8)
