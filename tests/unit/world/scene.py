@@ -53,6 +53,9 @@ from tests.unit.world.containers import Count, Hosts
 from tests.unit.world.judges import UnsafeError, counted, judge, require
 from tests.unit.world.world import World
 
+KEYS = (b"l", b"k")
+"""Keys whose outputs come to where their inputs were, by partition."""
+
 
 class Scene:
     """One job that counts; ``hosts`` a, b and c for containers, the AM's host is ``am``."""
@@ -92,6 +95,12 @@ class Scene:
         """So many more records come, and are counted within the usual time."""
         self.produce(records)
         self.until(lambda: counted(self.world) == self.produced, "the input is counted")
+
+    def work_each(self, limit_ms: int = 60_000) -> None:
+        """Two more records come to each of two partitions, and are counted."""
+        for partition, key in enumerate(KEYS):
+            self.produce(2, key, partition)
+        self.until_counted(limit_ms)
 
     def configure(self, key: str, value: str) -> None:
         """An operator has written a key into the coordinator stream, with the writer tool."""

@@ -62,92 +62,81 @@ def answers(scene: Scene) -> dict[str, dict[str, object]]:
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_a_placement_request_beyond_all_bounds_is_refused(fields: dict[str, object]) -> None:
+def test_a_placement_request_beyond_all_bounds_is_refused(
+    scene: Scene, fields: dict[str, object]
+) -> None:
     """It has one answer, BAD_REQUEST; the driver that reads it lives, and works on."""
-    with World() as world:
-        scene = Scene(world)
-        attempt = scene.working()
-        driver = attempt.driver
-        place(scene, attempt, **fields)
-        scene.until(lambda: bool(answers(scene)), "there is an answer")
-        scene.run(3000)
-        (answer,) = answers(scene).values()
-        assert answer["statusCode"] == "BAD_REQUEST"
-        assert len(json.dumps(answer)) < 10_000
-        assert attempt.driver is driver
-        scene.work(2)
-        scene.judge()
+    attempt = scene.working()
+    driver = attempt.driver
+    place(scene, attempt, **fields)
+    scene.until(lambda: bool(answers(scene)), "there is an answer")
+    scene.run(3000)
+    (answer,) = answers(scene).values()
+    assert answer["statusCode"] == "BAD_REQUEST"
+    assert len(json.dumps(answer)) < 10_000
+    assert attempt.driver is driver
+    scene.work(2)
 
 
-def test_a_request_with_a_key_too_long_for_an_answer_is_dropped() -> None:
+def test_a_request_with_a_key_too_long_for_an_answer_is_dropped(scene: Scene) -> None:
     """Its uuid is all of a record: no answer could be found under it."""
-    with World() as world:
-        scene = Scene(world)
-        attempt = scene.working()
-        driver = attempt.driver
-        place(scene, attempt, uuid="x" * 400_000)
-        scene.run(5000)
-        place(scene, attempt, uuid="v", destinationHost="nowhere")
-        scene.until(lambda: bool(answers(scene)), "the request after it has an answer")
-        assert attempt.driver is driver
-        scene.work(2)
-        scene.judge()
+    attempt = scene.working()
+    driver = attempt.driver
+    place(scene, attempt, uuid="x" * 400_000)
+    scene.run(5000)
+    place(scene, attempt, uuid="v", destinationHost="nowhere")
+    scene.until(lambda: bool(answers(scene)), "the request after it has an answer")
+    assert attempt.driver is driver
+    scene.work(2)
 
 
-def test_an_action_with_a_number_beyond_all_bounds_is_ended() -> None:
+def test_an_action_with_a_number_beyond_all_bounds_is_ended(scene: Scene) -> None:
     """Its IN_PROGRESS is in the stream: the next driver answers FAILED, and goes on."""
-    with World() as world:
-        scene = Scene(world)
-        attempt = scene.working()
-        kind = "ContainerPlacementResponseMessage"
-        begun = {
-            "subType": kind,
-            "statusCode": "IN_PROGRESS",
-            "responseMessage": "a launcher is being reserved",
-            "homeport": {"requested": 1, "epoch": 1, "host": "a"},
-            "requestExpiry": BEYOND,
-        }
-        place(scene, attempt, **begun)
-        attempt.driver.kill()
-        scene.until(
-            lambda: [a["statusCode"] for a in answers(scene).values()] == ["FAILED"],
-            "the action has failed",
-        )
-        driver = attempt.driver
-        scene.work(2)
-        assert attempt.driver is driver
-        scene.judge()
+    attempt = scene.working()
+    kind = "ContainerPlacementResponseMessage"
+    begun = {
+        "subType": kind,
+        "statusCode": "IN_PROGRESS",
+        "responseMessage": "a launcher is being reserved",
+        "homeport": {"requested": 1, "epoch": 1, "host": "a"},
+        "requestExpiry": BEYOND,
+    }
+    place(scene, attempt, **begun)
+    attempt.driver.kill()
+    scene.until(
+        lambda: [a["statusCode"] for a in answers(scene).values()] == ["FAILED"],
+        "the action has failed",
+    )
+    driver = attempt.driver
+    scene.work(2)
+    assert attempt.driver is driver
 
 
 @pytest.mark.parametrize("value", ["1" + "0" * 400, "1" + "0" * 5000, "3600000"])
-def test_a_driver_hears_the_correction_of_its_own_interval(value: str) -> None:
+def test_a_driver_hears_the_correction_of_its_own_interval(scene: Scene, value: str) -> None:
     """The value is not applied, and said; the one that follows is, at once."""
-    with World() as world:
-        scene = Scene(world)
-        attempt = scene.working()
-        driver = attempt.driver
-        scene.configure(CATCH_UP, value)
-        scene.until(lambda: bool(attempt.status()["configuration"]["fault"]), "the fault is said")
-        assert f"{CATCH_UP} = " in attempt.status()["configuration"]["fault"]
-        scene.configure(CATCH_UP, "500")
-        scene.until(lambda: not attempt.status()["configuration"]["fault"], "it is mended")
-        assert attempt.driver is driver
-        scene.work(2)
-        scene.judge()
+    attempt = scene.working()
+    driver = attempt.driver
+    scene.configure(CATCH_UP, value)
+    scene.until(lambda: bool(attempt.status()["configuration"]["fault"]), "the fault is said")
+    assert f"{CATCH_UP} = " in attempt.status()["configuration"]["fault"]
+    scene.configure(CATCH_UP, "500")
+    scene.until(lambda: not attempt.status()["configuration"]["fault"], "it is mended")
+    assert attempt.driver is driver
+    scene.work(2)
 
 
-def test_a_driver_begins_with_what_was_submitted_where_the_stream_is_beyond_all_bounds() -> None:
+def test_a_driver_begins_with_what_was_submitted_where_the_stream_is_beyond_all_bounds(
+    scene: Scene,
+) -> None:
     """The value is there before the driver: it is not applied, and said."""
-    with World() as world:
-        scene = Scene(world)
-        scene.working()
-        scene.configure(CATCH_UP, "1" + "0" * 400)
-        scene.run(3000)
-        second = scene.attempt(attempt=2, host="am2")
-        scene.until_started("0@2")
-        scene.until(lambda: bool(second.status()["configuration"]["fault"]), "the fault is said")
-        scene.work(2)
-        scene.judge()
+    scene.working()
+    scene.configure(CATCH_UP, "1" + "0" * 400)
+    scene.run(3000)
+    second = scene.attempt(attempt=2, host="am2")
+    scene.until_started("0@2")
+    scene.until(lambda: bool(second.status()["configuration"]["fault"]), "the fault is said")
+    scene.work(2)
 
 
 _AS_TODAY = frozenset(

@@ -5,7 +5,7 @@ A proof in this world holds for a real cluster only as far as the contract does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from random import Random
 from types import SimpleNamespace
@@ -150,13 +150,6 @@ def test_a_container_larger_than_every_host_ends_skeins_am() -> None:
 # --- how the whole product acts on it
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    """A job of one container."""
-    with World() as world:
-        yield Scene(world)
-
-
 def asked(attempt: Attempt) -> list[Host | None]:
     """The requested hosts, in order; None: any."""
     return [c.wanted for c in attempt.yarn.containers.values()]
@@ -188,31 +181,30 @@ def test_a_preempted_container_comes_back(scene: Scene) -> None:
     assert asked(attempt) == [A, A]
 
 
-def test_missing_capacity_is_requested_in_rounds_and_reported() -> None:
+@pytest.mark.world(2, 2)
+def test_missing_capacity_is_requested_in_rounds_and_reported(scene: Scene) -> None:
     """At most one request per expiry and container, and no request is left over."""
-    with World(2, 2) as world:
-        scene = Scene(world)
-        attempt = scene.working()
-        nodes = scene.cluster.nodes
-        for host in nodes.hosts:
-            nodes.occupy(host, HOST_MB - 500)
-        before = len(asked(attempt))
-        for child in ("0@1", "1@1"):
-            lose_launcher(scene, child)
-        scene.run(MINUTE_MS)
-        assert len(asked(attempt)) - before <= 2 * (MINUTE_MS // EXPIRY_MS + 1)
-        # Where one is cancelled, the next is made in the other container's turn.
-        scene.until(lambda: len(outstanding(attempt.yarn)) == 2, "both wait", EXPIRY_MS)
-        assert len(outstanding(attempt.yarn)) == 2
-        hosts = attempt.status()["waiting"]["hosts"]
-        assert set(hosts) == {A, B, C}
-        assert all("has 500 of 8192 MB" in why for why in hosts.values())
-        nodes.occupy(B, HOST_MB - 1024)
-        scene.until(lambda: scene.started() == 3, "one of them runs", 3 * EXPIRY_MS)
-        nodes.occupy(A, 0)
-        scene.until(lambda: scene.started() == 4, "both run", 5 * EXPIRY_MS)
-        scene.work()
-        assert len(outstanding(attempt.yarn)) == 2
+    attempt = scene.working()
+    nodes = scene.cluster.nodes
+    for host in nodes.hosts:
+        nodes.occupy(host, HOST_MB - 500)
+    before = len(asked(attempt))
+    for child in ("0@1", "1@1"):
+        lose_launcher(scene, child)
+    scene.run(MINUTE_MS)
+    assert len(asked(attempt)) - before <= 2 * (MINUTE_MS // EXPIRY_MS + 1)
+    # Where one is cancelled, the next is made in the other container's turn.
+    scene.until(lambda: len(outstanding(attempt.yarn)) == 2, "both wait", EXPIRY_MS)
+    assert len(outstanding(attempt.yarn)) == 2
+    hosts = attempt.status()["waiting"]["hosts"]
+    assert set(hosts) == {A, B, C}
+    assert all("has 500 of 8192 MB" in why for why in hosts.values())
+    nodes.occupy(B, HOST_MB - 1024)
+    scene.until(lambda: scene.started() == 3, "one of them runs", 3 * EXPIRY_MS)
+    nodes.occupy(A, 0)
+    scene.until(lambda: scene.started() == 4, "both run", 5 * EXPIRY_MS)
+    scene.work()
+    assert len(outstanding(attempt.yarn)) == 2
 
 
 def test_a_container_that_no_host_can_hold_is_never_requested(scene: Scene) -> None:
@@ -244,21 +236,20 @@ def test_the_loss_of_the_only_large_host_is_waited_out(scene: Scene) -> None:
     assert asked(attempt) == [*before, A]
 
 
-def test_a_request_that_is_refused_is_a_launch_that_failed() -> None:
+@pytest.mark.world(config={"cluster-manager.container.retry.count": "0"})
+def test_a_request_that_is_refused_is_a_launch_that_failed(scene: Scene) -> None:
     """It counts for the retry keys, and the diagnostics have the reason."""
-    with World(config={"cluster-manager.container.retry.count": "0"}) as world:
 
-        def refuse(*_: object) -> None:
-            raise UnavailableError("the cluster refuses")
+    def refuse(*_: object) -> None:
+        raise UnavailableError("the cluster refuses")
 
-        world.patch.setattr(Manager, "request", refuse)
-        scene = Scene(world)
-        attempt = scene.attempt()
-        scene.until(lambda: attempt.yarn.result is not None, "the job has ended")
-        assert attempt.yarn.result is not None
-        result, diagnostics = attempt.yarn.result
-        assert result is JobResult.FAILED
-        assert "the cluster refuses" in diagnostics
+    scene.world.patch.setattr(Manager, "request", refuse)
+    attempt = scene.attempt()
+    scene.until(lambda: attempt.yarn.result is not None, "the job has ended")
+    assert attempt.yarn.result is not None
+    result, diagnostics = attempt.yarn.result
+    assert result is JobResult.FAILED
+    assert "the cluster refuses" in diagnostics
 
 
 def test_a_cancellation_that_is_not_taken_is_made_again(scene: Scene) -> None:
@@ -274,7 +265,6 @@ def test_a_cancellation_that_is_not_taken_is_made_again(scene: Scene) -> None:
     scene.until_ended(parent)
     assert not attempt.yarn.faults
     scene.work()
-    scene.judge()
 
 
 def test_a_job_lives_and_ends_though_calls_fail(scene: Scene) -> None:
@@ -299,4 +289,3 @@ def test_a_job_lives_and_ends_though_calls_fail(scene: Scene) -> None:
     scene.until(lambda: attempt.yarn.result is not None, "the job has ended")
     assert attempt.yarn.result == (JobResult.KILLED, "shut down on request")
     assert outstanding(attempt.yarn) == []
-    scene.judge()

@@ -1,4 +1,4 @@
-"""Schedules of A5 and A6: a job goes between YARN and standalone processors.
+"""Schedules of A5 and A6: a job goes between YARN and standalone processors; I1, I2, P1: models.
 
 The processors have no part in this world but what they leave in coordinator stream and Kafka.
 """
@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from nodes_in_memory import NodesInMemory
 
-from homeport.appmaster.job_model.publication import NEVER, Owners
+from homeport.appmaster.allocation import container_allocator, invariants
+from homeport.appmaster.allocation.protocol.events import JobModelPublished
+from homeport.appmaster.job_model import publication
+from homeport.appmaster.job_model.publication import NEVER, Owners, TaskChange
 from homeport.appmaster.lease.fencing import fence_all
 from homeport.cli.yarn import migrate_command
 from homeport.cli.yarn.migrate_command import Where
@@ -26,10 +29,11 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
 from homeport.job_coordinator.standalone.plan import Plan, Registration, next_plan
+from tests.unit.world.am import Attempt
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted
 from tests.unit.world.rules import schedule
-from tests.unit.world.scene import Scene
+from tests.unit.world.scene import KEYS, Scene
 
 
 def does(scene: Scene, name: str, act: Callable[[], object]) -> Process:
@@ -130,9 +134,6 @@ def a_driver_lives_on_while_its_job_is_migrated(scene: Scene) -> None:
 
 # -- A6
 
-_KEYS = (b"l", b"k")
-"""Keys whose outputs come to where their inputs were, by partition."""
-
 
 def _ran_standalone(scene: Scene) -> None:
     """Processors 0 to 2 had the tasks, and left one after the other; then the job goes to YARN.
@@ -155,7 +156,7 @@ def _newest(scene: Scene, processor: str) -> str:
 def _sleeps_with_a_task(scene: Scene, processor: str, containers: int) -> Process:
     """Its machine stands still as it is about to send, and its task goes elsewhere."""
     child = scene.hosts.child(_newest(scene, processor))
-    scene.halt(child, "send to out", 2, _KEYS[1], partition=1)
+    scene.halt(child, "send to out", 2, KEYS[1], partition=1)
     scene.freeze(child.host)
     scene.configure("job.container.count", str(containers))
     return child
@@ -179,9 +180,7 @@ def a_processor_that_ran_standalone_is_a_container_again(scene: Scene) -> None:
     _ran_standalone(scene)
     attempt = scene.attempt(submission=2)
     scene.until(lambda: scene.started() == 2, "both have started")
-    for partition, key in enumerate(_KEYS):
-        scene.produce(2, key, partition)
-    scene.until_counted()
+    scene.work_each()
     scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
     child = _sleeps_with_a_task(scene, "1", containers=1)
     started = scene.started()
@@ -209,9 +208,7 @@ def a_container_is_added_whose_id_ran_standalone(scene: Scene) -> None:
     _ran_standalone(scene)
     attempt = scene.attempt(submission=2)
     scene.until(lambda: scene.started() == 1, "it has started")
-    for partition, key in enumerate(_KEYS):
-        scene.produce(2, key, partition)
-    scene.until_counted()
+    scene.work_each()
     scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
     child = _sleeps_with_a_task(scene, "0", containers=2)
     scene.until(lambda: _successor(scene, child) is not None, "0 begins again")
@@ -227,3 +224,142 @@ def _successor(scene: Scene, child: Process) -> Process | None:
     name = child.name.partition("@")[0]
     later = (c for c in scene.hosts.children if c.name.startswith(f"{name}@") and c is not child)
     return next(later, None)
+
+
+# --- schedules of I1, I2 and P1 while the JobModel of a running job changes (design 5)
+
+
+def _both_work(scene: Scene) -> tuple[Attempt, Process]:
+    """0@1 and 1@1 have counted what each has; the child of 1@1, which is about to be retired."""
+    attempt = scene.attempt()
+    scene.until(lambda: scene.started() == 2, "both have started")
+    scene.work_each()
+    return attempt, scene.hosts.child("1@1")
+
+
+def _one_is_left(scene: Scene) -> None:
+    """Processor 0 gets the task of processor 1, which is retired."""
+    scene.configure("job.container.count", "1")
+
+
+# -- I1
+
+
+def lists_its_own_chain_only(patch: pytest.MonkeyPatch) -> None:
+    """A container that gets a task fences those of its own processor."""
+
+    def own(change: TaskChange, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
+        return change.owners.unfenced(processor_id)
+
+    patch.setattr(TaskChange, "_fence", own)
+
+
+@schedule(
+    "I1", lists_its_own_chain_only, "1@1 wrote to task 1 after 0@3", containers=2, partitions=2
+)
+def a_task_moves_while_its_owner_sleeps(scene: Scene) -> None:
+    """1@1 is about to send when its machine stands still; it wakes when 0@3 has its task."""
+    attempt, child = _both_work(scene)
+    scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
+    scene.halt(child, "send to out", 2, KEYS[1], partition=1)
+    scene.freeze(child.host)
+    _one_is_left(scene)
+    scene.until_started("0@3")
+    scene.until_counted()
+    scene.wake_up(child)
+    scene.run(2000)
+
+
+# -- P1
+
+
+def permits_who_gains_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A container that gets a task does not wait for the stop of its former owner."""
+    patch.setattr(container_allocator, "may_be_permitted", lambda *_: True)
+    patch.setattr(invariants, "check_step", lambda *_: None)
+
+
+@schedule(
+    "P1", permits_who_gains_at_once, "0@3 was permitted while 1@1 ran", containers=2, partitions=2
+)
+def a_former_owner_is_slow_to_stop(scene: Scene) -> None:
+    """1@1 stands still in a commit when it must stop: its launcher waits, and kills it."""
+    _, child = _both_work(scene)
+    scene.halt(child, "commit homeport.j.1.processor.1.1", 2, KEYS[1], partition=1)
+    _one_is_left(scene)
+    scene.until(lambda: scene.has_fact("driver:permit-granted", "0@3"), "0@3 is permitted")
+    scene.require(not child.is_alive, "0@3 was permitted while 1@1 ran")
+    scene.work_each()
+
+
+# -- I2
+
+
+def takes_whoever_runs_for_well(patch: pytest.MonkeyPatch) -> None:
+    """A driver that starts again does not look which epochs a model has raised."""
+    announce = publication.announcement
+
+    def announce_without_raises(*arguments: Any) -> JobModelPublished:  # noqa: ANN401 - as the product's
+        stated = announce(*arguments)
+        return replace(stated, floors=stated.epochs, retired={})
+
+    patch.setattr(publication, "announcement", announce_without_raises)
+
+
+@schedule(
+    "I2",
+    takes_whoever_runs_for_well,
+    "it is not so that 0@3 has started",
+    containers=2,
+    partitions=2,
+)
+def a_driver_dies_when_it_has_published(scene: Scene) -> None:
+    """No container has an order to stop. The next driver finds 0@1 and 1@1, both overtaken."""
+    attempt, child = _both_work(scene)
+    driver = attempt.driver
+    driver.stop_at("application_1_0001.1 answered")
+    _one_is_left(scene)
+    scene.until(lambda: driver.is_stopped, "the model is published")
+    driver.kill()
+    scene.until_started("0@3")
+    scene.require(not child.is_alive, "1@1 still runs")
+    scene.work_each()
+
+
+def leaves_retired_ones_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    """Only processors of the new model are raised."""
+    raised = TaskChange.raised
+
+    def raised_in_the_model(
+        change: TaskChange, version: int
+    ) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
+        return (pair for pair in raised(change, version) if pair[0] in change.after)
+
+    patch.setattr(TaskChange, "raised", raised_in_the_model)
+
+
+@schedule(
+    "I2",
+    leaves_retired_ones_as_they_are,
+    "1@1 wrote to task 1 after 0@3",
+    containers=2,
+    partitions=2,
+)
+def a_retired_one_begins_when_it_wakes(scene: Scene) -> None:
+    """1@1 has its permit and has done nothing yet when its machine stands still.
+
+    Its own init comes after the fence of 0@3, and Kafka accepts it.
+    """
+    scene.attempt()
+    child = scene.child("1@1")
+    scene.halt(child, "init homeport.j.1.processor.1.1")
+    scene.freeze(child.host)
+    _one_is_left(scene)
+    scene.until_started("0@3")
+    scene.produce(2, KEYS[1], partition=1)
+    scene.until_counted()
+    scene.wake_up(child)
+    scene.produce(2, KEYS[1], partition=1)
+    scene.run(1000)
+    scene.produce(2, KEYS[1], partition=1)
+    scene.run(1500)

@@ -13,11 +13,13 @@ import pytest
 
 from homeport.container.api import MessageCollector
 from homeport.container.incarnation import start_up
+from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress import restore
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key
 from homeport.container.progress.refusal import Refusal
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
 from homeport.container.progress.store_meta import Expectation
+from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage import directory_lock, store_restore
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Position, TaskStore
@@ -26,7 +28,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.model.ids import TaskName
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
-from tests.unit.world.judges import committed
+from tests.unit.world.judges import committed, counted
 from tests.unit.world.kafka import Writer
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
@@ -109,6 +111,30 @@ def _move(scene: Scene, child: str, host: str) -> None:
     scene.kill_all(gone)
 
 
+def _its_key_is_deleted(scene: Scene) -> None:
+    """The task deletes the key of the next record; later Kafka forgets the deletion, too."""
+    at_once, broker = Count.process_batch, scene.world.broker
+
+    def forget(task: Count, table: pa.Table, _: MessageCollector) -> None:
+        for key in table.column("key").to_pylist():
+            task._counts.delete(key)
+
+    scene.world.patch.setattr(Count, "process_batch", forget)
+    scene.produce()
+    scene.run(1500)
+    scene.world.patch.setattr(Count, "process_batch", at_once)
+    scene.run(broker.delete_retention_ms)
+    log = broker.partition(("counts", 0))
+    log.compacted |= {record.offset for record in log.records if record.key == b"k"}
+
+
+def _counts_from_nothing(scene: Scene) -> None:
+    scene.produce()
+    scene.run(1500)
+    *_, last = committed(scene.world.broker.partition(("out", 0)))
+    scene.require(last.record.value == b"1", "a key that was deleted is back")
+
+
 def never_stale(patch: pytest.MonkeyPatch) -> None:
     """However long a store was away, its position counts."""
     patch.setattr(restore, "stale_fault", lambda *_: None)
@@ -120,30 +146,15 @@ def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> Non
 
     Back on host a, the store that was left there has the key still.
     """
-    retention_ms = scene.world.broker.delete_retention_ms = 3000
-    at_once = Count.process_batch
-
-    def forget(task: Count, table: pa.Table, _: MessageCollector) -> None:
-        for key in table.column("key").to_pylist():
-            task._counts.delete(key)
-
+    scene.world.broker.delete_retention_ms = 3000
     scene.working()
     scene.run(100)
     _move(scene, "0@1", "b")
     scene.until_started("0@2")
-    scene.world.patch.setattr(Count, "process_batch", forget)
-    scene.produce()
-    scene.run(1500)
-    scene.world.patch.setattr(Count, "process_batch", at_once)
-    scene.run(retention_ms)
-    log = scene.world.broker.partition(("counts", 0))
-    log.compacted |= {record.offset for record in log.records if record.key == b"k"}
+    _its_key_is_deleted(scene)
     _move(scene, "0@2", "a")
     scene.until_started("0@3")
-    scene.produce()
-    scene.run(1500)
-    *_, last = committed(scene.world.broker.partition(("out", 0)))
-    scene.require(last.record.value == b"1", "a key that was deleted is back")
+    _counts_from_nothing(scene)
 
 
 def takes_any_topic_for_its_own(patch: pytest.MonkeyPatch) -> None:
@@ -279,3 +290,77 @@ def a_samza_job_was_killed_after_its_last_commit(scene: Scene) -> None:
         child.kill()
     scene.until_counted()
     scene.work(2)
+
+
+# --- schedules of S2 and S3: when a store stood at the head, and a changelog that goes back
+
+
+def dated_after_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """A store is said to have stood at the head when it heard that its commit is decided."""
+    apply = ContainerStorage.apply
+
+    def apply_and_date(
+        storage: ContainerStorage, store: StoreId, positions: Mapping[Position, int]
+    ) -> None:
+        apply(storage, store, positions)
+        storage._of(store).at_head = storage.clocks()
+
+    patch.setattr(ContainerStorage, "apply", apply_and_date)
+
+
+@schedule("S2", dated_after_the_commit, "a key that was deleted is back", is_judged=False)
+def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
+    """The machine of 0@1 stands still over the answer to a commit for longer than deletes are kept.
+
+    Meanwhile 0@2 deletes the key, and Kafka forgets the deletion. Then 0@1 goes on for a moment: it
+    hears that it has committed, and writes down its store. The task comes home to that store.
+    """
+    scene.world.broker.delete_retention_ms = 8000
+    scene.working()
+    scene.run(100)
+    child = scene.hosts.child("0@1")
+    scene.halt(child, "commit homeport.j.1.processor.0.1 answered", 1)
+    scene.only("b")
+    scene.hosts.freeze("a")
+    scene.until_started("0@2")
+    _its_key_is_deleted(scene)
+    scene.world.links.cut.add((scene.hosts.launcher_of(child).name, "*"))
+    child.stop_at("init")
+    scene.hosts.thaw("a")
+    scene.run(1000)
+    scene.kill_all("a", "b")
+    scene.only("a")
+    scene.until_started("0@3")
+    _counts_from_nothing(scene)
+
+
+def commits_wherever_the_offsets_are(patch: pytest.MonkeyPatch) -> None:
+    """A transaction is committed although its changelog has gone back."""
+    patch.setattr(TransactionalProducer, "_require_progress", lambda _: None)
+
+
+COMMIT_MS = 500
+
+
+@schedule(
+    "S3",
+    commits_wherever_the_offsets_are,
+    "something was lost or applied twice",
+    config={"task.commit.ms": str(COMMIT_MS)},
+)
+def kafka_loses_its_last_records_under_a_container_that_works(scene: Scene) -> None:
+    """The topics are the same and shorter, and 0@1 has records in its store that they lack.
+
+    What it commits next must not be: the checkpoint would name input whose state is nowhere.
+    """
+    scene.working()
+    for _ in range(3):
+        scene.work()
+    scene.run(2 * COMMIT_MS)
+    for topic in ("out", "counts", CHECKPOINTS):
+        scene.world.broker.partition((topic, 0)).records.clear()
+    scene.produce()
+    scene.until(lambda: counted(scene.world) > 0, "something is counted")
+    scene.run(1000)
+    scene.judge()
+    scene.require(counted(scene.world) == scene.produced, "not all was counted once more")
