@@ -49,14 +49,13 @@ from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStrea
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.driver_view import DriverView
 from homeport.appmaster.driver.event_queue import EventQueue, Item
-from homeport.appmaster.driver.launcher_messages import LauncherMessages
+from homeport.appmaster.driver.launcher_messages import LauncherMessages, StandbyReports
 from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.rollouts import Rollouts
-from homeport.appmaster.driver.standby_reports import StandbyReports
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.lease.fencing import Fencing

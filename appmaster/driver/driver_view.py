@@ -21,10 +21,11 @@ from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
-from homeport.appmaster.report.recovery_reporter import RecoveryReporter
+from homeport.appmaster.report.recovery import Recoveries
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
+from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery, ShownStatus
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class DriverView:
     """``localities``: {processor_id: host} as the coordinator stream has it."""
 
     status: JobStatus
-    recoveries: RecoveryReporter
+    recoveries: Recoveries
     launchers: LauncherTable
     adoption: Adoption
     hold_back: HoldBack
@@ -83,6 +84,10 @@ class DriverView:
         yield "Skein", self.resources.fault
         yield "the lease keeper", self.leases.fault
 
+    def _recovery(self, processor_id: ProcessorId) -> ShownRecovery | None:
+        recovery = self.recoveries.last(processor_id)
+        return None if recovery is None else recovery.shown(boot_ms())
+
     def shown(self) -> ShownStatus:
         """Return the status of the job."""
         state = self.state
@@ -94,7 +99,7 @@ class DriverView:
             containers=tuple(
                 replace(
                     container,
-                    recovery=self.recoveries.shown(container.processor_id),
+                    recovery=self._recovery(container.processor_id),
                     log_url=log_url(container, webs, self.status.identity),
                 )
                 for container in found.containers

@@ -7,8 +7,11 @@ they live, and so does the AM.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+
+from prometheus_client.core import Metric
 
 from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.state import JobPhase
@@ -24,6 +27,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     StopContainer,
     order_for,
 )
+from homeport.appmaster.allocation.what_if import known_hosts, what_if
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_ms
@@ -32,6 +36,9 @@ from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.appmaster.upgrade.packages import next_package
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.grouper.standby_models import temporary_standby
 from homeport.job_coordinator.http.messages import (
     CheckIn,
@@ -41,10 +48,12 @@ from homeport.job_coordinator.http.messages import (
     Stopped,
     Unfit,
 )
+from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.model.json_values import shown
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 
 
@@ -222,3 +231,54 @@ class DriverBackend:
         # A retired one too: it is heard until it has stopped.
         if not self._job_models.knows(incarnation.processor_id):
             raise WireError(f"the job has no processor {incarnation.processor_id!r}")
+
+
+_STREAM_S = 5.0
+"""How long the thread of the coordinator stream may be busy with Kafka."""
+
+
+class DriverDecisions:
+    """``DecisionSource`` of a driver. To be used on the driver's event loop."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._asking = asyncio.Lock()
+
+    def events(self, asked: EventsAsked) -> bytes:
+        """The last events that decided something."""
+        return self._driver.decisions.events.to_json(asked)
+
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
+        """Return what would come of the loss of these hosts, computed in a thread, one at a time.
+
+        Raises:
+            WireError: the job has no such host.
+            UnavailableError: another one is being computed.
+        """
+        state = self._driver.state
+        known = known_hosts(state)
+        for host in sorted(set(hosts) - known):
+            names = ", ".join(sorted(known)) or "none yet"
+            raise WireError(f"the job knows no host {shown(host)}: it knows {names}")
+        if self._asking.locked():
+            raise UnavailableError("another what-if is being computed; ask again")
+        async with self._asking:
+            reports = self._driver.cluster.hosts
+            outlook = await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
+        return outlook.shown()
+
+    async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
+        """What the coordinator stream has of each key of the configuration.
+
+        Raises:
+            UnavailableError: its thread waits for Kafka.
+        """
+        try:
+            async with asyncio.timeout(_STREAM_S):
+                return await self._driver.view.stream.written()
+        except TimeoutError:
+            raise UnavailableError("the coordinator stream waits for Kafka; ask again") from None
+
+    def metrics(self) -> Iterable[Metric]:
+        """The allocator in numbers, now."""
+        return self._driver.decisions.metrics.collect(self._driver.state)

@@ -7,21 +7,24 @@ there already.
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import shutil
+import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from homeport.appmaster.environment import archive, class_data
+from homeport.appmaster.environment import class_data
 from homeport.appmaster.environment.class_data import HostJava
 from homeport.appmaster.environment.distributions import HOMEPORT, Installed, required
 from homeport.appmaster.environment.tree import (
     DESCRIPTION_NAME,
     UNPACKING,
     Machine,
+    files_of,
     finish,
     install,
     place,
@@ -139,7 +142,7 @@ def _pack(folder: Path, wanted: _Wanted, say: Callable[[str], None]) -> Packed:
     def is_own(path: Path) -> bool:
         return any(path.is_relative_to(p) for p in own)
 
-    archive.write(partial, packed.archive, folder / f"{dependencies}.member", is_own)
+    write_archive(partial, packed.archive, folder / f"{dependencies}.member", is_own)
     shutil.rmtree(packed.tree, ignore_errors=True)
     partial.replace(packed.tree)
     size = packed.archive.stat().st_size / 1e6
@@ -210,3 +213,50 @@ def _require_room(folder: Path) -> None:
             f"{folder} has {free / 1e9:.1f} GB free, packing needs {_NEEDED_BYTES / 1e9:.1f} GB: "
             "make room, or let HOMEPORT_CACHE_DIR name another folder"
         )
+
+
+_STORED, _FAST = 0, 1
+
+
+def write_archive(tree: Path, target: Path, kept: Path, is_own: Callable[[Path], bool]) -> None:
+    """The archive is at its place; what is half written has another name.
+
+    Args:
+        tree: the unpacked environment.
+        target: where the archive is put.
+        kept: where the members of all files but one's own are, or are put.
+        is_own: whether a file is homeport's own.
+    """
+    files = list(files_of(tree))
+    if not kept.exists():
+        jars = [f for f in files if f.suffix == ".jar"]
+        others = [f for f in files if f.suffix != ".jar" and not is_own(f)]
+        partial = kept.with_suffix(".partial")
+        partial.unlink(missing_ok=True)
+        _append(partial, tree, jars, _STORED)
+        _append(partial, tree, others, _FAST)
+        partial.replace(kept)
+    partial = target.with_suffix(".partial")
+    shutil.copyfile(kept, partial)
+    _append(partial, tree, filter(is_own, files), _FAST, is_last=True)
+    partial.replace(target)
+
+
+def _append(
+    target: Path, tree: Path, files: Iterable[Path], level: int, *, is_last: bool = False
+) -> None:
+    """One more member."""
+    with gzip.GzipFile(target, "ab", compresslevel=level, mtime=0) as compressed:
+        archive = tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closing it writes the end of the whole archive
+        for path in files:
+            archive.add(path, path.relative_to(tree).as_posix(), filter=_plain)
+        if is_last:
+            archive.close()
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without the owner; with whole seconds, by which Python knows its byte code."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mtime = int(entry.mtime)
+    return entry

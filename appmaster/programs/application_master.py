@@ -32,10 +32,9 @@ from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL, exit_without_port
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
-from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
-from homeport.appmaster.driver.http_backend import DriverBackend
+from homeport.appmaster.driver.http_backend import DriverBackend, DriverDecisions
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
 from homeport.appmaster.driver.snapshot_sender import sending_snapshots
 from homeport.appmaster.job_model import publication, takeover
@@ -53,9 +52,12 @@ from homeport.appmaster.lease.fencing import fence_incarnation
 from homeport.appmaster.lease.keeper_link import KeeperLink
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka, origin_of
 from homeport.appmaster.report.job_status import JobIdentity
-from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
-from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
+from homeport.appmaster.yarn.skein_resource_manager import (
+    RequestLedger,
+    SkeinResourceManager,
+    connect,
+)
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError

@@ -6,6 +6,9 @@ Orders come again with each check-in until they are obeyed: a repetition is not 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+
+from msgspec import to_builtins
 
 from homeport.appmaster.allocation.job_state.state import ContainerRole, ContainerState
 from homeport.appmaster.allocation.protocol.events import describe
@@ -22,12 +25,13 @@ from homeport.appmaster.allocation.protocol.instructions import (
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.report.event_log import EventLog
-from homeport.appmaster.report.recovery_reporter import RecoveryReporter
+from homeport.appmaster.report.recovery import Recoveries, Recovery, Times
 from homeport.appmaster.report.step import Step
-from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import Started, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.container_report import ContainerReport
 
 log = logging.getLogger("driver")
 
@@ -35,13 +39,14 @@ log = logging.getLogger("driver")
 class DecisionLog:
     """Remembers which permits and stops have been shown, and hands on what decided them.
 
-    ``events`` is for people, ``metrics`` for counting.
+    ``events`` is for people, ``metrics`` for counting; each recovery that ends is reported once.
+    To be used on the driver's event loop.
     """
 
     def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
         self.events = EventLog(wall_ms)
         self.metrics = AllocatorMetrics()
-        self.recoveries = RecoveryReporter(history, self.metrics)
+        self.recoveries = Recoveries()
         self._history = history
         self._launchers = launchers
         self._permitted: set[Incarnation] = set()
@@ -49,7 +54,7 @@ class DecisionLog:
 
     def started(self, message: Started) -> None:
         """A stream container has reported its start."""
-        self.recoveries.started(message)
+        self.recoveries.started(message.incarnation, message.seconds, boot_ms())
         self.event("started", message.incarnation, seconds=dict(message.seconds))
 
     def stopped(self, message: Stopped, seen_ms: int) -> None:
@@ -64,13 +69,26 @@ class DecisionLog:
             message.exit_code,
         )
 
+    def works(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
+        """A running container reports its work, again and again."""
+        after_ms = None if report is None else report.works_after_ms
+        if after_ms is not None:
+            self._report(self.recoveries.works(incarnation, after_ms, boot_ms()))
+
+    def _report(self, ended: Iterable[Recovery]) -> None:
+        for recovery in ended:
+            self.metrics.recovered(recovery)
+            facts = to_builtins(recovery.shown(recovery.since_ms))
+            self._history.event("recovered", recovery.processor_id, recovery.epoch, **facts)
+
     def decided(self, step: Step) -> None:
         """What followed from an event is recorded. To be called before it is carried out."""
         event, decision = step.event, step.decision
         if step.before.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
         self.metrics.decided(event, decision)
-        self.recoveries.decided(step)
+        times = Times(step.known_ms, boot_ms(), wall_ms())
+        self._report(self.recoveries.decided(step.before, event, decision, times))
         orders = [i for i in decision.instructions if not self._is_repeated(i)]
         if orders or decision.records or (decision.reasons and not decision.instructions):
             self.events.add(event, decision, orders)

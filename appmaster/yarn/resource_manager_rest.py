@@ -31,6 +31,14 @@ from homeport.appmaster.yarn.scheduler import (
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, host_of
 
+APPLICATION_TAG = "homeport"
+JOB_TAG_PREFIX = "homeport-job-"
+HTTPS_TAG = "homeport-https"
+"""Of a job whose job coordinator serves https, which YARN's proxy does not reach."""
+PAGE = "homeport"
+"""The name of the job coordinator below ``pages/`` of the application's page."""
+
+
 CONF_DIR_VARIABLE = "HADOOP_CONF_DIR"
 APPLICATION_TYPE = "skein"
 ACTIVE_STATES = frozenset({"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"})

@@ -18,8 +18,13 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, PAGE
-from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.appmaster.yarn.resource_manager_rest import (
+    APPLICATION_TAG,
+    HTTPS_TAG,
+    PAGE,
+    Application,
+    ResourceManagerRest,
+)
 from homeport.config.errors import HomeportError, UnavailableError
 
 _log = logging.getLogger(__name__)

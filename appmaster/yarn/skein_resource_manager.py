@@ -12,20 +12,52 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.cluster_resource_manager import ResourceReport
-from homeport.appmaster.yarn.application_tags import PAGE
-from homeport.appmaster.yarn.request_ledger import RequestLedger
-from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
+from homeport.appmaster.yarn.resource_manager_rest import (
+    PAGE,
+    ApplicationHosts,
+    ResourceManagerRest,
+)
 from homeport.appmaster.yarn.skein_driver import import_skein
 from homeport.appmaster.yarn.submission import ANY_SERVICE
 from homeport.config.declarations.cluster_keys import CONTAINER_MEMORY_MB
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
+
+_LEDGER_NAME = "requests"
+
+
+class RequestLedger:
+    """Which Skein container belongs to which request: one line each, appended.
+
+    A driver that died before it could write the line requested a Skein container that is not in it;
+    no permit was ever given for it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _LEDGER_NAME
+
+    def read(self) -> Mapping[str, RequestId]:
+        """{Skein id: request}; a last line that is not whole is left out."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        whole, _, _ = text.rpartition("\n")
+        pairs = (line.split() for line in whole.splitlines())
+        return {pair[0]: RequestId(int(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004 - a pair
+
+    def add(self, skein_id: str, request_id: RequestId) -> None:
+        """The next driver will know."""
+        with self._path.open("ab") as file:
+            file.write(f"{skein_id} {request_id}\n".encode())
+
 
 _CALL_TIMEOUT_S = 10.0
 _COMPLETED = ("SUCCEEDED", "FAILED", "KILLED")

@@ -18,10 +18,15 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, JOB_TAG_PREFIX
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
-from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest, read_hadoop_files
+from homeport.appmaster.yarn.resource_manager_rest import (
+    APPLICATION_TAG,
+    HTTPS_TAG,
+    JOB_TAG_PREFIX,
+    ResourceManagerRest,
+    read_hadoop_files,
+)
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, import_skein, one_line
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,

@@ -8,7 +8,7 @@ from typing import Any
 
 from driver_attempts import FIRST, P0, Am, drive
 
-from homeport.appmaster.driver.decision_api import DriverDecisions
+from homeport.appmaster.driver.http_backend import DriverDecisions
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation

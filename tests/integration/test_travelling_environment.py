@@ -23,7 +23,7 @@ from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.environment.node import adopt
 from homeport.appmaster.environment.pack import Packed, pack
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles, hadoop_files
-from homeport.appmaster.yarn.package_zip import zip_folder
+from homeport.appmaster.yarn.job_package import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.access.certificate import make_certificate

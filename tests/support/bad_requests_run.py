@@ -21,7 +21,7 @@ from bad_requests import BadRequest, BadRequests
 from driver_attempts import FIRST, Am
 
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
-from homeport.appmaster.driver.decision_api import DriverDecisions
+from homeport.appmaster.driver.http_backend import DriverDecisions
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire

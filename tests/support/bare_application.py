@@ -17,10 +17,9 @@ from typing import Any
 
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.yarn.node_names import NodeNames
-from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.skein_driver import import_skein, skein_client
-from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager
+from homeport.appmaster.yarn.skein_resource_manager import RequestLedger, SkeinResourceManager
 from homeport.appmaster.yarn.submission import (
     ANY_SERVICE,
     am_java_options,

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from homeport.appmaster.allocation.what_if import what_if
-from homeport.appmaster.driver.actions.outlook_text import fate_line
+from homeport.appmaster.allocation.what_if import CommandOutlook, Fate, what_if
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.config.config import Config
@@ -35,6 +34,7 @@ from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.json_values import optional_field, required_field
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
+    CANCEL,
     PlacementRequest,
     PlacementResponse,
     PlacementStatus,
@@ -220,3 +220,29 @@ def _flag(asked: Mapping[str, Any], name: str) -> bool:
 
 def _impossible(plan: Plan, why: str) -> Plan:
     return Plan(plan.what, plan.before, plan.after, (why,), is_possible=False)
+
+
+REFUSED = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
+"""Answers to what is not done."""
+
+
+def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
+    """What would come of a command, line by line: what becomes of containers, then the answer."""
+    for fate in outlook.fates:
+        yield fate_line(fate)
+    if outlook.answer is None:
+        yield "the job takes no command now: it waits until it does"
+    elif not outlook.answer.status.is_final:
+        yield f"then it waits: {outlook.answer.message}"
+    elif outlook.answer.status in REFUSED or outlook.answer.request.destination == CANCEL:
+        yield outlook.answer.message
+
+
+def fate_line(fate: Fate) -> str:
+    """Where a container is, and where it would be."""
+    name, place = str(fate.before.processor_id), fate.host_before or "nowhere"
+    if not fate.is_placed:
+        return f"{name}: {place} -> nowhere"
+    if fate.host == fate.host_before:
+        return f"{name}: stops, and starts again on {place}"
+    return f"{name}: {place} -> {fate.host or 'nowhere'}"

@@ -13,8 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from homeport.appmaster.allocation.what_if import what_if_commanded
-from homeport.appmaster.driver.actions.draining import DrainHost, write_by_http
-from homeport.appmaster.driver.actions.outlook_text import REFUSED, outlook_lines
+from homeport.appmaster.driver.actions.draining import (
+    REFUSED,
+    DrainHost,
+    outlook_lines,
+    write_by_http,
+)
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.job_model.live_configuration import has_state
 from homeport.appmaster.report.audited_changes import placement_named

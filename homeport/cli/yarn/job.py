@@ -7,8 +7,11 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from homeport.appmaster.yarn.application_tags import JOB_TAG_PREFIX
-from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.appmaster.yarn.resource_manager_rest import (
+    JOB_TAG_PREFIX,
+    Application,
+    ResourceManagerRest,
+)
 from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.allocation.protocol.events import LagsReported, SparesReported
-from homeport.appmaster.driver.standby_reports import StandbyReports
+from homeport.appmaster.driver.launcher_messages import StandbyReports
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.status.shape import SpareReport

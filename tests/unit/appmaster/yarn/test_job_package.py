@@ -19,9 +19,8 @@ import pytest
 from another_user import open_folder, unprivileged
 from zipped import zipped
 
-from homeport.appmaster.yarn import package_zip as module
-from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
-from homeport.appmaster.yarn.package_zip import zip_folder
+from homeport.appmaster.yarn import job_package as module
+from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared, zip_folder
 from homeport.config.errors import ConfigError
 
 

@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG
-from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.appmaster.yarn.resource_manager_rest import (
+    APPLICATION_TAG,
+    HTTPS_TAG,
+    Application,
+    ResourceManagerRest,
+)
 from homeport.appmaster.yarn.scrape_targets import TargetServer, targets
 from homeport.cli.usage import run_app
 from homeport.cli.yarn import metrics_targets_command

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from homeport.appmaster.yarn.application_tags import HTTPS_TAG
+from homeport.appmaster.yarn.resource_manager_rest import HTTPS_TAG
 from homeport.appmaster.yarn.submission import (
     TUNED_YARN_SITE,
     NodePython,

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from homeport.appmaster.yarn.application_tags import APPLICATION_TAG
-from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.appmaster.yarn.resource_manager_rest import (
+    APPLICATION_TAG,
+    Application,
+    ResourceManagerRest,
+)
 from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.cli.yarn.job import Job
 from homeport.config.config import Config

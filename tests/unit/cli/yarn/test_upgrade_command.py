@@ -16,8 +16,13 @@ from zipped import zipped as zipped_of
 
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles
-from homeport.appmaster.yarn.job_package import digest_of, package_name, prepared, zipped
-from homeport.appmaster.yarn.package_zip import zip_folder
+from homeport.appmaster.yarn.job_package import (
+    digest_of,
+    package_name,
+    prepared,
+    zip_folder,
+    zipped,
+)
 from homeport.cli.job.job_view import JobView
 from homeport.cli.yarn import preflight
 from homeport.cli.yarn.upgrade_command import (

@@ -9,7 +9,7 @@ import pytest
 from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
 from homeport.appmaster.allocation.protocol.instructions import WritePlacementResponse
 from homeport.appmaster.allocation.what_if import CommandOutlook, Fate
-from homeport.appmaster.driver.actions.outlook_text import outlook_lines
+from homeport.appmaster.driver.actions.draining import outlook_lines
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import CANCEL, PlacementRequest, PlacementStatus
 
