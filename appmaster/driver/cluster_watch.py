@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from homeport.appmaster.allocation.protocol.events import Event, HostReport
 from homeport.appmaster.allocation.protocol.instructions import CancelRequest
@@ -28,33 +29,29 @@ _HOSTS_POLL_S = 1.0
 log = logging.getLogger("driver")
 
 
+@dataclass(slots=True)
 class ClusterWatch:
-    """To be used on the driver's event loop; what is new goes to ``post``.
+    """To be used on the driver's event loop; what is new goes to ``_post``.
 
     ``unheard``: incarnations of earlier drivers whose launchers have not called yet.
     """
 
-    def __init__(
-        self,
-        resources: ClusterResourceManager,
-        client: ResourceManagerClient,
-        launchers: LauncherTable,
-        adoption: Adoption,
-        post: Callable[[Event], None],
-        settings: Callable[[], AllocatorSettings],
-    ) -> None:
-        self.unheard = Unheard(resources.next_request_id, boot_ms(), launchers.limit_ms)
-        self._resources = resources
-        self._client = client
-        self._launchers = launchers
-        self._adoption = adoption
-        self._post = post
-        self._settings = settings
-        self._snapshot: Snapshot | None = None
-        self._hosts: tuple[HostReport, ...] | None = None
-        self._pool = ThreadPoolExecutor(1, "rest")
-        self.fault: str | None = None
-        """Why the ResourceManager has not named the hosts, the last time; None: it has."""
+    _resources: ClusterResourceManager
+    _client: ResourceManagerClient
+    _launchers: LauncherTable
+    _adoption: Adoption
+    _post: Callable[[Event], None]
+    _settings: Callable[[], AllocatorSettings]
+    unheard: Unheard = field(init=False)
+    fault: str | None = None
+    """Why the ResourceManager has not named the hosts, the last time; None: it has."""
+    _snapshot: Snapshot | None = None
+    _hosts: tuple[HostReport, ...] | None = None
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "rest"))
+
+    def __post_init__(self) -> None:
+        first = self._resources.next_request_id
+        self.unheard = Unheard(first, boot_ms(), self._launchers.limit_ms)
 
     @property
     def hosts(self) -> tuple[HostReport, ...]:

@@ -6,8 +6,8 @@ A message may come again, and then leads to the same; an event that is stale doe
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from homeport.appmaster.allocation.protocol.events import LagsReported, SparesReported
@@ -61,9 +61,7 @@ class StandbyReports:
             yield SparesReported(ready)
 
 
-log = logging.getLogger("driver")
-
-
+@dataclass(kw_only=True, slots=True)
 class LauncherMessages:
     """To be used on the driver's event loop.
 
@@ -72,63 +70,52 @@ class LauncherMessages:
         gone: takes an incarnation that has stopped, and the cause.
     """
 
-    def __init__(
-        self,
-        *,
-        view: DriverView,
-        decisions: DecisionLog,
-        standbys: StandbyReports,
-        leases: KeeperClient,
-        fencing: Fencing,
-        started: StartedLedger,
-        found: Callable[[Incarnation, Host], None],
-        gone: Callable[[Incarnation, str], None],
-    ) -> None:
-        self._view = view
-        self._status = view.status
-        self._decisions = decisions
-        self._standbys = standbys
-        self._leases = leases
-        self._fencing = fencing
-        self._ledger = started
-        self._found = found
-        self._gone = gone
-        self._under_way: set[asyncio.Task[None]] = set()
-        for known in started.read():
-            self._status.started(known)
+    view: DriverView
+    decisions: DecisionLog
+    standbys: StandbyReports
+    leases: KeeperClient
+    fencing: Fencing
+    started: StartedLedger
+    found: Callable[[Incarnation, Host], None]
+    gone: Callable[[Incarnation, str], None]
+    _under_way: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for known in self.started.read():
+            self.view.status.started(known)
 
     def reported(self, step: Step) -> None:
         """The reports get the launcher's message before the decision."""
         match step.message:
             case Started() as message:
-                self._status.started(message)
-                self._ledger.add(message)
-                self._decisions.started(message)
+                self.view.status.started(message)
+                self.started.add(message)
+                self.decisions.started(message)
             case Stopped() as message:
-                self._status.stopped(message)
-                self._decisions.stopped(message, step.known_ms - message.age_ms)
+                self.view.status.stopped(message)
+                self.decisions.stopped(message, step.known_ms - message.age_ms)
 
     def followed(self, step: Step) -> None:
         """Record what runs and what has ended; end its lease, fence what may hang."""
         match step.message:
-            case CheckIn(running=Incarnation() as running) as message if self._view.runs(running):
+            case CheckIn(running=Incarnation() as running) as message if self.view.runs(running):
                 self._works(running, message)
             case Stopped(incarnation=incarnation, cause=cause):
                 self._end_lease(incarnation)
                 if not cause.is_in_order:
-                    self._fencing.stopped(incarnation)
-                self._gone(incarnation, cause.value)
+                    self.fencing.stopped(incarnation)
+                self.gone(incarnation, cause.value)
 
     def _works(self, running: Incarnation, message: CheckIn) -> None:
-        self._found(running, message.host)
-        self._status.reported(running, message.report)
-        self._decisions.works(running, message.report)
+        self.found(running, message.host)
+        self.view.status.reported(running, message.report)
+        self.decisions.works(running, message.report)
         left = None if message.report is None else message.report.left_to_read
         if left is not None:
-            self._standbys.heard(running, left, message.spare)
+            self.standbys.heard(running, left, message.spare)
 
     def _end_lease(self, incarnation: Incarnation) -> None:
         """The keeper gets the message in a thread: its order puts the next permit after that."""
-        task = asyncio.ensure_future(self._leases.ended(incarnation))
+        task = asyncio.ensure_future(self.leases.ended(incarnation))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

@@ -7,7 +7,7 @@ the publication says of epochs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
@@ -18,27 +18,20 @@ from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.config.errors import InvariantViolation, WireError
 
 
+@dataclass(frozen=True, slots=True)
 class Publisher:
     """To be used on the driver's event loop.
 
     Args:
-        publish: writes the JobModel of a change to the coordinator stream.
-        rolling: knows each rolling restart whose record is there.
+        _publish: writes the JobModel of a change to the coordinator stream.
+        _rolling: knows each rolling restart whose record is there.
     """
 
-    def __init__(
-        self,
-        queue: EventQueue,
-        client: CoordinatorStreamClient,
-        job_models: JobModelStore,
-        publish: Callable[[ModelChange], JobModelPublished],
-        rolling: RollingRestarts,
-    ) -> None:
-        self._queue = queue
-        self._client = client
-        self._job_models = job_models
-        self._publish = publish
-        self._rolling = rolling
+    _queue: EventQueue
+    _client: CoordinatorStreamClient
+    _job_models: JobModelStore
+    _publish: Callable[[ModelChange], JobModelPublished]
+    _rolling: RollingRestarts
 
     async def publish(self, change: ModelChange, may_change: Callable[[], bool]) -> bool:
         """The change is in force, unless it may not be when its turn comes: False.

@@ -102,13 +102,6 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host, job.history_max_mb)
 
 
-def log_reset(stream: CoordinatorStreamStore, history: HistoryWriter) -> None:
-    """The history says which submission, if any, made the job begin from nothing the last time."""
-    last = StateResetManager(stream).read()
-    if last is not None:
-        history.event("state-reset", submission=last.submission)
-
-
 def settings_of(
     container: AmContainer, stream: CoordinatorStreamStore, config: Config
 ) -> DriverSettings:
@@ -135,7 +128,9 @@ def new_driver(
     config = job_models.model.config
     job = JobConfig.of(config)
     history = history_of(container, job)
-    log_reset(stream, history)
+    reset = StateResetManager(stream).read()
+    if reset is not None:
+        history.event("state-reset", submission=reset.submission)
     adopt = () if heartbeat.starts == 1 else permitted(published, found)
     inherited = still_waited_for(found, adopt)
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
@@ -337,21 +332,24 @@ def accept_inputs(
     inputs.accept(submission)
 
 
+def _skein_of(
+    container: AmContainer, hosts: ApplicationHosts | ResourceManagerRest
+) -> SkeinResourceManager:
+    address = container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
+    client = connect(container.application_id, container.names.with_known_address(address))
+    ledger = RequestLedger(container.folder)
+    return SkeinResourceManager(client, hosts, container.submission.services, ledger)
+
+
 def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
     """YARN, through Skein's AM. Raises UnavailableError where the RM's address is not known."""
-    address = container.names.with_known_address(
-        container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
-    )
     # The ResourceManager is found by the localised yarn-site.xml: no Hadoop client is needed here.
     rest = ResourceManagerRest.from_folder(container.folder)
-    client = connect(container.application_id, address)
-    ledger = RequestLedger(container.folder)
     yarn = YarnConfig.of(container.submission.submitted.config)
     hosts = ApplicationHosts(
         rest, yarn.queue, yarn.container_label, container.names.with_known_address
     )
-    resources = SkeinResourceManager(client, hosts, container.submission.services, ledger)
-    return resources, f"{rest.url}/proxy/{container.application_id}/"
+    return _skein_of(container, hosts), f"{rest.url}/proxy/{container.application_id}/"
 
 
 def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster) -> JobResult:
@@ -367,7 +365,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         StateResetManager(stream).require_finished()
         found = inheritance(container.folder, left_behind(container, stream))
         job_models = JobModelStore(container.folder)
-        is_new = is_first(container, heartbeat)
+        is_new = container.attempt == 1 and heartbeat.starts == 1
         published = begin(container, stream, job_models, is_submission=is_new)
         logs.set_level(LogConfig.of(job_models.model.config).level)
         published = replace(
@@ -386,11 +384,6 @@ def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inher
     """What lower ranks have permitted, as found now; for how long is in their own records."""
     own = DriverSettings.of(container.submission.submitted.config)
     return Inheritance(boot_ms(), takeover.permits(stream, own.unseen_ms))
-
-
-def is_first(container: AmContainer, heartbeat: Heartbeat) -> bool:
-    """Whether this is the first driver of the application."""
-    return container.attempt == 1 and heartbeat.starts == 1
 
 
 def failures(
@@ -413,14 +406,8 @@ def failures(
 def report_failure(container: AmContainer, error: HomeportError) -> None:
     """The application has failed, with the error as its diagnostics, if Skein can be reached."""
     try:
-        address = container.names.with_known_address(
-            container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
-        )
-        client = connect(container.application_id, address)
-        ledger = RequestLedger(container.folder)
-        SkeinResourceManager(client, ResourceManagerRest((), ""), {}, ledger).finish(
-            JobResult.FAILED, str(error)
-        )
+        skein = _skein_of(container, ResourceManagerRest((), ""))
+        skein.finish(JobResult.FAILED, str(error))
     except HomeportError as e:
         log.warning("the failure cannot be reported to YARN: %s", e)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
@@ -11,25 +12,23 @@ from docker_cluster.errors import DockerError
 _TABLES = ("INPUT", "OUTPUT")
 
 
+@dataclass(frozen=True)
 class DockerFaults:
     """Faults of one cluster. A cut is silent: nothing answers, no connection is closed.
 
     The packets are dropped inside of the container, by rules of its own network.
 
     Args:
-        engine: which runs them.
-        network: its name.
-        names: {place: name of its container}.
-        addresses: {place: its address}.
+        _engine: which runs them.
+        _network: its name.
+        _names: {place: name of its container}.
+        _addresses: {place: its address}.
     """
 
-    def __init__(
-        self, engine: Engine, network: str, names: Mapping[str, str], addresses: Mapping[str, str]
-    ) -> None:
-        self._engine = engine
-        self._network = network
-        self._names = names
-        self._addresses = addresses
+    _engine: Engine
+    _network: str
+    _names: Mapping[str, str]
+    _addresses: Mapping[str, str]
 
     def cut(self, *places: str) -> None:
         """Each of the places is cut from all others, both ways."""
