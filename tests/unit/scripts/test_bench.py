@@ -42,6 +42,12 @@ def test_all_sections_are_measured_unless_some_are_named() -> None:
         (["other"], "coordinator"),
         (["coordinator", "--section", "x"], "coordinator has model, bootstrap, http"),
         (["coordinator", "--chart"], "--chart"),
+        (["throughput", "--contestants", "flink"], "--contestants flink: there are ours, quix"),
+        (["throughput", "--records", "0"], "--records = 0: it must be at least 1"),
+        (["commit", "--records", "5"], "--records is for throughput"),
+        (["commit", "--contestants", "ours"], "--contestants is for throughput"),
+        (["restore", "--runs", "7"], "--runs"),
+        (["failover", "--runs", "0"], "--runs"),
     ],
 )
 def test_a_wrong_option_is_named(

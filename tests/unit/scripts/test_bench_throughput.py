@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from benchmarks.options import parse_arguments
@@ -97,21 +96,3 @@ def test_a_section_in_which_no_contestant_takes_part_is_left_out() -> None:
     alone = ["throughput", "--contestants", "spark"]
     assert parse_arguments(alone).sections == ("count",)
     assert parse_arguments([*alone, "--section", "output"]).sections == ("output",)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["throughput", "--contestants", "flink"], "--contestants flink: there are ours, quix"),
-        (["throughput", "--records", "0"], "--records = 0: it must be at least 1"),
-        (["commit", "--records", "5"], "--records is for throughput"),
-        (["commit", "--contestants", "ours"], "--contestants is for throughput"),
-    ],
-)
-def test_a_wrong_option_is_named(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[Any]
-) -> None:
-    """Before anything is set up."""
-    with pytest.raises(SystemExit):
-        parse_arguments(arguments)
-    assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""scripts/demo --fail-host: its options, and the moments that it finds in a history."""
+"""scripts/demo --fail-host: the moments that it finds in a history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from check_history.reading import Event, read_jobs
-from flights_demo.options import parse_arguments
 from flights_demo.story import is_tail
 from flights_demo.timeline import FIRST_OUTPUT, Lost, first_output_ms, moments
 
@@ -112,33 +111,3 @@ def test_without_a_standby_there_is_none_to_stop(tmp_path: Path) -> None:
 def test_only_the_tail_is_no_store_in_full(kinds: list[str], *, is_right: bool) -> None:
     """And where nothing was restored, nothing was shown."""
     assert is_tail([{"kind": kind, "records": 5} for kind in kinds]) is is_right
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--fail-host", "--rescale"], "--fail-host is the only fault of its run"),
-        (["--fail-host", "--chaos", "1"], "--fail-host is the only fault of its run"),
-        (["--fail-host", "--kill-loop", "1"], "--fail-host is the only fault of its run"),
-        (["--fail-host", "--kill-container"], "--fail-host is the only fault of its run"),
-        (["--prewarm"], "--prewarm goes with --fail-host only"),
-        (["--fail-host", "--prewarm", "--form", "stream-task"], "has no pipeline to prewarm"),
-        (["--fail-host", "--prewarm", "--form", "batch-task"], "has no pipeline to prewarm"),
-    ],
-)
-def test_options_that_do_not_combine_are_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In one line that says what to leave out, before anything is set up."""
-    with pytest.raises(SystemExit) as caught:
-        parse_arguments(arguments)
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_a_host_that_dies_has_standbys() -> None:
-    """They need not be asked for; --keep and --rate go with it."""
-    options = parse_arguments(["--fail-host", "--prewarm", "--keep", "--rate", "5000"])
-    assert options.standbys
-    assert not parse_arguments(["--keep"]).standbys
-    assert parse_arguments(["--fail-host", "--prewarm", "--form", "sql-and-task"]).prewarm

@@ -1,4 +1,4 @@
-"""scripts/demo --moves: its options, its next package, the pauses that it finds in a history."""
+"""scripts/demo --moves: its next package, the pauses that it finds in a history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from check_history.pauses import Pause, pause_before
 from check_history.reading import Event, read_jobs
 from flights_demo.job import EXAMPLE
 from flights_demo.moves import make_next_edition
-from flights_demo.options import parse_arguments
 from flights_demo.screen import DemoError
 
 
@@ -67,34 +66,6 @@ def test_without_transactions_on_both_sides_there_is_no_pause(tmp_path: Path, ep
         (3_000, "nm1", "started", "0", 3),
     )
     assert pause_before(events, "0", epoch) is None
-
-
-def test_moves_go_with_the_forms_and_with_standbys() -> None:
-    """And with a pace of the input."""
-    options = parse_arguments(
-        ["--moves", "--form", "batch-task", "--standbys", "--rate", "9", "--keep"]
-    )
-    assert options.moves
-    assert options.standbys
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        ["--chaos", "1"],
-        ["--fail-host"],
-        ["--kill-container"],
-        ["--kill-loop", "1"],
-        ["--rescale"],
-        ["--standalone"],
-        ["--attached", "archive"],
-    ],
-)
-def test_moves_go_with_no_fault(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Nor with another set of containers, or another kind of cluster."""
-    with pytest.raises(SystemExit):
-        parse_arguments(["--moves", *other])
-    assert "leave out" in capsys.readouterr().err or other[0] == "--attached"
 
 
 def test_the_next_package_differs_in_its_edition_alone(tmp_path: Path) -> None:

@@ -1,11 +1,9 @@
-"""scripts/demo --standalone: its options, and what it takes of a history."""
+"""scripts/demo --standalone: its faults, and what it takes of a history."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from flights_demo.options import parse_arguments
 from flights_demo.processors import Done, first_commits
 from flights_demo.standalone_chaos import KINDS, LEAST_FAULTS, schedule
 
@@ -32,17 +30,6 @@ def test_the_first_commit_of_each_task_and_incarnation_counts() -> None:
         Done("p1", 1, "b", 3),
         Done("p1", 2, "a", 8),
     ]
-
-
-def test_standalone_goes_alone_or_with_a_form(capsys: pytest.CaptureFixture[str]) -> None:
-    """Or with a seed; anything else is refused before the set-up."""
-    options = parse_arguments(["--standalone", "--form", "batch-task"])
-    assert (options.standalone, options.form) == (True, "batch-task")
-    assert parse_arguments(["--standalone", "--chaos", "0"]).chaos == 0
-    for other in (["--keep"], ["--rate", "5"], ["--kill-loop", "0"], ["--fail-host"]):
-        with pytest.raises(SystemExit):
-            parse_arguments(["--standalone", *other])
-        assert "--standalone goes alone" in capsys.readouterr().err
 
 
 def test_a_seed_reproduces_its_schedule_of_faults() -> None:
