@@ -41,7 +41,6 @@ class Outside:
     asked: int = 0
     looked: int = 0
     guard: RenewalGuard = field(default_factory=lambda: RenewalGuard(4000))
-
     token: str = ""
 
     def look(self, *_: object) -> int:
@@ -80,11 +79,14 @@ def _watched(patch: pytest.MonkeyPatch, *answers: str) -> tuple[str, Outside]:
     return ended, outside
 
 
-def test_the_manager_is_queried_only_while_kafka_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has better things to do."""
-    why, outside = _watched(monkeypatch, "K", "m", "K", "R")
+@pytest.mark.parametrize(("answers", "asked"), [("KmKR", 1), ("m" * 12 + "K" * 12 + "R", 12)])
+def test_an_answer_of_either_is_enough_and_the_manager_is_asked_while_kafka_is_silent(
+    monkeypatch: pytest.MonkeyPatch, answers: str, asked: int
+) -> None:
+    """Either may be away for any time: the attempt is what the job comes back to."""
+    why, outside = _watched(monkeypatch, *answers)
     assert why.startswith("a higher rank has taken over")
-    assert outside.asked == 1
+    assert outside.asked == asked
 
 
 def test_the_jobs_token_is_exchanged_while_leases_are_renewed(
@@ -95,30 +97,17 @@ def test_the_jobs_token_is_exchanged_while_leases_are_renewed(
     assert outside.token == SECRET.token(3)
 
 
-def test_the_generation_is_read_from_the_stream() -> None:
-    """Together with the rank; 0 where the stream has none."""
+@pytest.mark.parametrize(
+    ("value", "generation"), [("7", 7), ("many", 0), ("-1", 0), ("", 0), ("9" * 400, 0)]
+)
+def test_the_generation_is_read_from_the_stream(value: str, generation: int) -> None:
+    """Samza's tool writes any text, which ends no keeper: all containers would end without it."""
     stream = InMemoryCoordinatorStream()
     guard, rank = RenewalGuard(4000), Rank(1, "a", 1)
     assert look(stream, guard, rank) == 0
-    stream.write([set_config(keys.JOB_COORDINATOR_ACCESS_GENERATION.name, "7")])
-    assert look(stream, guard, rank) == 7
-
-
-@pytest.mark.parametrize("value", ["many", "-1", "", "9" * 400])
-def test_a_generation_that_is_none_ends_no_keeper(value: str) -> None:
-    """Samza's tool writes any text: without its keeper all containers would end."""
-    stream = InMemoryCoordinatorStream()
-    guard, rank = RenewalGuard(4000), Rank(1, "a", 1)
     stream.write([set_config(keys.JOB_COORDINATOR_ACCESS_GENERATION.name, value)])
-    assert look(stream, guard, rank) == 0
+    assert look(stream, guard, rank) == generation
     assert guard.fetched_ms
-
-
-def test_an_answer_of_either_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either may be away for any time: the attempt is what the job comes back to."""
-    why, outside = _watched(monkeypatch, *"m" * 12, *"K" * 12, "R")
-    assert why.startswith("a higher rank has taken over")
-    assert outside.asked == 12
 
 
 def test_the_attempt_ends_if_both_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:

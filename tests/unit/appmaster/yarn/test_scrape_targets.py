@@ -41,27 +41,22 @@ def application(
     return Application(id_, f"my_job_{number}", state, "UNDEFINED", "", proxy, "", number, own)
 
 
+def shown(place: str, scheme: str, path: str, application: str) -> dict[str, Any]:
+    """The target of job 7, as Prometheus gets it."""
+    labels = {"__scheme__": scheme, "__metrics_path__": path, "job_name": "my_job", "job_id": "7"}
+    return {"targets": [place], "labels": {**labels, "application": application}}
+
+
 def test_a_running_job_is_scraped_through_the_proxy_that_yarn_names() -> None:
     """Labels as the dashboard has them; a name may have the sign that stands before the id."""
-    found, left_out = targets([application(7)], RM)
-    assert left_out == []
-    assert found == [
-        {
-            "targets": ["proxy:8090"],
-            "labels": {
-                "__scheme__": "https",
-                "__metrics_path__": "/proxy/application_1_7/pages/homeport/metrics",
-                "job_name": "my_job",
-                "job_id": "7",
-                "application": "application_1_7",
-            },
-        }
-    ]
+    path = "/proxy/application_1_7/pages/homeport/metrics"
+    of_job_7 = shown("proxy:8090", "https", path, "application_1_7")
+    assert targets([application(7)], RM) == ([of_job_7], [])
 
 
 def test_a_job_that_waits_for_its_application_master_stays_a_target() -> None:
     """It is missed, so it must be known; one that has ended, or never was ours, is none."""
-    shown, left_out = targets(
+    found, left_out = targets(
         [
             application(1, "ACCEPTED", "N/A"),
             application(2, "FINISHED"),
@@ -71,9 +66,9 @@ def test_a_job_that_waits_for_its_application_master_stays_a_target() -> None:
         ],
         RM,
     )
-    assert [found["targets"] for found in shown] == [["rm:8088"]]
-    assert [found.application_id for found in left_out] == ["application_1_5"]
-    labels = shown[0]["labels"]
+    assert [target["targets"] for target in found] == [["rm:8088"]]
+    assert [job.application_id for job in left_out] == ["application_1_5"]
+    labels = found[0]["labels"]
     assert labels["__metrics_path__"] == "/proxy/application_1_1/pages/homeport/metrics"
     assert labels["__scheme__"] == "http"
 
@@ -172,9 +167,9 @@ def test_the_command_prints_them_for_a_file(
     """As file_sd_configs reads it."""
     monkeypatch.setattr(ResourceManagerRest, "from_environment", lambda _: yarn)
     run_app(metrics_targets_command.app, [], "homeport metrics-targets")
-    shown = capsys.readouterr()
-    assert [target["targets"] for target in json.loads(shown.out)] == [["rm:8088"]]
-    assert "it serves https" in shown.err
+    printed = capsys.readouterr()
+    assert [target["targets"] for target in json.loads(printed.out)] == [["rm:8088"]]
+    assert "it serves https" in printed.err
 
 
 @pytest.mark.parametrize("listen", ["9400", ":9400", "host:", "host:x", "host:65536", "h:-1"])
@@ -207,15 +202,6 @@ def test_without_yarn_only_the_others_are_targets() -> None:
     found = target(
         Config({"job.name": "my_job", "job.id": "7", "job.default.system": "kafka"}), processor
     )
-    assert found == {
-        "targets": ["h:1234"],
-        "labels": {
-            "__scheme__": "http",
-            "__metrics_path__": "/metrics",
-            "job_name": "my_job",
-            "job_id": "7",
-            "application": "standalone",
-        },
-    }
+    assert found == shown("h:1234", "http", "/metrics", "standalone")
     with TargetServer(None, "127.0.0.1", 0, others=lambda: [found]) as server:
         assert json.loads(server.answer()) == [found]
