@@ -12,6 +12,7 @@ import pytest
 from another_user import open_folder, unprivileged
 from check_history.judge import main
 
+WHOLE: dict[str, Any] = {"phases_ms": {"detect": 3, "restore": 97}, "total_ms": 100}
 BOOTED_MS = 1_700_000_000_000
 TASK = "Partition 0"
 INPUT = "kafka.in.0"
@@ -408,6 +409,23 @@ def test_a_container_with_the_tasks_of_another_version_is_found(history: History
     fields: dict[str, Any] = {"resource": "c3", "on_host": "nm1", "pid": 1}
     history.event(660, "driver", "permit-granted", ("0", 3), model_version=3, **fields)
     assert history.broken() == [THEIR_TASKS]
+
+
+@pytest.mark.parametrize(
+    ("at", "stated", "is_sound"),
+    [
+        (600, WHOLE, True),
+        (600, WHOLE | {"total_ms": 99}, False),
+        (600, WHOLE | {"phases_ms": {"detect": -3, "restore": 103}}, False),
+        (502, WHOLE, False),
+    ],
+)
+def test_a_recovery_is_whole_and_over_when_its_container_has_fenced(
+    history: History, at: int, stated: dict[str, Any], *, is_sound: bool
+) -> None:
+    """Its phases are the whole of it, none goes back, and the driver's report is not too early."""
+    history.event(at, "driver", "recovered", ("0", 2), pid=1, **stated)
+    assert history.broken() == ([] if is_sound else ["the phases of a recovery are the whole"])
 
 
 def test_what_another_user_has_is_not_judged_in_silence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,23 +19,23 @@ from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 LEASE_MS = 10_000
 
 
-@pytest.mark.parametrize("launchers", [0, 1, CHECK_INS_PER_S // 2])
-def test_few_launchers_ask_as_often_as_is_configured(launchers: int) -> None:
-    """Twice a second, as long as that is not too often for the driver."""
-    assert poll_interval_ms(500, launchers, LEASE_MS) == 500
+@pytest.mark.parametrize(
+    ("launchers", "configured_ms", "interval_ms"),
+    [
+        *((launchers, 500, 500) for launchers in (0, 1, CHECK_INS_PER_S // 2)),
+        *((n * CHECK_INS_PER_S, 500, n * 1000) for n in (1, 2, 4)),
+        (1_000_000, 500, LEASE_MS // 2),
+        (1_000_000, 8_000, 8_000),
+    ],
+)
+def test_launchers_ask_as_configured_unless_they_are_many(
+    launchers: int, configured_ms: int, interval_ms: int
+) -> None:
+    """Many share what the driver can answer; none waits longer than half a lease for it.
 
-
-def test_many_launchers_share_what_the_driver_can_answer() -> None:
-    """Twice as many ask half as often."""
-    for launchers in (CHECK_INS_PER_S, 2 * CHECK_INS_PER_S, 4 * CHECK_INS_PER_S):
-        interval_ms = poll_interval_ms(500, launchers, LEASE_MS)
-        assert launchers * 1000 / interval_ms == CHECK_INS_PER_S
-
-
-def test_no_launcher_waits_longer_than_half_a_lease_unless_configured() -> None:
-    """However many there are: one poll that is lost must not make a launcher silent."""
-    assert poll_interval_ms(500, 1_000_000, LEASE_MS) == LEASE_MS // 2
-    assert poll_interval_ms(8_000, 1_000_000, LEASE_MS) == 8_000
+    One poll that is lost must not make a launcher silent.
+    """
+    assert poll_interval_ms(configured_ms, launchers, LEASE_MS) == interval_ms
 
 
 def test_the_table_counts_the_launchers_that_are_not_gone() -> None:

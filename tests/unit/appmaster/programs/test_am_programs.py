@@ -1,7 +1,9 @@
-"""What driver and keeper leave behind: their exit codes, and files that they close."""
+"""What the AM's programs leave behind: exit codes, files that they close, files of their own."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +12,7 @@ import pytest
 from homeport.appmaster.attempt.supervision import EXIT_UNFIT_HOST
 from homeport.appmaster.programs import application_master, lease_keeper
 from homeport.appmaster.programs.am_container import AmContainer
+from homeport.appmaster.programs.supervisor import Process
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -73,3 +76,16 @@ def test_the_history_of_a_begin_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ConfigError, match="it was recreated"):
         application_master.begin(container, stream, models, is_submission=True)
     assert done == ["closed"]
+
+
+def test_what_a_program_makes_is_its_users_alone(tmp_path: Path) -> None:
+    """Files of attempt, driver and keeper, and their sockets, whatever the supervisor's mask."""
+    before = os.umask(0)
+    try:
+        process = Process(("/bin/sh", "-c", f"cd {tmp_path}; mkdir folder; touch folder/file"))
+        process.popen.wait()
+        process.close()
+    finally:
+        os.umask(before)
+    paths = [tmp_path / name for name in ("folder", "folder/file")]
+    assert [path.stat().st_mode & 0o777 for path in paths] == [0o700, 0o600]

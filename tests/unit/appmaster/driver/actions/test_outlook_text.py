@@ -18,6 +18,11 @@ RUNS = ContainerState(ProcessorId("0"), phase=ContainerPhase.RUNNING)
 MOVED = Fate(RUNS, RUNS, Host("nm1"), Host("nm2"), None, ())
 
 
+CANCELLED = WritePlacementResponse(
+    replace(ASKED, destination=CANCEL), PlacementStatus.SUCCEEDED, "nm2: cancelled"
+)
+
+
 def answer(status: PlacementStatus, message: str) -> WritePlacementResponse:
     """The last one."""
     return WritePlacementResponse(ASKED, status, message)
@@ -42,13 +47,6 @@ def test_each_container_has_a_line(fate: Fate, line: str) -> None:
     assert list(outlook_lines(CommandOutlook(done, (fate,)))) == [line]
 
 
-def test_a_cancel_says_what_it_ends() -> None:
-    """No container moves for it."""
-    asked = replace(ASKED, destination=CANCEL)
-    done = WritePlacementResponse(asked, PlacementStatus.SUCCEEDED, "nm2: cancelled")
-    assert list(outlook_lines(CommandOutlook(done, ()))) == ["nm2: cancelled"]
-
-
 @pytest.mark.parametrize(
     ("said", "line"),
     [
@@ -56,8 +54,11 @@ def test_a_cancel_says_what_it_ends() -> None:
         (answer(PlacementStatus.ACCEPTED, "0 does not run"), "then it waits: 0 does not run"),
         (answer(PlacementStatus.FAILED, "no room"), "no room"),
         (answer(PlacementStatus.BAD_REQUEST, "no such"), "no such"),
+        (CANCELLED, "nm2: cancelled"),
     ],
 )
-def test_an_answer_that_is_not_good_is_said(said: WritePlacementResponse | None, line: str) -> None:
+def test_an_answer_that_is_not_good_or_of_a_cancel_is_said(
+    said: WritePlacementResponse | None, line: str
+) -> None:
     """Also where nothing moves."""
     assert list(outlook_lines(CommandOutlook(said, ()))) == [line]
