@@ -6,43 +6,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from small_jobs import LOGGED, job_of, model_of, store_keys, task_of
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import SpareKind
-from homeport.job_coordinator.grouper.standby_models import temporary_standby, with_standbys
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskMode,
-    TaskModel,
-)
+from homeport.job_coordinator.grouper.standby_models import temporary_standby
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode
 
-_SCRATCH = {"stores.scratch.key.serde": "string", "stores.scratch.msg.serde": "string"}
 KEYS = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "task.class": "m:C",
+    **LOGGED,
+    **store_keys("s", "string", msg_serde="json", changelog="kafka.log"),
     "task.inputs": "elsewhere.in",
-    "systems.kafka.consumer.bootstrap.servers": "a:1",
     "systems.elsewhere.consumer.bootstrap.servers": "b:1",
     "systems.twin.producer.bootstrap.servers": "a:1",
-    "stores.s.factory": "rocksdb",
-    "stores.s.changelog": "kafka.log",
-    "stores.s.key.serde": "string",
-    "stores.s.msg.serde": "json",
 }
+TASK = task_of(0, "elsewhere.in")
 
 
-def _view(over: Mapping[str, str], mode: TaskMode = TaskMode.ACTIVE) -> ContainerJob:
-    ssp = SystemStreamPartition("elsewhere", "in", 0)
-    task = TaskModel(TaskName("Partition 0"), (ssp,), 0, mode)
-    container = ContainerModel(ProcessorId("0"), {task.task_name: task})
-    config = Config({**KEYS, **over})
-    return ContainerJob.of(JobModel(config, {ProcessorId("0"): container}), ProcessorId("0"))
+def _view(over: Mapping[str, str], processor_id: str = "0") -> ContainerJob:
+    return job_of({**KEYS, **over}, processor_id, TASK)
 
 
 def test_the_job_knows_which_systems_a_transaction_reaches() -> None:
@@ -69,27 +54,18 @@ def test_an_unsupported_configuration_is_refused() -> None:
         with pytest.raises(ConfigError, match=key):
             _view(over)
     with pytest.raises(ConfigError, match=r"'Partition 0' shares its container with tasks of"):
-        _view({}, TaskMode.STANDBY)
-
-
-def _with_standby(over: Mapping[str, str]) -> JobModel:
-    ssp = SystemStreamPartition("elsewhere", "in", 0)
-    active = TaskModel(TaskName("Partition 0"), (ssp,), 0)
-    containers = with_standbys(
-        {ProcessorId("0"): ContainerModel(ProcessorId("0"), {active.task_name: active})}, 1
-    )
-    return JobModel(Config({**KEYS, **over}), containers)
+        job_of(KEYS, "0", replace(TASK, task_mode=TaskMode.STANDBY))
 
 
 def test_a_standby_needs_only_the_systems_it_follows() -> None:
     """R35: stores with a changelog, and the systems of these: inputs are not its matter."""
-    model = _with_standby({"stores.scratch.factory": "rocksdb"} | _SCRATCH)
-    view = ContainerJob.of(model, ProcessorId("0-0"))
+    scratch = store_keys("scratch")
+    view = _view(scratch, "0-0")
     assert (view.is_standby, view.active_processor) == (True, "0")
     assert [store.name for store in view.stores] == ["s"]
     assert sorted(view.systems) == ["kafka"]
     assert [task.state_of for task in view.tasks] == ["Partition 0"]
-    view = ContainerJob.of(model, ProcessorId("0"))
+    view = _view(scratch)
     assert (view.is_standby, len(view.stores)) == (False, 2)
 
 
@@ -98,20 +74,14 @@ def test_a_standby_keeps_the_adjunct_stores_that_a_start_may_find() -> None:
     more = {
         "task.inputs": "elsewhere.in, third.planes, third.airlines",
         "systems.third.consumer.bootstrap.servers": "c:1",
+        **store_keys("planes", adstore_input="third.planes"),
+        **store_keys("airlines", factory="in-memory", adstore_input="third.airlines"),
     }
-    for name, factory in (("planes", "rocksdb"), ("airlines", "in-memory")):
-        more |= {
-            f"stores.{name}.factory": factory,
-            f"stores.{name}.key.serde": "string",
-            f"stores.{name}.msg.serde": "string",
-            f"stores.{name}.adstore.input": f"third.{name}",
-        }
-    model = _with_standby(more)
-    view = ContainerJob.of(model, ProcessorId("0-0"))
+    view = _view(more, "0-0")
     assert list(view.adjuncts) == ["planes"]
     assert sorted(view.systems) == ["kafka", "third"]
     assert [store.name for store in view.stores] == ["s"]
-    assert sorted(ContainerJob.of(model, ProcessorId("0")).adjuncts) == ["airlines", "planes"]
+    assert sorted(_view(more).adjuncts) == ["airlines", "planes"]
 
 
 def test_a_spark_waits_where_the_role_s_key_asks_for_it() -> None:
@@ -124,8 +94,7 @@ def test_a_spark_waits_where_the_role_s_key_asks_for_it() -> None:
     assert _view(pipeline | standby).spare is SpareKind.SPARK
     assert _view(pipeline | active).spare is SpareKind.WARM
     for over, kind in ((active, SpareKind.SPARK), (standby, SpareKind.WARM)):
-        model = _with_standby(pipeline | over)
-        assert ContainerJob.of(model, ProcessorId("0-0")).spare is kind
+        assert _view(pipeline | over, "0-0").spare is kind
 
 
 @pytest.mark.parametrize(
@@ -136,7 +105,7 @@ def test_a_spark_waits_beside_a_temporary_standby_that_has_room(
 ) -> None:
     """Whatever the keys say: its active comes for certain."""
     keys = {"task.pipeline.class": "m:p", "cluster-manager.container.memory.mb": memory_mb}
-    model = _with_standby(keys)
+    model = model_of({**KEYS, **keys}, TASK)
     standby = temporary_standby(model.containers[ProcessorId("0")])
     model = replace(model, containers={**model.containers, standby.processor_id: standby})
     assert ContainerJob.of(model, standby.processor_id).spare is kind
@@ -151,9 +120,5 @@ def test_an_unknown_processor_is_refused() -> None:
 def test_an_input_whose_system_has_no_brokers_is_refused() -> None:
     """By the key that lacks, before the container reads anything."""
     key = "systems.elsewhere.consumer.bootstrap.servers"
-    ssp = SystemStreamPartition("elsewhere", "in", 0)
-    task = TaskModel(TaskName("Partition 0"), (ssp,), 0)
-    container = ContainerModel(ProcessorId("0"), {task.task_name: task})
-    config = Config({name: value for name, value in KEYS.items() if name != key})
     with pytest.raises(ConfigError, match=key):
-        ContainerJob.of(JobModel(config, {ProcessorId("0"): container}), ProcessorId("0"))
+        job_of({name: value for name, value in KEYS.items() if name != key}, "0", TASK)

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 from confluent_kafka import Consumer
+from small_jobs import KEYS, job_of, store_keys, task_of
 
-from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.executors import SameThread
@@ -28,36 +28,19 @@ from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, S
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
-from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskModel,
-)
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.job_coordinator.status.container_report import AdjunctState, StoreLag
 from homeport.testing.broker import Broker
 from homeport.testing.clients import MemoryConsumer
 
 _CONFIG = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "task.class": "m:C",
+    **KEYS,
     "task.inputs": "kafka.in, kafka.planes",
     "task.broadcast.inputs": "kafka.airlines#0",
-    "systems.kafka.consumer.bootstrap.servers": "a:1",
     "systems.kafka.streams.planes.samza.bootstrap": "true",
-    **{
-        f"stores.{store}.{key}": value
-        for store in ("planes", "airlines")
-        for key, value in {
-            "factory": "rocksdb",
-            "key.serde": "string",
-            "msg.serde": "string",
-            "adstore.input": f"kafka.{store}",
-        }.items()
-    },
+    **store_keys("planes", "string", adstore_input="kafka.planes"),
+    **store_keys("airlines", "string", adstore_input="kafka.airlines"),
 }
 _ACTIVE, _STANDBY = ProcessorId("0"), ProcessorId("0-0")
 _P0, _A0 = (SystemStreamPartition("kafka", name, 0) for name in ("planes", "airlines"))
@@ -67,14 +50,11 @@ def _never(_seconds: float) -> None:
     raise AssertionError("nothing waits")
 
 
-def _model(more: dict[str, str]) -> JobModel:
-    tasks = {}
-    for number in (0, 1):
-        own = (SystemStreamPartition("kafka", s, number) for s in ("in", "planes"))
-        name = TaskName(f"Partition {number}")
-        tasks[name] = TaskModel(name, (_A0, *own), number)
-    containers = with_standbys({_ACTIVE: ContainerModel(_ACTIVE, tasks)}, 1)
-    return JobModel(Config({**_CONFIG, **more}), containers)
+def _job(more: dict[str, str], processor: ProcessorId) -> ContainerJob:
+    """The view of one of the two: its tasks read their own planes and all airlines."""
+    tasks = (task_of(number, "kafka.in", "kafka.planes") for number in (0, 1))
+    both = [replace(t, system_stream_partitions=(_A0, *t.system_stream_partitions)) for t in tasks]
+    return job_of({**_CONFIG, **more}, processor, *both)
 
 
 class _Watch:
@@ -88,7 +68,6 @@ class _Watch:
         """It sees nothing more."""
 
     def ask(self) -> bool:
-        """The look is there at once."""
         self._found = {
             (ssp.stream, ssp.partition): HeadPoll(
                 ClockReading(self._case.now_ms),
@@ -101,7 +80,6 @@ class _Watch:
         return True
 
     def polled(self) -> HeadPolls:
-        """The answer, once."""
         found, self._found = self._found, {}
         return found
 
@@ -135,14 +113,12 @@ class _Case:
         return dict.fromkeys(cast("list[object]", streams), self.topic_id)
 
     def streams(self) -> StreamsNow:
-        """As a start finds them."""
         ids = dict.fromkeys((_P0.system_stream, _A0.system_stream), self.topic_id)
         ranges = {p: InputRange(self.oldest, self.head(p)) for p in self.partitions()}
         kept = {} if self.kept_ms is None else dict.fromkeys(ids, self.kept_ms)
         return StreamsNow(self.clocks(), ids, ranges, kept)
 
     def clocks(self) -> ClockReading:
-        """Those of the host."""
         return ClockReading(self.now_ms)
 
     def deletions_kept(self, names: list[str]) -> dict[str, int]:
@@ -150,7 +126,6 @@ class _Case:
         return {} if self.kept_ms is None else dict.fromkeys(names, self.kept_ms)
 
     def partitions(self) -> list[SystemStreamPartition]:
-        """Those of the adjunct streams."""
         return [_A0, _P0, SystemStreamPartition("kafka", "planes", 1)]
 
     def head(self, ssp: SystemStreamPartition) -> int:
@@ -159,7 +134,7 @@ class _Case:
 
     def storage(self, processor: ProcessorId) -> AdjunctStorage:
         """The stores of a start of that processor, open."""
-        job = ContainerJob.of(_model(self.more), processor)
+        job = _job(self.more, processor)
         root = self.folder / "logged"
         owner = job.active_processor or processor
         found = adjunct_storage(
@@ -173,7 +148,7 @@ class _Case:
     def standby(self) -> tuple[AdjunctFollower, AdjunctStorage]:
         """A standby that begins."""
         storage = self.storage(_STANDBY)
-        job = ContainerJob.of(_model(self.more), _STANDBY)
+        job = _job(self.more, _STANDBY)
         readers = cast("dict[str, LogReader]", {"kafka": self})
         follower = adjunct_follower(job, storage, readers, _never, self.clocks)
         assert follower is not None
@@ -422,5 +397,5 @@ def test_a_record_that_cannot_be_stored_is_dropped_where_the_job_says_so(
 
 def test_a_job_without_adjunct_stores_has_no_follower(case: _Case) -> None:
     """Changelogs are all that it follows."""
-    job = ContainerJob.of(_model({}), _STANDBY)
+    job = _job({}, _STANDBY)
     assert adjunct_follower(job, None, {}, _never, lambda: ClockReading(case.now_ms)) is None

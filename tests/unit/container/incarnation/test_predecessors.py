@@ -6,11 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_jobs import LOGGED, job_of
 
-from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.settings.stores_section import StorageConfig
-from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.restoring import is_predecessor, open_stores
@@ -18,55 +16,27 @@ from homeport.container.incarnation.start_up import longest_stop_s
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, DirectoryHeldError, Holder
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
-CONFIG = Config(
-    {
-        "job.name": "job",
-        "job.default.system": "kafka",
-        "task.class": "a:B",
-        "task.inputs": "kafka.in",
-        "task.shutdown.ms": "20000",
-        "cluster-manager.container.lease.ms": "10000",
-        "systems.kafka.consumer.bootstrap.servers": "localhost:1",
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.log",
-        "stores.s.key.serde": "bytes",
-        "stores.s.msg.serde": "bytes",
-    }
-)
+KEYS = {**LOGGED, "task.shutdown.ms": "20000", "cluster-manager.container.lease.ms": "10000"}
 P0, P1 = ProcessorId("0"), ProcessorId("1")
 PERMIT = Permit(Incarnation(P0, 5), 1, (Incarnation(P1, 2),))
 
 
-def _job() -> ContainerJob:
-    model = calculate_job_model(CONFIG, {SystemStream("kafka", "in"): 1}, NOTHING)
-    return ContainerJob.of(model, P0)
-
-
-def _holder(processor_id: ProcessorId, epoch: int, job: str = "job-1") -> Holder:
+def _holder(processor_id: ProcessorId, epoch: int, job: str = "j-1") -> Holder:
     return Holder.of(job, Incarnation(processor_id, epoch), Host("NM1"))
 
 
 def _storage(folder: Path, job: ContainerJob, epoch: int) -> ContainerStorage:
     return ContainerStorage(
-        folder,
-        folder / "scratch",
-        list(StorageConfig.of(CONFIG).stores.values()),
-        job.tasks,
-        1 << 24,
-        "G",
-        NO_WAIT,
-        _holder(P0, epoch),
+        folder, folder / "scratch", job.stores, job.tasks, 1 << 24, "G", NO_WAIT, _holder(P0, epoch)
     )
 
 
 def test_the_wait_covers_a_stop_and_a_lease_that_runs_out() -> None:
     """task.shutdown.ms, the lease, and the AM's margin of a fifth of it."""
-    assert longest_stop_s(_job()) == 32.0
+    assert longest_stop_s(job_of(KEYS)) == 32.0
 
 
 @pytest.mark.parametrize(
@@ -85,12 +55,12 @@ def test_predecessors_are_earlier_incarnations_and_those_of_the_permit(
     holder: Holder, *, expected: bool
 ) -> None:
     """Of this job alone: another's, a later one, and a tool are none."""
-    assert is_predecessor("job-1", PERMIT, holder) is expected
+    assert is_predecessor("j-1", PERMIT, holder) is expected
 
 
 def test_a_predecessor_that_has_not_ended_is_no_failure_of_ours(tmp_path: Path) -> None:
     """The container ends as it does when Kafka is away, which the retry keys are not charged."""
-    job = _job()
+    job = job_of(KEYS)
     predecessor = _storage(tmp_path, job, 4)
     predecessor.open()
     stated = r"has it open: pid [0-9]+ on NM1 .*epoch 4\): a predecessor that has not ended yet"
@@ -104,7 +74,7 @@ def test_a_predecessor_that_has_not_ended_is_no_failure_of_ours(tmp_path: Path) 
 
 def test_a_tool_that_holds_a_directory_is_a_failure(tmp_path: Path) -> None:
     """It is not part of the job, and may hold it for ever."""
-    job = _job()
+    job = job_of(KEYS)
     tool = StoreDirectory(tmp_path / "s" / "Partition_0")
     with pytest.raises(DirectoryHeldError, match=r"has it open: pid [0-9]+ on "):
         open_stores(_storage(tmp_path, job, 5), job, PERMIT)
@@ -113,7 +83,7 @@ def test_a_tool_that_holds_a_directory_is_a_failure(tmp_path: Path) -> None:
 
 def test_an_unknown_holder_is_no_predecessor(tmp_path: Path) -> None:
     """A lock with an empty file, as on a full disk, counts as held by an unknown process."""
-    job = _job()
+    job = job_of(KEYS)
     somebody = StoreDirectory(tmp_path / "s" / "Partition_0")
     (tmp_path / "s" / "Partition_0" / LOCK_FILE).write_bytes(b"")
     with pytest.raises(DirectoryHeldError, match="its lock does not say"):
@@ -124,5 +94,5 @@ def test_an_unknown_holder_is_no_predecessor(tmp_path: Path) -> None:
 def test_generations_of_standalone_processors_are_in_one_order() -> None:
     """A lower one of any processor may still hold a directory, also one that was fenced before."""
     permit = replace(PERMIT, model="{}")
-    assert is_predecessor("job-1", permit, _holder(P1, 3))
-    assert not is_predecessor("job-1", permit, _holder(P1, 5))
+    assert is_predecessor("j-1", permit, _holder(P1, 3))
+    assert not is_predecessor("j-1", permit, _holder(P1, 5))

@@ -8,58 +8,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_jobs import LOGGED, environment_in, job_of
 from store_copies import offset
 
-from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
-from homeport.container.container_job import ContainerJob
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import replicas as module
 from homeport.container.incarnation import restoring
-from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.replicas import Replicas
 from homeport.container.incarnation.start_up import Phases
 from homeport.container.progress.follow import HeadPoll
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
-from homeport.job_coordinator.grouper.standby_models import with_standbys
-from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskModel,
-)
 from homeport.job_coordinator.status.container_report import ContainerReport
 
-CONFIG = Config(
-    {
-        "job.name": "j",
-        "job.default.system": "kafka",
-        "task.class": "m:C",
-        "task.inputs": "kafka.in",
-        "systems.kafka.consumer.bootstrap.servers": "a:1",
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.log",
-        "stores.s.key.serde": "bytes",
-        "stores.s.msg.serde": "bytes",
-    }
-)
-OWN, PLACE = ProcessorId("0-0"), ("log", 0)
+PLACE = ("log", 0)
 
 
-def _job() -> ContainerJob:
-    task = TaskModel(TaskName("Partition 0"), (SystemStreamPartition("kafka", "in", 0),), 0)
-    active = ContainerModel(ProcessorId("0"), {task.task_name: task})
-    return ContainerJob.of(JobModel(CONFIG, with_standbys({ProcessorId("0"): active}, 1)), OWN)
-
-
-class Log:
+class _Log:
     """The changelog at the start, a reader of it, and the feed of what comes then."""
 
     def __init__(self) -> None:
@@ -69,20 +41,16 @@ class Log:
         self.is_asked = self.is_closed = False
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """Each by its id."""
         topic = ChangelogTopic("id-1", 60_000, deletes_by_age=False)
         return dict.fromkeys(changelogs, topic)
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
-        """Two records."""
         return [ChangelogRange(0, 2) for _ in changelogs]
 
     def read(self, *_range: object) -> Iterator[Chunk]:
-        """Both."""
         yield Chunk({b"a": b"1", b"b": b"1"}, 2, 1)
 
-    def feed(self, _system: object, starts: Mapping[Position, int], *_more: object) -> Log:
-        """The feed of what follows the restore."""
+    def feed(self, _system: object, starts: Mapping[Position, int], *_more: object) -> _Log:
         self.starts = starts
         return self
 
@@ -91,7 +59,6 @@ class Log:
         return self.chunks.pop(0) if self.chunks else {}
 
     def ask(self) -> bool:
-        """Begins one poll, and no second."""
         is_first, self.is_asked = not self.is_asked, True
         return is_first
 
@@ -100,14 +67,13 @@ class Log:
         return {PLACE: HeadPoll(read_clocks(), 0, 14, self.topic_id)} if self.is_asked else {}
 
     def close(self) -> None:
-        """Nothing is read any more."""
         self.is_closed = True
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+def log(monkeypatch: pytest.MonkeyPatch) -> _Log:
     """Kafka, as replicas see it."""
-    made = Log()
+    made = _Log()
     monkeypatch.setattr(module, "log_readers", lambda *_: nullcontext({}))
     monkeypatch.setattr(restoring, "KafkaChangelogReader", lambda _: made)
     monkeypatch.setattr(module, "KafkaChangelogFeed", made.feed)
@@ -121,12 +87,12 @@ def reports() -> list[ContainerReport]:
 
 
 @pytest.fixture
-def replicas(log: Log, reports: list[ContainerReport], tmp_path: Path) -> Replicas:
+def replicas(log: _Log, reports: list[ContainerReport], tmp_path: Path) -> Replicas:
     """Those of one standby task; nothing of them is open."""
     del log
-    permit, pause = Permit(Incarnation(OWN, 4), 7, ()), StopFlag().pause
-    environment = Environment("", "", Host("h"), str(tmp_path), tmp_path)
-    return Replicas(_job(), permit, environment, _unheard, reports.append, pause)
+    job, permit = job_of(LOGGED, "0-0"), Permit(Incarnation(ProcessorId("0-0"), 4), 7, ())
+    place, pause = environment_in(tmp_path), StopFlag().pause
+    return Replicas(job, permit, place, _unheard, reports.append, pause)
 
 
 def _unheard(_name: str, **_fields: Any) -> None:  # noqa: ANN401 - any event
@@ -146,7 +112,7 @@ def _follow(replicas: Replicas, steps: int, flushed: list[int]) -> None:
 
 
 def test_stores_are_restored_followed_flushed_and_closed(
-    replicas: Replicas, log: Log, reports: list[ContainerReport]
+    replicas: Replicas, log: _Log, reports: list[ContainerReport]
 ) -> None:
     """The feed begins behind the restore, is closed first, and what it brought stays."""
     phases, flushed = Phases(), list[int]()
@@ -166,7 +132,7 @@ def test_stores_are_restored_followed_flushed_and_closed(
     replicas.storage.close()
 
 
-def test_a_flush_comes_when_it_is_due(replicas: Replicas, log: Log) -> None:
+def test_a_flush_comes_when_it_is_due(replicas: Replicas, log: _Log) -> None:
     """At each step here; the number is that of the stores that have moved."""
     replicas.restore(Phases())
     log.chunks = [{PLACE: Chunk({b"a": b"2"}, 1, 2)}, {}, {PLACE: Chunk({b"a": b"3"}, 1, 3)}]
@@ -182,7 +148,7 @@ def test_a_flush_comes_when_it_is_due(replicas: Replicas, log: Log) -> None:
     replicas.close()
 
 
-def test_a_store_that_cannot_go_on_ends_the_following(replicas: Replicas, log: Log) -> None:
+def test_a_store_that_cannot_go_on_ends_the_following(replicas: Replicas, log: _Log) -> None:
     """Nothing is read any more; the stores are the caller's to close."""
     replicas.restore(Phases())
     log.topic_id = "id-2"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from processors_in_memory import until
+from small_jobs import LOGGED, environment_in, store_keys, task_of
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
@@ -14,43 +15,24 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.environment import Environment, orders_file
+from homeport.container.incarnation.environment import orders_file
 from homeport.container.incarnation.standby_tasks import StandbyTasks, standbys_of_child
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.model.codec import encode_job_model
-from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskModel,
-)
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.standalone.child_model import standby_part
 
 P, Q = ProcessorId("p"), ProcessorId("q")
 CONFIG = Config(
-    {
-        "job.name": "j",
-        "job.default.system": "kafka",
-        "task.class": "m:C",
-        "task.inputs": "kafka.in",
-        "job.host-affinity.enabled": "true",
-        "job.standbytasks.replication.factor": "2",
-        "systems.kafka.consumer.bootstrap.servers": "a:1",
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.c",
-        "stores.s.key.serde": "string",
-        "stores.s.msg.serde": "string",
-    }
+    {**LOGGED, "job.host-affinity.enabled": "true", "job.standbytasks.replication.factor": "2"}
 )
-TASKS = [
-    TaskModel(TaskName(f"t{n}"), (SystemStreamPartition("kafka", "in", n),), n) for n in range(3)
-]
+TASKS = [task_of(n) for n in range(3)]
 PERMIT = Permit(Incarnation(P, 7), 7, (), "{}")
 
 
-def model(actives: list[int], standbys: list[int]) -> JobModel:
+def _model(actives: list[int], standbys: list[int]) -> JobModel:
     """Processor p has these; q has the tasks that the standbys are of."""
     own = [*(TASKS[n] for n in actives), *(standby_task(TASKS[n], 0) for n in standbys)]
     others = {TASKS[n].task_name: TASKS[n] for n in standbys}
@@ -58,32 +40,32 @@ def model(actives: list[int], standbys: list[int]) -> JobModel:
     return JobModel(CONFIG, {**containers, **({Q: ContainerModel(Q, others)} if others else {})})
 
 
-class Kept(StandbyTasks):
+class _Kept(StandbyTasks):
     """Follows nothing, but keeps what it is to follow."""
 
-    followed: list[list[str]]
+    followed: list[list[int]]
     failures: list[Exception]
 
     def _follow(self, job: ContainerJob) -> None:
-        self.followed.append([task.state_of for task in job.tasks])
+        self.followed.append([task.changelog_partition for task in job.tasks])
         if self.failures:
             raise self.failures.pop()
         while True:
             self._pause(0.01)
 
 
-Make = Callable[[JobModel], Kept]
+Make = Callable[[JobModel], _Kept]
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
     """Makes one at work; none is left."""
-    made: list[Kept] = []
-    environment = Environment("", "", Host("here"), None, tmp_path)
+    made: list[_Kept] = []
+    environment = environment_in(tmp_path)
 
-    def begun(first: JobModel) -> Kept:
+    def begun(first: JobModel) -> _Kept:
         own, orders = standby_part(first, P), tmp_path / orders_file(7)
-        kept = Kept(CONFIG, own, PERMIT, environment, StopFlag(), orders)
+        kept = _Kept(CONFIG, own, PERMIT, environment, StopFlag(), orders)
         kept.followed, kept.failures = [], []
         made.append(kept)
         return kept
@@ -95,30 +77,30 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 def test_another_list_replaces_the_one_that_is_followed(make: Make, tmp_path: Path) -> None:
     """Also an empty one; the events have names and fields of their own."""
-    kept, lines = make(model([0], [1])), list[tuple[str, dict[str, object]]]()
+    kept, lines = make(_model([0], [1])), list[tuple[str, dict[str, object]]]()
     kept.start(lambda name, **fields: lines.append((name, fields)))
-    until(lambda: kept.followed == [["t1"]], lambda: kept.followed)
+    until(lambda: kept.followed == [[1]], lambda: kept.followed)
 
     def write(standbys: list[int]) -> None:
         temporary = tmp_path / f"next-{len(standbys)}"
-        temporary.write_bytes(encode_job_model(model([0], standbys), mask_secrets=False))
+        temporary.write_bytes(encode_job_model(_model([0], standbys), mask_secrets=False))
         temporary.replace(tmp_path / orders_file(7))
 
     write([1, 2])
-    until(lambda: kept.followed[1:] == [["t1", "t2"]], lambda: kept.followed)
+    until(lambda: kept.followed[1:] == [[1, 2]], lambda: kept.followed)
     write([])
     until(lambda: kept._wanted is None, lambda: kept._wanted)
     write([2])
-    until(lambda: kept.followed[2:] == [["t2"]], lambda: kept.followed)
+    until(lambda: kept.followed[2:] == [[2]], lambda: kept.followed)
     kept.close()
-    assert kept.followed == [["t1"], ["t1", "t2"], ["t2"]]
+    assert kept.followed == [[1], [1, 2], [2]]
     assert lines == []
 
 
 def test_standbys_that_fail_begin_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The active tasks have no part in it; a bug ends them as little as a damaged store."""
     monkeypatch.setattr("homeport.container.incarnation.standby_tasks._AGAIN_S", 0.1)
-    kept, lines = make(model([0], [1])), list[tuple[str, dict[str, object]]]()
+    kept, lines = make(_model([0], [1])), list[tuple[str, dict[str, object]]]()
     kept.failures = [RuntimeError("a bug"), StoreError("it is damaged")]
     kept.start(lambda name, **fields: lines.append((name, fields)))
     until(lambda: len(kept.followed) == 3, lambda: kept.followed)
@@ -128,12 +110,12 @@ def test_standbys_that_fail_begin_again(make: Make, monkeypatch: pytest.MonkeyPa
 
 def test_a_child_has_what_its_model_says(tmp_path: Path) -> None:
     """Active tasks and standbys; standbys alone; or, without standbys, what there was before."""
-    environment, stop = Environment("", "", Host("here"), None, tmp_path), StopFlag()
-    active, beside = standbys_of_child(model([0], [1]), PERMIT, environment, stop, NoLauncher())
-    assert list(active.containers[P].tasks) == ["t0"]
+    environment, stop = environment_in(tmp_path), StopFlag()
+    active, beside = standbys_of_child(_model([0], [1]), PERMIT, environment, stop, NoLauncher())
+    assert list(active.containers[P].tasks) == ["Partition 0"]
     assert beside is not None
     assert not ContainerJob.of(active, P).is_standby
-    alone, only = standbys_of_child(model([], [1]), PERMIT, environment, stop, NoLauncher())
+    alone, only = standbys_of_child(_model([], [1]), PERMIT, environment, stop, NoLauncher())
     assert only is not None
     job = ContainerJob.of(alone, P)
     assert job.is_standby
@@ -150,21 +132,13 @@ def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(tmp_p
     more = {
         "task.broadcast.inputs": "kafka.airlines#0",
         "task.inputs": "kafka.in,kafka.planes",
-        **{
-            f"stores.{name}.{key}": text
-            for name in ("planes", "airlines")
-            for key, text in (
-                ("adstore.input", f"kafka.{name}"),
-                ("factory", "rocksdb"),
-                ("key.serde", "string"),
-                ("msg.serde", "string"),
-            )
-        },
+        **store_keys("planes", adstore_input="kafka.planes"),
+        **store_keys("airlines", adstore_input="kafka.airlines"),
     }
-    environment, stop = Environment("", "", Host("here"), None, tmp_path), StopFlag()
+    environment, stop = environment_in(tmp_path), StopFlag()
 
     def kept(actives: list[int]) -> list[str]:
-        whole = JobModel(Config({**CONFIG, **more}), model(actives, [1]).containers)
+        whole = JobModel(Config({**CONFIG, **more}), _model(actives, [1]).containers)
         _, standbys = standbys_of_child(whole, PERMIT, environment, stop, NoLauncher())
         assert standbys is not None
         assert standbys._wanted is not None

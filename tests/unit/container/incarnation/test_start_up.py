@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from small_jobs import LOGGED, environment_in, job_of
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError, WireError
@@ -18,7 +19,6 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.stream_container import (
     StreamContainer,
     report_change,
@@ -35,18 +35,12 @@ from homeport.container.progress.transaction_plan import Changes
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
-from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskModel,
-)
+from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, TaskModel
 
 PERMIT = Permit(Incarnation(ProcessorId("p/1"), 4), 7, ())
 MODEL = JobModel(Config({"job.name": "j"}), {})
@@ -58,10 +52,16 @@ class _Client(CoordinatorClient):
     def __init__(self, *answers: JobModel | Exception) -> None:
         super().__init__("http://127.0.0.1:1/", None)
         self.answers = list(answers)
-        self.asked: list[tuple[str, int]] = []
+        self.asked: list[object] = []
 
     def processor_model(self, processor_id: ProcessorId, version: int) -> JobModel:
-        self.asked.append((processor_id, version))
+        return self._answer((processor_id, version))
+
+    def started(self, message: Started) -> None:
+        self._answer(message)
+
+    def _answer(self, question: object) -> JobModel:
+        self.asked.append(question)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -73,60 +73,75 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_up, "_AM_PAUSE_S", 0)
 
 
-def test_the_part_of_the_permits_version_is_fetched() -> None:
-    """Its own processor and no other, in the version that the permit names."""
-    client = _Client(MODEL)
-    assert start_up.fetch_job_model(client, PERMIT, StopFlag()) is MODEL
-    assert client.asked == [("p/1", 7)]
+STARTED = Started(PERMIT.incarnation, {}, {"total": 1.0})
 
 
-def test_a_driver_that_is_being_restarted_is_waited_for() -> None:
-    """The request is repeated after no answer, or one that broke off."""
+def _unheard(_event: str, **_fields: object) -> None:
+    """A history that is not looked at."""
+
+
+def _fetch(client: CoordinatorClient, stop: StopFlag) -> None:
+    assert start_up.fetch_job_model(client, PERMIT, stop) is MODEL
+
+
+def _report(client: CoordinatorClient, stop: StopFlag) -> None:
+    start_up.report_started(client, STARTED, _unheard, stop)
+
+
+_Ask = Callable[[CoordinatorClient, StopFlag], None]
+_EACH = pytest.mark.parametrize(
+    ("ask", "question"), [(_fetch, ("p/1", 7)), (_report, STARTED)], ids=["fetch", "report"]
+)
+
+
+@_EACH
+def test_a_driver_that_is_being_restarted_is_waited_for(ask: _Ask, question: object) -> None:
+    """The request is repeated after no answer, or one that broke off, and not after an answer.
+
+    It is for its own processor and no other, in the version that the permit names.
+    """
     client = _Client(UnavailableError("refused"), UnavailableError("broke off"), MODEL)
-    assert start_up.fetch_job_model(client, PERMIT, StopFlag()) is MODEL
-    assert len(client.asked) == 3
+    ask(client, StopFlag())
+    assert client.asked == [question] * 3
 
 
-def test_an_am_that_stays_away_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+@_EACH
+def test_an_am_that_stays_away_is_reported(
+    ask: _Ask, question: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the time that it is given, what it said last is the error."""
     monkeypatch.setattr(start_up, "_AM_PATIENCE_S", -1)
+    client = _Client(UnavailableError("refused"), MODEL)
     with pytest.raises(UnavailableError, match="refused"):
-        start_up.fetch_job_model(_Client(UnavailableError("refused")), PERMIT, StopFlag())
+        ask(client, StopFlag())
+    assert client.asked == [question]
+
+
+@_EACH
+def test_a_container_that_is_ordered_to_stop_repeats_no_request(
+    ask: _Ask, question: object
+) -> None:
+    """SIGTERM while the AM is away ends the wait."""
+    stop, client = StopFlag(), _Client(UnavailableError("refused"), MODEL)
+    stop.set()
+    with pytest.raises(StopRequestedError):
+        ask(client, stop)
+    assert client.asked == [question]
 
 
 def test_a_refusal_is_final() -> None:
     """An AM that does not know processor or version is not asked again."""
     client = _Client(WireError("404"), MODEL)
     with pytest.raises(WireError):
-        start_up.fetch_job_model(client, PERMIT, StopFlag())
+        _fetch(client, StopFlag())
     assert len(client.asked) == 1
-
-
-def test_a_container_that_is_ordered_to_stop_repeats_no_request() -> None:
-    """SIGTERM while the AM is away ends the wait."""
-    stop = StopFlag()
-    stop.set()
-    with pytest.raises(StopRequestedError):
-        start_up.fetch_job_model(_Client(UnavailableError("refused"), MODEL), PERMIT, stop)
-
-
-class _Refusing(CoordinatorClient):
-    """Refuses the report of a start."""
-
-    def __init__(self) -> None:
-        super().__init__("http://127.0.0.1:1/", None)
-
-    def started(self, message: Started) -> None:
-        raise WireError(f"the start of {message.incarnation}: 413 Request Entity Too Large")
 
 
 def test_a_report_that_is_refused_costs_no_start() -> None:
     """The refusal says nothing of the container, which goes on; its history has the start."""
     stated: list[str] = []
-    message = Started(PERMIT.incarnation, {}, {"total": 1.0})
-    start_up.report_started(
-        _Refusing(), message, lambda event, **_: stated.append(event), StopFlag()
-    )
+    client = _Client(WireError("413 Request Entity Too Large"))
+    start_up.report_started(client, STARTED, lambda event, **_: stated.append(event), StopFlag())
     assert stated == ["started"]
 
 
@@ -162,65 +177,11 @@ def test_a_permit_that_the_stream_does_not_know_is_a_failure(
     assert not isinstance(caught.value, OvertakenError)
 
 
-class _Away(CoordinatorClient):
-    """Takes no report of a start at first, so many times."""
-
-    def __init__(self, times: int) -> None:
-        super().__init__("http://127.0.0.1:1/", None)
-        self.times = times
-        self.reports: list[Started] = []
-
-    def started(self, message: Started) -> None:
-        if self.times:
-            self.times -= 1
-            raise UnavailableError("refused")
-        self.reports.append(message)
-
-
-STARTED = Started(PERMIT.incarnation, {}, {"total": 1.0})
-
-
-def _unheard(_event: str, **_fields: object) -> None:
-    """A history that is not looked at."""
-
-
-def test_a_start_is_reported_again_until_the_am_takes_it() -> None:
-    """A driver that is being restarted is waited for; it hears of the start once."""
-    client = _Away(2)
-    start_up.report_started(client, STARTED, _unheard, StopFlag())
-    assert client.reports == [STARTED]
-
-
-def test_a_container_whose_am_stays_away_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time that the AM is given, what it said last is the error."""
-    monkeypatch.setattr(start_up, "_AM_PATIENCE_S", -1)
-    client = _Away(1)
-    with pytest.raises(UnavailableError, match="refused"):
-        start_up.report_started(client, STARTED, _unheard, StopFlag())
-    assert client.reports == []
-
-
-def test_an_order_to_stop_ends_the_report_of_a_start() -> None:
-    """SIGTERM while the AM is away ends the wait, and the container has not started."""
-    stop, client = StopFlag(), _Away(1)
-    stop.set()
-    with pytest.raises(StopRequestedError):
-        start_up.report_started(client, STARTED, _unheard, stop)
-    assert client.reports == []
-
-
 KEYS = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "task.class": "m:C",
+    **LOGGED,
     "task.inputs": "elsewhere.in",
-    "systems.kafka.consumer.bootstrap.servers": "a:1",
     "systems.elsewhere.consumer.bootstrap.servers": "b:1",
     "systems.unused.producer.bootstrap.servers": "c:1",
-    "stores.s.factory": "rocksdb",
-    "stores.s.changelog": "kafka.log",
-    "stores.s.key.serde": "string",
-    "stores.s.msg.serde": "json",
 }
 TASK = TaskName("Partition 0")
 SSPS = tuple(SystemStreamPartition("elsewhere", "in", i) for i in range(2))
@@ -228,10 +189,7 @@ SSPS = tuple(SystemStreamPartition("elsewhere", "in", i) for i in range(2))
 
 def _job(processor_id: str = "0", over: Mapping[str, str] | None = None) -> ContainerJob:
     """Processor 0 has one task with two partitions, 0-0 is its standby."""
-    container = ContainerModel(ProcessorId("0"), {TASK: TaskModel(TASK, SSPS, 0)})
-    containers = with_standbys({ProcessorId("0"): container}, 1)
-    model = JobModel(Config({**KEYS, **(over or {})}), containers)
-    return ContainerJob.of(model, ProcessorId(processor_id))
+    return job_of({**KEYS, **(over or {})}, processor_id, TaskModel(TASK, SSPS, 0))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +201,7 @@ def test_the_events_of_a_standby_name_its_active(
 ) -> None:
     """Those of an active container say nothing of a role; all name their incarnation."""
     permit = Permit(Incarnation(ProcessorId(processor_id), 4), 7, ())
-    environment = Environment("http://127.0.0.1:1/", "", Host("nm1"), str(tmp_path), tmp_path)
+    environment = environment_in(tmp_path)
     start_up.history_of(_job(processor_id), permit, environment)("started")
     (file,) = environment.history_folder(_job().job).iterdir()
     event = json.loads(file.read_text(encoding="utf-8"))

@@ -9,14 +9,11 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from small_jobs import KEYS, environment_in, job_of, no_master
 
-from homeport.config.config import Config
-from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.coordinators import ApplicationMaster
-from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.processing.loop_dependencies import LoopDependencies
@@ -24,43 +21,21 @@ from homeport.container.processing.run_loop import RunLoop
 from homeport.container.spark.prepared import PipelineSettings
 from homeport.container.spark.session import LocalSpark
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskModel,
-)
 
-KEYS = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "task.class": "m:C",
-    "task.inputs": "kafka.in",
-    "systems.kafka.consumer.bootstrap.servers": "a:1",
-}
 OWN, TASK = ProcessorId("0"), TaskName("Partition 0")
 
 
 def _container(
-    folder: Path, stop: StopFlag, ready: GettingReady, config: Config
+    folder: Path, stop: StopFlag, ready: GettingReady, keys: dict[str, str]
 ) -> StreamContainer:
     """One task's, on nm1, before its start."""
-    task = TaskModel(TASK, (SystemStreamPartition("kafka", "in", 0),), 0)
-    model = JobModel(config, {OWN: ContainerModel(OWN, {TASK: task})})
-    return StreamContainer(
-        ContainerJob.of(model, OWN),
-        Permit(Incarnation(OWN, 4), 7, ()),
-        Environment("http://127.0.0.1:1/", "", Host("nm1"), str(folder), folder),
-        ApplicationMaster(CoordinatorClient("http://127.0.0.1:1/", None)),
-        stop,
-        NoLauncher(),
-        ready,
-    )
+    job, permit = job_of({**KEYS, **keys}), Permit(Incarnation(OWN, 4), 7, ())
+    place = environment_in(folder)
+    return StreamContainer(job, permit, place, no_master(), stop, NoLauncher(), ready)
 
 
 class _Loop:
@@ -73,7 +48,6 @@ class _Loop:
         """Nothing was processed."""
 
     def is_over(self, limit_s: float) -> bool:
-        """Whether its threads have ended."""
         assert limit_s > 0
         return self._is_over
 
@@ -82,7 +56,6 @@ class _Spark:
     """A Spark that runs."""
 
     def is_sound(self) -> bool:
-        """It does."""
         return True
 
     def stop(self) -> None:
@@ -95,9 +68,8 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
 ) -> None:
     """A process whose pipeline's thread still works serves no further incarnation."""
     stop, ready, spark = StopFlag(), GettingReady(NoLauncher()), _Spark()
-    config = Config({**KEYS, "task.pipeline.class": "m:f"})
-    container = _container(tmp_path, stop, ready, config)
-    settings = PipelineSettings.of(config, tmp_path / "spark-4")
+    container = _container(tmp_path, stop, ready, {"task.pipeline.class": "m:f"})
+    settings = PipelineSettings.of(container._job.config, tmp_path / "spark-4")
     assert settings is not None
     container._spark, container._settings = cast("LocalSpark", spark), settings
     stop.rest()
@@ -119,8 +91,8 @@ def test_a_container_says_where_its_tasks_are_where_the_job_has_host_affinity(
     tmp_path: Path, *, has_affinity: bool
 ) -> None:
     """Stream and history have its host, which later starts ask for; without the key neither."""
-    config = Config({**KEYS, "job.host-affinity.enabled": str(has_affinity).lower()})
-    container = _container(tmp_path, StopFlag(), GettingReady(NoLauncher()), config)
+    keys = {"job.host-affinity.enabled": str(has_affinity).lower()}
+    container = _container(tmp_path, StopFlag(), GettingReady(NoLauncher()), keys)
     stream = InMemoryCoordinatorStream()
     container._write_locality(cast("CoordinatorStreamStore", stream))
     stream.catch_up()

@@ -1,4 +1,4 @@
-"""Which Spark an incarnation takes from the one before it in its process."""
+"""Which _Spark an incarnation takes from the one before it in its process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from small_jobs import KEYS
 
 from homeport.config.config import Config
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, SpareKind
@@ -16,67 +17,58 @@ from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.spark.prepared import PipelineSettings
 from homeport.container.spark.session import LocalSpark
 
-KEYS = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "task.class": "m:C",
-    "task.inputs": "kafka.in",
-    "task.pipeline.class": "m:f",
-    "systems.kafka.consumer.bootstrap.servers": "a:1",
-}
-
 
 @dataclass
-class Spark:
+class _Spark:
     """It may have died meanwhile."""
 
     lives: bool = True
     stops: int = 0
 
     def is_sound(self) -> bool:
-        """Whether it runs."""
         return self.lives
 
     def stop(self) -> None:
-        """It is gone."""
         self.stops += 1
 
 
-def settings(generation: int, **more: str) -> PipelineSettings:
+def _settings(generation: int, **more: str) -> PipelineSettings:
     """Of an incarnation, which has a folder of its own."""
-    found = PipelineSettings.of(Config({**KEYS, **more}), Path(f"/w/spark-{generation}"))
+    found = PipelineSettings.of(
+        Config({**KEYS, "task.pipeline.class": "m:f", **more}), Path(f"/w/spark-{generation}")
+    )
     assert found is not None
     return found
 
 
-def kept(spark: Spark) -> GettingReady:
+def _kept(spark: _Spark) -> GettingReady:
     """What is left when generation 1 rests."""
     ready = GettingReady(NoLauncher())
     ready.stop()
-    ready.keep(settings(1), cast("LocalSpark", spark))
+    ready.keep(_settings(1), cast("LocalSpark", spark))
     return ready
 
 
 def test_the_next_incarnation_takes_the_spark_once() -> None:
     """It is its own from then on: nothing here ends it."""
-    spark = Spark()
-    ready = kept(spark)
-    assert cast("Spark", ready.take(settings(2))) is spark
-    assert ready.take(settings(3)) is None
+    spark = _Spark()
+    ready = _kept(spark)
+    assert cast("_Spark", ready.take(_settings(2))) is spark
+    assert ready.take(_settings(3)) is None
     ready.stop()
     assert spark.stops == 0
 
 
 def test_a_spark_that_is_of_no_use_ends() -> None:
     """It has died, is for another pipeline, or no incarnation wants it."""
-    dead, other, unwanted = Spark(lives=False), Spark(), Spark()
-    assert kept(dead).take(settings(2)) is None
-    assert kept(other).take(settings(2, **{"task.pipeline.class": "m:g"})) is None
-    kept(unwanted).stop()
+    dead, other, unwanted = _Spark(lives=False), _Spark(), _Spark()
+    assert _kept(dead).take(_settings(2)) is None
+    assert _kept(other).take(_settings(2, **{"task.pipeline.class": "m:g"})) is None
+    _kept(unwanted).stop()
     assert [spark.stops for spark in (dead, other, unwanted)] == [1, 1, 1]
 
 
-class Launcher(NoLauncher):
+class _Launcher(NoLauncher):
     """Says whether a permit is near, and hears when all is done."""
 
     def __init__(self, *, is_permit_near: bool) -> None:
@@ -85,7 +77,6 @@ class Launcher(NoLauncher):
 
     @property
     def is_ready(self) -> bool:
-        """Whether all is done."""
         return self.heard.is_set()
 
     @is_ready.setter
@@ -102,7 +93,7 @@ def test_a_process_gives_way_unless_its_permit_is_near(
     found: list[int] = []
     monkeypatch.setattr("os.nice", found.append)
     monkeypatch.setattr(warm_up, "_import_all", lambda _kind: None)
-    launcher = Launcher(is_permit_near=not niceness)
+    launcher = _Launcher(is_permit_near=not niceness)
     GettingReady(cast("LeaseMemory", launcher)).begin(SpareKind.PLAIN)
     assert launcher.heard.wait(60)
     assert found == niceness

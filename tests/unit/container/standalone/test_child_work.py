@@ -8,6 +8,7 @@ from signal import SIGKILL, Signals
 from typing import Any
 
 import pytest
+from small_jobs import KEYS
 
 from homeport.config.config import Config
 from homeport.container.host.lease_memory import LeaseMemory
@@ -22,18 +23,10 @@ from homeport.job_coordinator.zookeeper.session import SessionLease
 OWN, TASK = ProcessorId("p"), TaskName("Partition 0")
 MODEL = JobModel(Config({}), {OWN: ContainerModel(OWN, {TASK: TaskModel(TASK, (), 0)})})
 SHUTDOWN_MS = 500
-KEYS = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "task.class": "m:C",
-    "task.inputs": "kafka.in",
-    "task.shutdown.ms": str(SHUTDOWN_MS),
-    "systems.kafka.consumer.bootstrap.servers": "a:1",
-}
 
 
 @dataclass
-class Process:
+class _Process:
     """A child that does nothing, and keeps what it gets; ``deadlines``: at each message."""
 
     memory: LeaseMemory
@@ -48,7 +41,6 @@ class Process:
         self.send(text)
 
     def send(self, text: str) -> None:
-        """One message."""
         self.messages.append(text)
         self.deadlines.append(self.memory.deadline_ms)
 
@@ -60,34 +52,33 @@ class Process:
         """It lives."""
 
 
-class Clock:
+class _Clock:
     """A clock of the test alone."""
 
     now_ms = 1_000_000
 
     def __call__(self) -> int:
-        """Return its time."""
         return self.now_ms
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     """The clock of the works."""
-    made = Clock()
+    made = _Clock()
     monkeypatch.setattr(child_work, "boot_ms", made)
     return made
 
 
 @pytest.fixture
-def process(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Process:
+def process(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> _Process:
     """The child of each work."""
-    made = Process(LeaseMemory.endless(clock()))
+    made = _Process(LeaseMemory.endless(clock()))
 
     class Made:
         """Stands for the class of child processes."""
 
         @staticmethod
-        def start(*_arguments: Any, **_more: Any) -> Process:  # noqa: ANN401 - passed by
+        def start(*_arguments: Any, **_more: Any) -> _Process:  # noqa: ANN401 - passed by
             """The one."""
             return made
 
@@ -97,13 +88,15 @@ def process(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Process:
 
 def begun(folder: Path, lease: SessionLease) -> ChildWork:
     """Generation 7 has its permit."""
-    work = ChildWork(OWN, Host("here"), Config(KEYS), folder, {})
+    work = ChildWork(
+        OWN, Host("here"), Config({**KEYS, "task.shutdown.ms": str(SHUTDOWN_MS)}), folder, {}
+    )
     work.start(StartWork(9, 7, (TASK,), ()), MODEL, lease)
     return work
 
 
 def test_a_permit_goes_out_when_its_lease_is_in_the_childs_memory(
-    process: Process, clock: Clock, tmp_path: Path
+    process: _Process, clock: _Clock, tmp_path: Path
 ) -> None:
     """Safety C2: a child that works without a deadline would outlive this process's session."""
     lease = SessionLease()
@@ -115,7 +108,7 @@ def test_a_permit_goes_out_when_its_lease_is_in_the_childs_memory(
 
 
 def test_a_child_that_does_not_stop_in_time_is_killed(
-    process: Process, clock: Clock, tmp_path: Path
+    process: _Process, clock: _Clock, tmp_path: Path
 ) -> None:
     """Its successors wait for it; it is killed again as long as it is there."""
     work = begun(tmp_path, SessionLease())
@@ -133,7 +126,7 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
 
 
 def test_a_child_that_has_no_order_to_stop_is_not_killed(
-    process: Process, clock: Clock, tmp_path: Path
+    process: _Process, clock: _Clock, tmp_path: Path
 ) -> None:
     """However long it works."""
     work = begun(tmp_path, SessionLease())

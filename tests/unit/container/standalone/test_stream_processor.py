@@ -6,20 +6,15 @@ import socket
 from pathlib import Path
 
 import pytest
+from small_jobs import KEYS as JOB
+from small_jobs import LOGGED
 
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError
 from homeport.container.standalone.child_work import child_environment
 from homeport.container.standalone.stream_processor import ProcessorPhase, StreamProcessor
 
-KEYS = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "task.class": "m:C",
-    "task.inputs": "kafka.in",
-    "systems.kafka.consumer.bootstrap.servers": "127.0.0.1:1",
-    "job.coordinator.zk.connect": "127.0.0.1:1",
-}
+KEYS = {**JOB, "job.coordinator.zk.connect": "127.0.0.1:1"}
 
 
 def test_a_processor_has_an_id_a_place_and_a_folder(tmp_path: Path) -> None:
@@ -44,16 +39,9 @@ def test_what_cannot_run_is_refused_before_anything_begins(tmp_path: Path) -> No
         StreamProcessor(Config({**KEYS, "job.coordinator.zk.connect": ""}))
     with pytest.raises(ConfigError, match="homeport run-local needs local"):
         StreamProcessor(Config({**KEYS, "job.coordinator.factory": "zookeeper"}), is_local=True)
-    store = {
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.c",
-        "stores.s.key.serde": "string",
-        "stores.s.msg.serde": "string",
-    }
-    affinity = {"job.host-affinity.enabled": "true"}
-    standby = {**store, **affinity, "job.hotstandby.enabled": "true"}
+    standby = {"job.host-affinity.enabled": "true", "job.hotstandby.enabled": "true"}
     with pytest.raises(ConfigError, match="where a standby has none"):
-        StreamProcessor(Config({**KEYS, **standby}), is_local=True)
+        StreamProcessor(Config({**LOGGED, **KEYS, **standby}), is_local=True)
     (tmp_path / "file").write_text("", encoding="utf-8")
     blocked = StreamProcessor(Config(KEYS), "p", tmp_path / "file")
     with pytest.raises(ConfigError, match=r"--work-dir = .*: it must be a folder that can be"):
