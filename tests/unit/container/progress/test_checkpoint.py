@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_key_and_value_are_samzas_bytes() -> None:
     offsets = {SystemStreamPartition("kafka", "in", 0): 10}
     assert encode_value(offsets) == VALUE
     assert decode_value(VALUE) == CheckpointValue(offsets)
+
+
+_NO_CHANGES = (
+    b"",
+    b"[]",
+    b"{}",
+    b'{"changes": {}}',
+    b'{"changes": [1]}',
+    b'{"changes": [{"system": "s", "stream": "t", "partition": "0", "next": 1}]}',
+    b'{"changes": [{"system": "s", "stream": "t", "partition": 0, "next": 1, "first": "x"}]}',
+)
 
 
 IN, LOG = (SystemStreamPartition("kafka", name, 3) for name in ("exp1-in", "exp1-counts"))
@@ -109,18 +121,48 @@ def test_other_bytes_are_no_value_of_version_2(before: bytes, after: bytes) -> N
         decode_value_v2(SAMZAS_V2.replace(before, after))
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"taskName":"x"}'])
-def test_other_bytes_are_no_key(data: bytes) -> None:
-    """What is not such a key is refused."""
+@pytest.mark.parametrize(
+    ("decode", "data"),
+    [
+        *((decode_key, data) for data in (b"", b"[]", b"{", b'{"taskName":"x"}')),
+        *((decode_value, data) for data in (b"[]", b'{"a":1}', b'{"a":{"system":"k"}}')),
+        *((decode_changes, data) for data in _NO_CHANGES),
+    ],
+)
+def test_bytes_of_another_form_are_refused(decode: Callable[[bytes], object], data: bytes) -> None:
+    """By an error of the wire, for which their reader goes on without them."""
     with pytest.raises(WireError):
-        decode_key(data)
+        decode(data)
 
 
-@pytest.mark.parametrize("data", [b"[]", b'{"a":1}', b'{"a":{"system":"k"}}'])
-def test_other_bytes_are_no_value(data: bytes) -> None:
-    """What is not such a value is refused."""
-    with pytest.raises(WireError):
-        decode_value(data)
+@pytest.mark.parametrize("name", ["systemstreampartition-grouper-factory", "taskName", "type"])
+def test_each_field_of_a_checkpoints_key_is_a_text(name: str) -> None:
+    """A number in the place of one is another's record."""
+    key = KEY.replace(f'"{name}":"'.encode(), f'"{name}":1,"x":"'.encode())
+    assert key != KEY
+    with pytest.raises(WireError, match="checkpoint key lacks a field"):
+        decode_key(key)
+
+
+def test_a_checkpoints_key_keeps_its_letters() -> None:
+    """Samza's are not escaped; an escaped one would be another key to Kafka."""
+    key = encode_key(CheckpointKey("G", TaskName("Größe 0")))
+    assert "Größe 0".encode() in key
+    assert decode_key(key).task_name == "Größe 0"
+
+
+@pytest.mark.parametrize("offset", ["²", "٣"])
+def test_an_offset_is_written_in_plain_digits(offset: str) -> None:
+    """What Unicode calls a digit elsewhere is no offset of Kafka's."""
+    value = VALUE.replace(b'"10"', f'"{offset}"'.encode())
+    assert decode_value(value).offsets == {}
+
+
+def test_streams_of_checkpoints_are_distinguished_by_all_their_parts() -> None:
+    """Two partitions of one stream, and one of another, are three entries."""
+    places = (("in", 0), ("in", 1), ("other", 0))
+    offsets = {SystemStreamPartition("kafka", *place): n for n, place in enumerate(places)}
+    assert decode_value(encode_value(offsets)).offsets == offsets
 
 
 _ENTRY = {"system": "kafka", "partition": "0", "offset": "10", "stream": "in"}
@@ -163,21 +205,3 @@ def test_changes_come_back_as_they_were() -> None:
     )
     for some in ((), changes[:1], changes):
         assert decode_changes(encode_changes(some)) == some
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b'{"changes": {}}',
-        b'{"changes": [1]}',
-        b'{"changes": [{"system": "s", "stream": "t", "partition": "0", "next": 1}]}',
-        b'{"changes": [{"system": "s", "stream": "t", "partition": 0, "next": 1, "first": "x"}]}',
-    ],
-)
-def test_changes_of_another_form_are_refused(data: bytes) -> None:
-    """By an error of the wire, for which their reader goes on without them."""
-    with pytest.raises(WireError):
-        decode_changes(data)

@@ -15,13 +15,26 @@ from homeport.container.progress import offset_file
 DOTTED = SystemStream("kafka", "a.b-log")
 
 
-def test_long_texts_are_split_into_blocks() -> None:
-    """300 characters have a four-byte block length; 1500 make blocks of 1024 and 486 bytes."""
-    assert offset_file.encode("x" * 300)[4:9].hex() == "7a00000136"
-    data = offset_file.encode("x" * 1500)
-    assert data[4:9].hex() == "7a00000400"
-    assert data[9 + 1024 : 9 + 1024 + 5].hex() == "7a000001e6"
-    assert len(data) == 4 + 5 + 1024 + 5 + 486
+@pytest.mark.parametrize(
+    ("characters", "blocks"),
+    [
+        (245, {4: "77ff"}),
+        (246, {4: "7a00000100"}),
+        (300, {4: "7a00000136"}),
+        (1500, {4: "7a00000400", 4 + 5 + 1024: "7a000001e6"}),
+    ],
+)
+def test_long_texts_are_split_into_blocks(characters: int, blocks: dict[int, str]) -> None:
+    """As in Java: up to 255 bytes have a length of one byte; a longer block has at most 1024."""
+    data = offset_file.encode("x" * characters)
+    assert {at: data[at : at + len(head) // 2].hex() for at, head in blocks.items()} == blocks
+    assert len(data) == 4 + sum(len(head) // 2 for head in blocks.values()) + 10 + characters
+
+
+def test_a_text_of_more_than_one_piece_is_read_back() -> None:
+    """Java writes no more than some bytes as one text; each piece has its length before it."""
+    text = "".join(chr(ord("a") + n % 26) for n in range(2 * offset_file._PIECE + 1))
+    assert offset_file.decode(offset_file.encode(text)) == text
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=3000))
@@ -57,8 +70,10 @@ _CHECKSUM = bytes(8)
         (_file(b"abc"), "cut short"),
         (_file(b"abc")[:-1], "cut short"),
         (_file(_CHECKSUM + b"\x00"), "cut short"),
-        (offset_file.encode("42") + b"\x77\x05", "cut short"),
-        (offset_file.encode("42") + b"\x7a\x00", "cut short"),
+        *(
+            (offset_file.encode("42") + begun, "the file is cut short")
+            for begun in (b"\x77", b"\x77\x05", b"\x77\x05abc", b"\x7a\x00", b"\x7a\x00\x00")
+        ),
         (_file(_CHECKSUM + b"\x00\x05abc"), "cut short"),
         (_file(_CHECKSUM + b"\x00\x031\xff2"), "not in Java's modified UTF-8"),
         (_file(_CHECKSUM + b"\x00\x0242"), "checksum does not match"),

@@ -24,6 +24,17 @@ def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
     assert (progress.records, progress.bytes, progress.remaining) == (1200, 60_000, 800)
 
 
+def test_what_was_seen_ten_seconds_ago_counts_and_nothing_before_it() -> None:
+    """The oldest of what counts is left behind by its own time alone."""
+    meter = RestoreMeter("s", TASK, RestorePlan(0, 1001), 100.0)
+    meter.read(100, 0, 99)
+    assert meter.progress(105.0).records_per_s == 20.0
+    meter.read(300, 0, 399)
+    assert meter.progress(110.0).records_per_s == 40.0
+    late = meter.progress(110.5)
+    assert (late.records_per_s, late.seconds_left) == (54.5, 11.0)
+
+
 def test_offsets_without_a_record_count_as_read() -> None:
     """Of a compacted changelog few records may be left: the head comes near all the same."""
     meter = RestoreMeter("s", TASK, RestorePlan(0, 1000), 0.0)
@@ -38,6 +49,7 @@ def test_without_progress_the_remaining_time_is_unknown() -> None:
     meter = RestoreMeter("s", TASK, RestorePlan(0, 10), 0.0)
     assert meter.progress(0.0) == RestoreProgress("s", TASK, 0, 0, 10, 0.0, None)
     meter.read(5, 50, 4)
+    assert meter.progress(0.0) == RestoreProgress("s", TASK, 5, 50, 5, 0.0, None)
     assert meter.progress(1.0).seconds_left == 1.0
     assert meter.progress(20.0).seconds_left is None
 

@@ -26,60 +26,75 @@ def _rules(topic_bytes: int, **more: bool | int) -> TopicRules:
     return TopicRules(topic_bytes, batch_bytes=0, **options)
 
 
-def _content(value: int, change: int) -> TransactionContent:
+def _content(*sends: Send, change: int = 10) -> TransactionContent:
     entries = {b"k": b"x" * change, b"deleted": None}
     changes = Changes("counts", TaskName("P 0"), SystemStream("kafka", "log"), 0, entries)
-    sends = [Send("out", b"k", b"small"), Send("out", None, b"x" * value, None, [("h", b"1")])]
-    return TransactionContent(sends, [changes], {})
+    return TransactionContent(list(sends), [changes], {})
+
+
+def _out(size: int, key: bytes | None = None, topic: str = "out") -> Send:
+    return Send(topic, key, b"x" * size)
 
 
 def _one(send: Send, rules: TopicRules) -> str | None:
     return story(TransactionContent([send], [], {}), {send.topic: rules}, NOW_MS)
 
 
-def test_an_output_is_named_with_size_and_limit() -> None:
-    """Size is key, value and headers."""
-    said = story(_content(5000, 10), {"out": _rules(4000), "log": _rules(4000)}, 0)
-    assert said is not None
-    assert said.startswith("output stream out: a record of 5002 bytes exceeds the limit of 4000")
+OUT = "output stream out: a record of "
+FITS = batch_size(None, b"x" * 1000, ())
+
+
+@pytest.mark.parametrize(
+    ("send", "rules", "said"),
+    [
+        (Send("out", None, b"x" * 5000, None, [("h", b"1")]), _rules(4000), "5002 bytes exceeds"),
+        (_out(1001), _rules(FITS), f"1001 bytes exceeds the limit of {FITS} bytes"),
+        (Send("out", None, None), _rules(1), "0 bytes exceeds the limit of 1 "),
+        (Send("out", None, None, 0, [("", None)]), _rules(1), "0 bytes exceeds the limit of 1 "),
+        (_out(0), _rules(batch_size(None, b"", ()) - 1), "0 bytes exceeds the limit of 67 bytes"),
+        (_out(100), _rules(9000, client_bytes=135), "100 bytes exceeds the limit of 135 bytes"),
+    ],
+    ids=["headers count", "one byte", "empty", "header without a value", "takes none", "client's"],
+)
+def test_an_output_is_named_with_size_and_limit(send: Send, rules: TopicRules, said: str) -> None:
+    """Size is key, value and headers; the limit is the lower one, of the topic or the client.
+
+    What Kafka adds to a record counts.
+    """
+    assert (_one(send, rules) or "").startswith(OUT + said)
+
+
+@pytest.mark.parametrize(
+    ("size", "rules"), [(1000, _rules(FITS)), (100, _rules(9000, client_bytes=136))]
+)
+def test_a_record_that_just_fits_is_not_too_large(size: int, rules: TopicRules) -> None:
+    """With what stands beside it in its batch it is as large as the limit."""
+    assert _one(_out(size), rules) is None
 
 
 def test_a_change_is_named_by_its_store() -> None:
     """And by task and changelog; each topic has its own limit."""
-    said = story(_content(5000, 3000), {"out": _rules(9000), "log": _rules(2000)}, 0)
-    assert said is not None
+    content = _content(_out(5000), change=3000)
+    said = story(content, {"out": _rules(9000), "log": _rules(2000)}, 0) or ""
     assert said.startswith("store counts of task 'P 0' (changelog log): a record of 3001 bytes")
+    assert story(content, {"out": _rules(9000), "log": _rules(9000)}, 0) is None
+    assert topics(content) == {"out", "log"}
 
 
-def test_there_is_no_story_if_no_record_is_refused() -> None:
-    """Then something else kept it from being delivered."""
-    assert story(_content(10, 10), {"out": _rules(9000), "log": _rules(9000)}, 0) is None
-    assert topics(_content(1, 1)) == {"out", "log"}
-
-
-def test_an_empty_record_may_be_too_large_too() -> None:
-    """What Kafka adds to a record counts; a header without a value has no bytes."""
-    for headers in (None, [("", None)]):
-        said = _one(Send("out", None, None, 0, headers), _rules(1))
-        assert said is not None
-        assert said.startswith("output stream out: a record of 0 bytes exceeds the limit of 1 ")
-
-
-def test_the_clients_own_limit_counts_where_it_is_less() -> None:
-    """The line has the one that is in force."""
-    said = _one(Send("out", None, b"x" * 100), _rules(9000, client_bytes=135))
-    assert said is not None
-    assert "a record of 100 bytes exceeds the limit of 135 bytes" in said
-    assert _one(Send("out", None, b"x" * 100), _rules(9000, client_bytes=136)) is None
+def test_the_first_of_two_equally_large_records_is_named() -> None:
+    """One line names one record."""
+    content = _content(_out(1000), _out(1000, topic="out1"))
+    rules = {"out": TopicRules(10), "out1": TopicRules(10), "log": _rules(9000)}
+    assert (story(content, rules, 0) or "").startswith(OUT + "1000 bytes exceeds the limit of 10")
 
 
 def test_a_record_without_a_key_is_named_where_the_topic_is_compacted() -> None:
     """An empty key is one."""
     rules = _rules(9000, is_compacted=True)
     said = "output stream out: a record has no key, and the topic is compacted: give it a key"
-    assert _one(Send("out", None, b"v"), rules) == said
-    assert _one(Send("out", b"", b"v"), rules) is None
-    assert _one(Send("out", None, b"v"), _rules(9000)) is None
+    assert _one(_out(1), rules) == said
+    assert _one(_out(1, b""), rules) is None
+    assert _one(_out(1), _rules(9000)) is None
 
 
 @pytest.mark.parametrize(
