@@ -66,10 +66,7 @@ def fault_of(
 def method_fault(
     owner: type, base: type, name: str, *, may_be_coroutine: bool = False
 ) -> Fault | None:
-    """Return why the method of a class, called as that of ``base`` is, would not run.
-
-    None: it would, or it is the one of ``base``.
-    """
+    """Return why the method, called as that of ``base``, would not run; None: it would."""
     own, of_base = inspect.getattr_static(owner, name, None), inspect.getattr_static(base, name)
     if own is of_base:
         return None

@@ -39,20 +39,12 @@ _HOOKS = (
 
 
 def load_task_class(name: str) -> type[BatchTask | StreamTask]:
-    """Return the task class that ``module:Class`` names.
-
-    Raises:
-        ConfigError: it cannot be imported, or is no concrete BatchTask or StreamTask.
-    """
+    """Return the task class that ``module:Class`` names; ConfigError where it names none."""
     return checked_task_class(name, user_object(TASK_CLASS, name))
 
 
 def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]:
-    """Return ``found``, which ``name`` stands for.
-
-    Raises:
-        ConfigError: it is no concrete BatchTask or StreamTask.
-    """
+    """Return ``found``, for which ``name`` stands; ConfigError: it is no concrete task class."""
     task_class: type[BatchTask | StreamTask] = _concrete(
         TASK_CLASS, name, found, BatchTask, StreamTask
     )
@@ -97,11 +89,7 @@ def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -
 
 
 def load_function(name: str) -> Callable[..., Any]:
-    """Return the pipeline function that ``module:function`` names, whatever its parameters.
-
-    Raises:
-        ConfigError: it cannot be imported, or cannot be called.
-    """
+    """Return the pipeline function that ``module:function`` names; ConfigError: it names none."""
     found = user_object(PIPELINE_CLASS, name)
     if not callable(found) or isinstance(found, type):
         raise ConfigError(
@@ -119,12 +107,10 @@ def load_function(name: str) -> Callable[..., Any]:
 
 
 def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtractorFactory]:
-    """Return what makes the factory of extractors that ``module:Name`` names.
+    """Return the maker of the factory of extractors that ``module:Name`` names.
 
-    ``key``: of the error line.
-
-    Raises:
-        ConfigError: it cannot be imported, or is no concrete KeyValueExtractorFactory.
+    ConfigError: it cannot be imported, or is no concrete KeyValueExtractorFactory; its line has
+    ``key``.
     """
     found: Callable[[], KeyValueExtractorFactory]
     found = _load_factory(key, name, KeyValueExtractorFactory)
@@ -132,10 +118,9 @@ def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtracto
 
 
 def load_manager_factory(name: str) -> Callable[[], AdjunctDataStoreManagerFactory]:
-    """Return what makes the factory of managers that ``module:Name`` names.
+    """Return the maker of the factory of managers that ``module:Name`` names.
 
-    Raises:
-        ConfigError: it cannot be imported, or is no concrete AdjunctDataStoreManagerFactory.
+    ConfigError: it cannot be imported, or is no concrete AdjunctDataStoreManagerFactory.
     """
     found: Callable[[], AdjunctDataStoreManagerFactory]
     found = _load_factory(MANAGER_FACTORY, name, AdjunctDataStoreManagerFactory)
@@ -153,15 +138,11 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
 
 
 def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
-    """Return the serde that ``name`` stands for.
+    """Return the serde of ``name``; ConfigError, whose line names ``key``, where it cannot be had.
 
-    ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys.
-
-    An own one is an object of the class, made without arguments, with the methods ``to_bytes`` and
+    ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys. An
+    own one is an object of the class, made without arguments, with the methods ``to_bytes`` and
     ``from_bytes``, each of one argument.
-
-    Raises:
-        ConfigError: it cannot be had; the line names ``key``.
     """
     if isinstance(name, SchemaSerde):
         return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))
@@ -169,10 +150,9 @@ def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
 
 
 def load_columns(of: InputSerde) -> Columns:
-    """Return how values of inputs with the serde ``of``, which has a schema, become a column.
+    """Return how values with the serde ``of``, which has a schema, become a column.
 
-    Raises:
-        ConfigError: they cannot, or the serde cannot be had.
+    ConfigError: they cannot, or the serde cannot be had.
     """
     entry = of.serde
     columns = load_serde(of.key, of.serde, of.stream).columns

@@ -60,11 +60,7 @@ class ContainerJob:
 
     @staticmethod
     def of(model: JobModel, processor_id: ProcessorId) -> ContainerJob:
-        """The view of ``model`` for one processor.
-
-        Raises:
-            ConfigError: the configuration asks for what a container cannot do.
-        """
+        """Return the view for one processor; ConfigError: a container cannot do what is asked."""
         container = model.containers.get(processor_id)
         if container is None:
             raise ConfigError(
@@ -111,7 +107,7 @@ class ContainerJob:
         return view
 
     def refuse_what_cannot_be(self) -> None:
-        """Nothing where the job can run; else ConfigError with the first fault."""
+        """Raise ConfigError with the first fault for which the job cannot run."""
         for task in self.tasks:
             if (task.task_mode is TaskMode.STANDBY) is not self.is_standby:
                 raise ConfigError(
@@ -132,9 +128,9 @@ class ContainerJob:
                 )
 
     def rocksdb_bytes(self, *, is_mixed: bool) -> int:
-        """What RocksDB may use; where standbys are beside active tasks, a quarter of it is theirs.
+        """Return what RocksDB may use; beside active tasks a quarter of it is the standbys'.
 
-        ``is_mixed``: whether they would be, if the job has any.
+        ``is_mixed``: whether they would be beside each other, if the job has any.
         """
         whole = self.task.memory.rocksdb_mb * _MIB
         if not is_mixed or not StandbyConfig.of(self.config).enabled:

@@ -31,12 +31,10 @@ class DiskForbiddenError(DiskError):
 
 @contextmanager
 def room_on_disk_of(path: Path) -> Iterator[None]:
-    """What the block does needs room on the disk of ``path``, and the right to use it.
+    """Say in one line why the block fails, for want of room on the disk of ``path`` or of a right.
 
-    Raises:
-        DiskFullError: there is no room.
-        DiskForbiddenError: there is no right to it, too many files are open, or another program
-            has the store open. All other errors of the block pass as they are.
+    DiskFullError: there is no room. DiskForbiddenError: there is no right, too many files are open,
+    or another program has the store open. All other errors pass as they are.
     """
     try:
         yield

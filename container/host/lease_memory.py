@@ -135,10 +135,7 @@ class LeaseMemory:
         return max(boot_ms() - worked_ms, 0) if worked_ms else None
 
     def say_works(self) -> None:
-        """Note that the child works: it commits a transaction, or finds that no input waits.
-
-        The launcher reads it.
-        """
+        """Note for the launcher that the child commits a transaction, or finds no input waiting."""
         self._worked_ms = boot_ms()
 
     @property
@@ -207,9 +204,9 @@ class LeaseMemory:
 def watch_lease(
     environment: Mapping[str, str], end: Callable[[int], object] = os._exit
 ) -> LeaseMemory | None:
-    """From now on this process ends when its lease does, and beats until then; what it shares.
+    """Beat until the lease ends, then end this process; return the shared memory.
 
-    Without a launcher, which is how tests start a child, it has no lease and lives on: None.
+    None where there is no launcher, as tests start a child: it lives on.
     """
     fd = environment.get(FD_VARIABLE, "")
     if not fd:

@@ -19,11 +19,7 @@ _PIECE = 65536
 
 
 class Orders:
-    """To be used from the main thread; ``terminate`` from a signal handler too.
-
-    Args:
-        fd: where the messages come from.
-    """
+    """Reads messages from ``fd`` in the main thread; a signal handler may ``terminate``."""
 
     def __init__(self, fd: int = 0) -> None:
         self._fd = fd

@@ -53,30 +53,26 @@ class StopFlag:
             os.write(self._writer, b"x")
 
     def is_set(self) -> bool:
-        """Whether the container has the order to stop."""
+        """Return whether the container has the order to stop."""
         return self._set
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Returns when set, or after ``seconds``; whether it is set."""
+        """Wait until the flag is set, or for ``seconds``; return whether it is set."""
         _readable((self._reader,), seconds)
         return self._set
 
     def wait_for_input(self, fd: int) -> bool:
-        """Returns when ``fd`` can be read, or the flag is set; whether it is set."""
+        """Wait until ``fd`` can be read or the flag is set; return whether it is set."""
         _readable((self._reader, fd), None)
         return self._set
 
     def pause(self, seconds: float) -> None:
-        """Returns after ``seconds``; StopRequestedError where the order to stop ends the pause."""
+        """Wait for ``seconds``; raise StopRequestedError where the order to stop ends the pause."""
         self.wait(seconds)
         self.check()
 
     def check(self) -> None:
-        """Nothing, while the container may go on.
-
-        Raises:
-            StopRequestedError: the container has the order to stop.
-        """
+        """Raise StopRequestedError where the container has the order to stop."""
         if self._set:
             raise StopRequestedError("ordered to stop")
 

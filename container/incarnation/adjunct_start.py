@@ -56,14 +56,10 @@ def adjunct_storage(
     clocks: Callable[[], ClockReading],
     beside: Executor,
 ) -> AdjunctStorage | None:
-    """The adjunct stores of the container ``owner``, none of them open; None: the job has none.
+    """Return the adjunct stores of the container ``owner``, not open; None where the job has none.
 
-    Args:
-        job: the container's view.
-        owner: the container; for a standby the active one.
-        roots: where stores are that a start may find again, and where others are.
-        clocks: as of ``AdjunctStorage``.
-        beside: as of ``AdjunctStorage``.
+    owner``: for a standby, the active container. ``roots``: the folders of stores that a start may
+    find again, and of others.
     """
     if not job.adjuncts:
         return None
@@ -76,10 +72,8 @@ def streams_now(
 ) -> StreamsNow:
     """Ask Kafka for the streams that fill the stores.
 
-    Raises:
-        UnavailableError: Kafka does not answer, or the job may not look at a stream's topic.
-        PartitionError: a stream is not there.
-        ConfigError: the schema of a store cannot be had.
+    UnavailableError: Kafka does not answer, or the job may not look at a topic. PartitionError: a
+    stream is not there. ConfigError: the schema of a store cannot be had.
     """
     asked, ids = storage.clocks(), topic_ids(readers, job.adjunct_streams)
     ranges = input_ranges(readers, storage.inputs.partitions)
@@ -114,7 +108,7 @@ def stream_ends(
 def head_looks(
     job: ContainerJob, storage: AdjunctStorage | None, pause: Callable[[float], None]
 ) -> HeadsPoll | None:
-    """Return what looks for the ends of compacted streams, of an active container; None: none."""
+    """Return the poller for the ends of an active container's compacted streams, if any."""
     if storage is None:
         return None
     followed = {p: item for p, item in storage.followed.items() if item.kept_ms is not None}
@@ -132,16 +126,14 @@ def adjunct_feed(
     columns: Mapping[str, EntryColumns] | None = None,
     watch: HeadsPoll | None = None,
 ) -> AdjunctFeed | None:
-    """What fills the stores, which are open; None: the job has none.
+    """Return what fills the open stores; None where the job has none.
 
-    ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
+    bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
     those that each task is handed. ``columns``: {store that the pipeline takes: how its entries
-    become rows}. ``watch``: as of ``AdjunctFeed``.
+    become rows}.
 
-    Raises:
-        FrameError: a store cannot be a frame of the pipeline.
-        ConfigError: a manager, an extractor or a serde cannot be had.
-        ManagerFailedError: the job's factory of managers failed.
+    FrameError: a store cannot be a frame of the pipeline. ConfigError: a manager, an extractor or a
+    serde cannot be had. ManagerFailedError: the job's factory of managers failed.
     """
     if storage is None:
         return None
@@ -161,13 +153,9 @@ def adjunct_feed(
 def replaying_manager(
     job: ContainerJob, planned: PlannedStore, storage: BaseStorageManager
 ) -> TableManager:
-    """What the records of one store pass where its stream is read again.
+    """Return the manager of one store whose stream is read again; errors as ``adjunct_feed``.
 
-    ``storage``: gets them; it has every store of its kind, of the task or of the container.
-
-    Raises:
-        ConfigError: a manager, an extractor or a serde cannot be had.
-        ManagerFailedError: the job's factory of managers failed.
+    ``storage``: has every store of its kind, of the task or of the container.
     """
     refused, store = RefusedRecords(), planned.store
     if store.manager is None:
@@ -181,7 +169,7 @@ def replaying_manager(
 
 
 def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> None:
-    """The log says which streams of data sets in versions the broker compacts."""
+    """Warn in the log of streams with versioned data sets that the broker compacts."""
     for system, reader in readers.items():
         stores = {
             store.stream.stream: store
@@ -234,14 +222,7 @@ def _own(
 
 
 class _OwnManagers:
-    """Makes managers of the job's own, by the factory ``name``.
-
-    Args:
-        job: the container's view.
-        name: the factory.
-        refused: gets the records that cannot be stored.
-        offsets: what a manager may ask of the start.
-    """
+    """Makes managers by the job's factory ``name``; ``offsets``: what they may ask of the start."""
 
     def __init__(
         self, job: ContainerJob, name: str, refused: RefusedRecords, offsets: StartOffsets
@@ -260,7 +241,7 @@ class _OwnManagers:
         *,
         is_writer: bool,
     ) -> TableManager:
-        """That of one task, which fills these stores; ManagerFailedError where there is none."""
+        """Return the manager of one task for these stores; ManagerFailedError: there is none."""
         job = self._job
         managed = {n: ManagedStore(store, _kept(job, store)) for n, store in job.adjuncts.items()}
         try:
@@ -291,7 +272,7 @@ def _kept(job: ContainerJob, store: AdjunctStore) -> Serdes:
 def _maker(
     job: ContainerJob, store: AdjunctStore, refused: RefusedRecords
 ) -> Callable[[], Extraction]:
-    """Makes one task's extraction. All tasks share the serdes; an extractor is each one's own."""
+    """Return a maker of each task's extraction; tasks share the serdes, and no extractor."""
     kept = _kept(job, store)
     if store.extractor is None:
         serdes = stream_serdes(job, store.stream.system, store.stream.stream)

@@ -50,12 +50,9 @@ def read_trims(
     checkpoints: Mapping[TaskName, Checkpoint],
     now_ms: int,
 ) -> tuple[StoreTrim, ...]:
-    """Return the trim of each store whose task's checkpoint names an end of its changelog.
+    """Return the trim of each restored store whose task's checkpoint names an end of its changelog.
 
-    ``stores``: restored; what they hold is not changed.
-
-    Raises:
-        StoreError: a changelog cannot be taken back to there.
+    Raise StoreError where a changelog cannot be taken back to there.
     """
     ends = list(_ends(stores, checkpoints))
     if not ends:
@@ -145,7 +142,7 @@ def _changes(store: TaskStore, trim: Trim) -> Changes:
 def portions(
     changes: Iterable[Changes], records: int = _RECORDS, size: int = _BYTES
 ) -> list[list[Changes]]:
-    """Return ``changes`` by transaction: at least one, each of at most so many records and bytes.
+    """Return ``changes`` by transaction: one at least, each within the limits.
 
     One record may exceed ``size`` alone.
     """

@@ -62,11 +62,9 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None, reached: Reached | None = None) -> NoReturn:
-    """Runs its incarnations and ends the process, with nothing of them left behind.
+    """Run the incarnations of this process, and end it with nothing of them left behind.
 
-    Args:
-        arguments: of the command line; None: this process's.
-        reached: gets each step of a transaction and of a flush when it is done.
+    reached``: gets each step of a transaction and of a flush when it is done.
     """
     memory = watch_lease(os.environ)
     orders = Orders()
@@ -93,7 +91,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
 def _run_all(
     orders: Orders, memory: LeaseMemory | None, ready: GettingReady, reached: Reached | None
 ) -> tuple[int, str | None]:
-    """(exit code, cause in one line), once no permit comes or an incarnation has not rested."""
+    """Return (exit code, cause in one line) once no permit comes or a process does not rest."""
     is_first = True
     while (permit := orders.next_permit()) is not None:
         code, cause, epoch = _run(
@@ -124,10 +122,7 @@ class _Given:
 
 
 def _run(given: _Given, *, is_first: bool = True) -> tuple[int, str | None, int | None]:
-    """(exit code, cause in one line, epoch if the process is to wait for another permit).
-
-    ``is_first``: whether this process has run no incarnation before.
-    """
+    """Return (exit code, cause in one line, epoch if the process waits for another permit)."""
     container: StreamContainer | StandbyContainer | StandbysOnly | None = None
     stop, rested = given.stop, None
     over = threading.Event()
@@ -236,10 +231,7 @@ def _ended_by(error: BaseException) -> tuple[int, str]:
 def _watch(
     stop: StopFlag, over: threading.Event, shutdown_ms: int, kill_children: Callable[[], None]
 ) -> None:
-    """From the order to stop on, the process lives no longer than ``shutdown_ms``, unless ``over``.
-
-    Whatever is cut short here costs the next start a longer read, nothing else.
-    """
+    """End the process ``shutdown_ms`` after the order to stop, unless it is ``over``."""
 
     def end_in_time() -> None:
         stop.wait()

@@ -32,12 +32,9 @@ class Coordinator(Protocol):
         """The configuration in force."""
 
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
-        """All of the permit's list are fenced for good, and it is the newest (safety I3).
+        """Record that the permit's list is fenced for good; OvertakenError: a newer one is.
 
-        ``stream``: read to its head after the own transactional id was initialised.
-
-        Raises:
-            OvertakenError: it is not.
+        Safety I3. ``stream``: read to its head after the own transactional id was initialised.
         """
 
     def report_started(
@@ -73,11 +70,7 @@ class ApplicationMaster:
 class ProcessorCoordinator:
     """The processor that is the parent of this incarnation.
 
-    Args:
-        memory: shared with it.
-        config: of the processor.
-        stop: the order to stop.
-        tree: of the processor; empty: it has no id.
+    memory``: shared with it. ``tree``: the id of its tree; empty: it has none.
     """
 
     keeps_locality = True
@@ -119,11 +112,7 @@ class ProcessorCoordinator:
 
 
 def require_tree(stream: CoordinatorStream, own: str) -> None:
-    """Check that no other tree goes on with the job (safety A6); after the report of fences.
-
-    Raises:
-        OvertakenError: one does.
-    """
+    """Raise OvertakenError where another tree goes on with the job (safety A6)."""
     found = EpochManager(stream).read_tree()
     if found not in {"", own}:
         raise OvertakenError("the job goes on in another folder: run-local --adopt began there")

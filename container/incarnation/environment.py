@@ -57,11 +57,7 @@ class Environment:
 
     @staticmethod
     def of(environ: Mapping[str, str], work_dir: Path) -> Environment:
-        """What ``environ`` says.
-
-        Raises:
-            ConfigError: a variable is missing, or the token file cannot be read.
-        """
+        """Return what ``environ`` says; ConfigError: a variable or the token is missing."""
         url = environ.get("SAMZA_COORDINATOR_URL", "")
         if not url:
             raise ConfigError(
@@ -92,9 +88,9 @@ class Environment:
 
     @staticmethod
     def of_processor(environ: Mapping[str, str], work_dir: Path) -> Environment:
-        """Of the child of a processor that a user started: there is no AM to report to.
+        """Return the surroundings of a standalone processor's child, which has no AM.
 
-        ``WORK_VARIABLE`` names the processor's own folder; ``work_dir`` where it does not.
+        WORK_VARIABLE`` names the processor's own folder; ``work_dir`` where it does not.
         """
         return Environment(
             coordinator_url="",
@@ -107,7 +103,7 @@ class Environment:
 
     @staticmethod
     def config_given(environ: Mapping[str, str]) -> Config | None:
-        """What a processor gave its child to get ready with; None: the AM has it."""
+        """Return the configuration from a processor, to get ready with; None: the AM has it."""
         fd = environ.get(CONFIG_VARIABLE, "")
         if not fd:
             return None
@@ -116,10 +112,7 @@ class Environment:
         return Config({name: required_field(given, name, str) for name in given})
 
     def state_root(self, job: JobConfig) -> Path:
-        """Where the job's stores with a changelog live on this host.
-
-        Source: Samza 1.8 ``SamzaContainer.getLoggedStorageBaseDir``.
-        """
+        """Return the folder of stores with a changelog, as Samza's ``getLoggedStorageBaseDir``."""
         if self.logged_store_base_dir is not None:
             return Path(self.logged_store_base_dir) / job.directory_name
         if job.logged_store_base_dir is not None:
@@ -135,13 +128,12 @@ class Environment:
     def made_roots(
         self, job: JobConfig, config: Config, needed: tuple[bool, bool] = (True, True)
     ) -> tuple[Path, Path]:
-        """Return ``state_root`` and ``scratch_root``; those ``needed`` are made, this user's alone.
+        """Return ``state_root`` and ``scratch_root``; make those ``needed``, for this user alone.
 
         A directory that ``job.logged.store.base.dir`` names is the operator's, and stays as it is.
 
-        Raises:
-            DiskError: there is no room for one, or no right to it.
-            NotOwnError: one is another user's, a link, or open to others.
+        DiskError: there is no room for one, or no right to it. NotOwnError: one is another user's,
+        a link, or open to others.
         """
         given = job.logged_store_base_dir
         roots = self.state_root(job), self.scratch_root(config)
@@ -152,7 +144,7 @@ class Environment:
         return roots
 
     def scratch_root(self, config: Config) -> Path:
-        """Where the job's stores without a changelog live, no longer than their container does.
+        """Return the folder of stores without a changelog, which live as long as the container.
 
         Samza puts them into the configured directory itself, where those of two jobs would meet.
         """
@@ -162,6 +154,6 @@ class Environment:
         return Path(base) / JobConfig.of(config).directory_name
 
     def history_folder(self, job: JobConfig) -> Path:
-        """Where the history of this process goes."""
+        """Return the folder of this process's history."""
         base = self.logged_store_base_dir or job.logged_store_base_dir or self.work_dir / "state"
         return history_directory(job.history_dir, base, job.directory_name)

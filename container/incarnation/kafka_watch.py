@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def silence_of(job: ContainerJob) -> Silence:
-    """For as long as a container can keep its lease while Kafka is silent: G + L + M."""
+    """Return the silence of Kafka within which a container keeps its lease: G + L + M."""
     lease_ms = job.cluster.lease_ms
     return Silence(job.job.isolation_max_ms + lease_ms + lease_ms // 5)
 
@@ -38,13 +38,9 @@ def silence_of(job: ContainerJob) -> Silence:
 def watch_kafka(
     system: SystemConfig, topic: str, silence: Silence, end: Callable[[str], object]
 ) -> None:
-    """``end`` is called, once and with the cause, when this host does not reach the system.
+    """Call ``end`` once, with the cause, from an own thread when this host does not reach Kafka.
 
-    Args:
-        system: the brokers.
-        topic: the topic of the requests: one, as all of them may be many.
-        silence: how long they may be silent.
-        end: is called by a thread of its own.
+    ``topic``: of the requests; one, as all of them may be many.
     """
     arguments = (system, topic, silence, end)
     threading.Thread(target=_watch, args=arguments, name="kafka-watch", daemon=True).start()

@@ -33,14 +33,9 @@ class _Fetched:
 
 
 class LiveTuning:
-    """To be used by one thread, which calls ``latest`` once per turn of its loop.
+    """Has the tuning in force for one thread, which calls ``latest`` once per turn of its loop.
 
-    Args:
-        config: the configuration of the container's own JobModel.
-        version: the version of that JobModel.
-        fetch: gets the configuration in force from the AM.
-        launcher: says which version is in force.
-        history: where a change is written down.
+    version``: of the container's own JobModel. ``launcher``: says which version is in force.
     """
 
     def __init__(
@@ -62,7 +57,7 @@ class LiveTuning:
         logs.set_level(self._now.tuning.log_level)
 
     def latest(self) -> Tuning:
-        """The newest tuning that has been fetched; begins to fetch a newer one. Never waits."""
+        """Return the newest tuning that was fetched, and begin to fetch a newer one; never wait."""
         fetched = self._fetched
         if fetched is not self._now:
             self._take(fetched)

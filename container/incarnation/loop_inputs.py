@@ -33,10 +33,7 @@ def contexts_of(
     report: WorkReport,
     now_ms: Callable[[], int] = wall_ms,
 ) -> dict[TaskName, Context]:
-    """Return what each task gets at its ``init``: its part of every store, and its timers.
-
-    The stores are restored.
-    """
+    """Return what each task gets at its ``init``: its part of every restored store, its timers."""
     settings = TimersConfig.of(job.config)
     contexts = {}
     for task in job.tasks:

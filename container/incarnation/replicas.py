@@ -60,18 +60,7 @@ _BUFFER_BYTES = 8 * 1024 * 1024
 
 
 class AdjunctFollower:
-    """Of stores that ``recover`` has opened. One thread.
-
-    Args:
-        storage: the stores.
-        feed: what fills them.
-        source: reads their streams.
-        ends: where the streams end.
-
-    Raises:
-        StoreError: (from ``step``) a store cannot go on from where it stands; a new start fills it
-            again.
-    """
+    """Follows the streams of stores that ``recover`` has opened, in one thread."""
 
     def __init__(
         self, storage: AdjunctStorage, feed: AdjunctFeed, source: InputConsumer, ends: StreamEnds
@@ -82,10 +71,10 @@ class AdjunctFollower:
         self._ends = ends
 
     def step(self, seconds: float) -> int:
-        """What came within ``seconds`` is in the stores; how many records that were.
+        """Store what comes within ``seconds``; return the number of records.
 
-        Raises:
-            HomeportError: a record cannot be stored, and may not be dropped.
+        StoreError: a store cannot go on; a new start fills it again. HomeportError: a record cannot
+        be stored, and may not be dropped.
         """
         records = 0
         batch = self._source.poll(_MOST, seconds)
@@ -105,7 +94,7 @@ class AdjunctFollower:
         self._ends.poll()
 
     def lags(self) -> list[StoreLag]:
-        """How far each store is behind, at the last poll; one of the container by its writer."""
+        """Return the lag of each store at the last poll; one of the container by its writer."""
         return [self._lag(planned) for planned in self._storage.plan.stores]
 
     def _lag(self, planned: PlannedStore) -> StoreLag:
@@ -115,7 +104,7 @@ class AdjunctFollower:
         return StoreLag(planned.store.name, planned.writer, records, seconds)
 
     def states(self) -> list[AdjunctState]:
-        """Each store as it stands, at the last poll."""
+        """Return each store as it stands, at the last poll."""
         now_ms = self._storage.now_ms()
         return [
             adjunct_state_of(planned, facts, now_ms, self._lag(planned).records)
@@ -123,7 +112,7 @@ class AdjunctFollower:
         ]
 
     def close(self) -> None:
-        """Nothing is read any more, and no thread polls the ends."""
+        """Stop reading and polling."""
         self._source.close()
         self._ends.close()
 
@@ -135,19 +124,12 @@ def adjunct_follower(
     pause: Callable[[float], None],
     clocks: Callable[[], ClockReading],
 ) -> AdjunctFollower | None:
-    """Follows the streams of the standby's adjunct stores, which are recovered; None: it has none.
+    """Return the follower of the standby's adjunct stores, recovered; None where it has none.
 
-    Args:
-        job: the standby's view.
-        storage: its stores, open.
-        readers: of each system that has one of their streams.
-        pause: waits the seconds given, and raises to stop.
-        clocks: the clocks of this machine.
+    readers``: of each system with one of their streams.
 
-    Raises:
-        ConfigError: an extractor or a serde cannot be had.
-        DiskError, StoreError: a directory cannot be used.
-        UnavailableError: Kafka does not answer.
+    ConfigError: an extractor or a serde cannot be had. DiskError, StoreError: a directory cannot be
+    used. UnavailableError: Kafka does not answer.
     """
     if storage is None:
         return None
@@ -185,15 +167,10 @@ def _connect(system: SystemConfig, _of_an_active_one: Mapping[str, Any]) -> Cons
 
 
 class Replicas:
-    """``restore``, ``follow`` and ``close``, in one thread.
+    """Keeps the standbys of ``job`` by ``restore``, ``follow`` and ``close``, in one thread.
 
-    Args:
-        job: the standbys' view.
-        permit: of their incarnation.
-        environment: its surroundings.
-        history: writes one event of the incarnation.
-        send: gets the report of each poll of the heads.
-        pause: waits the seconds given, and raises to end whatever is under way.
+    send``: gets the report of each poll of the heads. ``pause``: raises to end whatever is under
+    way.
     """
 
     def __init__(
@@ -218,10 +195,7 @@ class Replicas:
     def restore(self, phases: start_up.Phases) -> dict[str, dict[str, Restored]]:
         """Open the stores and read their logs to the heads; return {store: {task: how}}.
 
-        ``phases``: gets the time of each part.
-
-        Raises:
-            HomeportError: a store cannot be used, or its log cannot be read.
+        HomeportError: a store cannot be used, or its log cannot be read.
         """
         job, storage, pause = self._job, self.storage, self._pause
         with contextlib.ExitStack() as opened:
@@ -251,15 +225,9 @@ class Replicas:
     ) -> None:
         """Keep the stores as their logs are until ``check``, or the pause, raises.
 
-        Nothing is read afterwards, and all that was read is in the stores.
-
-        Args:
-            flush_s: returns the seconds from one flush to the next.
-            check: is called before each step.
-            flushed: gets how many stores had moved, at each flush.
-
-        Raises:
-            StoreError: a store cannot go on from where it stands.
+        Nothing is read afterwards, and all that was read is in the stores. ``flush_s``: returns the
+        time between flushes. ``check``: is called before each step. ``flushed``: gets how many
+        stores had moved, at each flush. StoreError: a store cannot go on.
         """
         flushed_at, poll_s, progress = time.monotonic(), self._poll_interval_s(), _Progress()
         polled_at = flushed_at - poll_s
@@ -308,7 +276,7 @@ class Replicas:
 
 
 class _Progress:
-    """One line every few seconds in which something came."""
+    """Logs one line every few seconds in which something came."""
 
     def __init__(self) -> None:
         self._records = 0

@@ -34,12 +34,7 @@ _Place = tuple[str, TaskName]
 
 
 class RestoreReport:
-    """A ``RestoreListener``. Several stores may be under way at once.
-
-    Args:
-        history: writes one event of the job's history.
-        send: hands a report on to the AM; the last one holds.
-    """
+    """A ``RestoreListener`` that sends the state of all restores to AM and history."""
 
     def __init__(
         self, history: Callable[..., None], send: Callable[[ContainerReport], None]
@@ -89,11 +84,10 @@ class RestoreReport:
 
 
 def open_stores(storage: ContainerStorage, job: ContainerJob, permit: Permit) -> None:
-    """The stores are open.
+    """Open the stores.
 
-    Raises:
-        UnavailableError: a predecessor still holds a directory: no failure of this container's.
-        StoreError: another process does, or a directory cannot be used.
+    UnavailableError: a predecessor still holds a directory, which is no failure of this
+    container's. StoreError: another process does, or a directory cannot be used.
     """
     try:
         storage.open()
@@ -127,8 +121,7 @@ def restore_stores(
 ) -> dict[str, dict[str, Restored]]:
     """Open the stores and read their changelogs to the heads; return {store: {task: how}}.
 
-    Raises:
-        HomeportError: as of ``open_stores``, or a changelog cannot be read.
+    HomeportError: as ``open_stores``, or a changelog cannot be read.
     """
     with phases.phase("stores"):
         open_stores(storage, job, permit)

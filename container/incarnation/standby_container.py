@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class StandbyContainer:
-    """``run`` once."""
+    """Keeps the standby tasks of a container on YARN; ``run`` once."""
 
     def __init__(
         self,
@@ -40,11 +40,7 @@ class StandbyContainer:
         stop: StopFlag,
         launcher: LeaseMemory | NoLauncher,
     ) -> None:
-        """Nothing is begun.
-
-        ``launcher``: gets what the AM and its users see of the work, and keeps a spare process
-        that can take the place of this one, for the active container above all.
-        """
+        """Begin nothing; ``launcher`` gets the reports, and keeps a spare for the active one."""
         self._job = job
         self._permit = permit
         self._environment = environment
@@ -64,11 +60,10 @@ class StandbyContainer:
         )
 
     def run(self) -> bool:
-        """Return False: it was ordered to stop; all that it has read is on the disk.
+        """Return False after the order to stop; all that was read is on the disk.
 
-        Raises:
-            HomeportError: the container has failed; what was committed stays.
-            StopRequestedError: the order to stop came before it followed.
+        HomeportError: the container has failed. StopRequestedError: the order came before it
+        followed.
         """
         give_way()
         with start_up.open_coordinator_stream(self._job) as stream:

@@ -52,18 +52,11 @@ class _ChangedError(HomeportError):
 
 
 class StandbyTasks:
-    """``start``, or ``run`` in any thread; then ``close``.
+    """Keeps standbys beside active tasks: ``start``, or ``run`` in any thread; then ``close``.
 
-    Args:
-        config: of the job.
-        first: the standbys to begin with; None: none.
-        permit: of the incarnation.
-        environment: its surroundings.
-        stop: the order to stop.
-        orders: the file that says which standbys are wanted, once there is one.
-        send: gets what they report of themselves.
-        has_shared: whether the active tasks beside them keep the adjunct stores of the container,
-            which are those of the processor whatever its tasks are.
+    first``: the standbys to begin with; None: none. ``orders``: the file that says which are
+    wanted, once there is one. ``has_shared``: whether the active tasks keep the adjunct stores of
+    the container, which are the processor's whatever its tasks are.
     """
 
     def __init__(
@@ -92,10 +85,7 @@ class StandbyTasks:
         self._thread: threading.Thread | None = None
 
     def start(self, history: Callable[..., None], *, gives_way: bool = False) -> None:
-        """They follow, in a thread of their own; their events go to ``history``.
-
-        ``gives_way``: to all other work of the host.
-        """
+        """Follow in a thread of its own; ``gives_way``: to all other work of the host."""
 
         def run() -> None:
             if gives_way:
@@ -106,16 +96,16 @@ class StandbyTasks:
         self._thread.start()
 
     def close(self) -> None:
-        """Their stores are closed; what was read is on the disk, and OFFSET says how far."""
+        """Close the stores; what was read is on the disk, and OFFSET says how far."""
         self._is_closed = True
         if self._thread is not None:
             self._thread.join()
 
     def run(self, history: Callable[..., None]) -> None:
-        """They follow until ``close`` or the order to stop.
+        """Follow until ``close`` or the order to stop.
 
-        ``history``: writes one event of the incarnation. Theirs have names of their own, as the
-        judge of a history takes others for those of active tasks.
+        Events have names of their own, as the judge of a history takes others for those of active
+        tasks.
         """
 
         def write(name: str, **fields: object) -> None:
@@ -167,7 +157,7 @@ class StandbyTasks:
             raise _ChangedError("other standbys are wanted")
 
     def _look_for_orders(self) -> bool:
-        """Whether the file was written since it was read last; what it says is wanted now."""
+        """Take over what the file wants; return whether it was written since it was read last."""
         try:
             found = self._orders.stat()
             key = (found.st_ino, found.st_mtime_ns)
@@ -205,10 +195,9 @@ def standbys_of_child(
     stop: StopFlag,
     launcher: LeaseMemory | NoLauncher,
 ) -> tuple[JobModel, StandbyTasks | None]:
-    """The model of the child's main thread, and its standbys; None where the job has none.
+    """Return the model of the child's main thread, and its standbys; None where the job has none.
 
-    It is that of a standby container where the processor has no active task. ``launcher``: gets
-    what the standbys report of themselves.
+    The model is that of a standby container where the processor has no active task.
     """
     own = permit.incarnation
     active, first = active_part(model, own.processor_id), standby_part(model, own.processor_id)
@@ -229,7 +218,7 @@ def standbys_of_child(
 
 
 class StandbysOnly:
-    """The incarnation of a processor that has no active task; ``run`` once."""
+    """Runs the standbys of a processor without active tasks; ``run`` once."""
 
     def __init__(
         self,
@@ -253,11 +242,9 @@ class StandbysOnly:
         """Whether it has ended in order, and nothing of it is at work in this process."""
 
     def run(self) -> bool:
-        """False: it was ordered to stop.
+        """Return False after the order to stop.
 
-        Raises:
-            HomeportError: it cannot begin.
-            StopRequestedError: the order to stop came before it followed.
+        HomeportError: it cannot begin. StopRequestedError: the order came before it followed.
         """
         phases = start_up.Phases()
         with start_up.open_coordinator_stream(self._job) as stream:

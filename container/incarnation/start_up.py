@@ -81,7 +81,7 @@ _LEASE_PARTS = 5
 
 
 def longest_stop_s(job: ContainerJob) -> float:
-    """How long an incarnation can live after the order to stop, or without its lease.
+    """Return how long an incarnation can live after the order to stop, or without its lease.
 
     The second comes before the first where a child hangs after its launcher's order to stop.
     """
@@ -92,15 +92,8 @@ def longest_stop_s(job: ContainerJob) -> float:
 def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage) -> None:
     """Require that the serdes that wrote a store read it; give ``storage`` its forms.
 
-    The first container that has a store writes down the forms of its changelog.
-
-    Args:
-        stream: read to its head; the container's permit is the newest.
-        job: of the container.
-        storage: not restored yet.
-
-    Raises:
-        ConfigError: a schema has changed under the values of a store.
+    The first container that has a store writes down the forms of its changelog. ``stream``: read to
+    its head. ``storage``: not restored yet. ConfigError: a schema has changed under the values.
     """
     facts = StateFactManager(stream)
     known = facts.forms()
@@ -151,7 +144,7 @@ class Positions:
     with_v2: frozenset[TaskName] = frozenset()
 
     def processed(self) -> Offsets:
-        """{task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
+        """Return {task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
         return {
             name: {ssp: NOTHING if offset == 0 else offset - 1 for ssp, offset in own.items()}
             for name, own in self.starts.items()
@@ -159,7 +152,7 @@ class Positions:
 
 
 class Phases:
-    """Seconds of each phase of a start."""
+    """Counts the seconds of each phase of a start."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -173,20 +166,19 @@ class Phases:
         self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
 
     def elapsed_s(self) -> float:
-        """Seconds since the first own step."""
+        """Return the seconds since the first own step."""
         return time.monotonic() - self._began
 
     def total(self) -> dict[str, float]:
-        """Every phase, and the whole under ``total``."""
+        """Return every phase, and the whole under ``total``."""
         return {**self.seconds, "total": round(self.elapsed_s(), 3)}
 
 
 def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -> JobModel:
     """Return the JobModel of the permit's version with the permit's container alone.
 
-    Raises:
-        UnavailableError: the AM did not answer for half a minute.
-        StopRequestedError: the order to stop came meanwhile.
+    UnavailableError: the AM did not answer for half a minute. StopRequestedError: the order to stop
+    came.
     """
     own = permit.incarnation.processor_id
     model = functools.partial(client.processor_model, own, permit.model_version)
@@ -196,14 +188,10 @@ def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -
 def report_started(
     client: CoordinatorClient, message: Started, history: History, stop: StopFlag
 ) -> None:
-    """Report to the AM, and note in history and log, that the container has started.
+    """Report the start to AM, history and log; errors as ``fetch_job_model``.
 
     A driver that is being restarted is waited for. A refusal says nothing of the container, which
     goes on: whether it may is for its lease to say.
-
-    Raises:
-        UnavailableError: the AM did not answer for half a minute.
-        StopRequestedError: the order to stop came meanwhile.
     """
     try:
         _answered(functools.partial(client.started, message), stop, "sending it again")
@@ -231,7 +219,7 @@ def note_started(message: Started, history: History) -> None:
 
 
 def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:
-    """Writes events of this incarnation; a standby's say whose it is, by which they are judged."""
+    """Return a writer of this incarnation's events; a standby's name its active."""
     folder, max_mb = environment.history_folder(job.job), job.job.history_max_mb
     writer = HistoryWriter(folder, "container", environment.host, max_mb)
     role = {}
@@ -244,7 +232,7 @@ def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> H
 def storage_of(
     job: ContainerJob, permit: Permit, environment: Environment, pause: Callable[[float], None]
 ) -> ContainerStorage:
-    """The stores of the container, none of them open; predecessors are waited for."""
+    """Return the stores of the container, none of them open; predecessors are waited for."""
     kinds = {store.changelog is None for store in job.stores}
     needed = (bool(job.adjuncts) or False in kinds, bool(job.adjuncts) or True in kinds)
     logged, scratch = environment.made_roots(job.job, job.config, needed)
@@ -266,12 +254,9 @@ def storage_of(
 
 
 def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
-    """Every system that the job uses in any case answers. Waits for as long as it takes, says so.
+    """Wait until every system answers that the job uses in any case; StopRequestedError ends that.
 
     A container that began meanwhile would only fail, again and again.
-
-    Raises:
-        StopRequestedError: the order to stop came meanwhile.
     """
     for name in sorted(job.used_systems):
         TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
@@ -280,7 +265,7 @@ def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
 def fence_and_begin(
     job: ContainerJob, permit: Permit, history: History, stop: StopFlag
 ) -> TransactionalProducer:
-    """All incarnations of the permit's list are fenced and the own id is initialised."""
+    """Fence the permit's list, then initialise the own id; return the producer."""
     producer = TransactionalProducer(  # which connects while the others are fenced
         job.transaction_system, job.transactional_id(permit.incarnation)
     )
@@ -293,7 +278,7 @@ def fence_and_begin(
 def fence_and_only_read(
     job: ContainerJob, permit: Permit, history: History, stop: StopFlag
 ) -> None:
-    """All incarnations of the permit's list are fenced; for callers without transactions."""
+    """Fence the incarnations of the permit's list, for callers without transactions."""
     _fence_listed(job, permit, stop)
     _record_fenced(job, permit, history)
 
@@ -314,18 +299,17 @@ def _record_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
 
 
 def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
-    """The coordinator stream, not read yet; it connects, and writes plainly (safety K2)."""
+    """Return the coordinator stream, connected and not read yet; it writes plainly (safety K2)."""
     stream = CoordinatorStreamStore.of(job.config, source="homeport", has_packages=False)
     stream.connect()
     return stream
 
 
 def require_newest(stream: CoordinatorStream, permit: Permit) -> None:
-    """Nothing where the permit is the newest of its processor.
+    """Require that the permit is the newest of its processor.
 
-    Raises:
-        OvertakenError: a later permit or JobModel has raised the processor's epoch.
-        HomeportError: the stream does not know the permit.
+    OvertakenError: a later permit or JobModel has raised the epoch. HomeportError: the stream does
+    not know the permit.
     """
     own = permit.incarnation
     newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
@@ -347,7 +331,7 @@ def require_newest(stream: CoordinatorStream, permit: Permit) -> None:
 
 
 def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
-    """The coordinator stream says that all of the permit's list are fenced for good (safety I3).
+    """Record in the coordinator stream that the permit's list is fenced for good (safety I3).
 
     Only after ``require_newest``: one of them that initialises its id later reads there that it was
     overtaken. Later permits need not list them.
@@ -363,19 +347,17 @@ def read_positions(
     stream: CoordinatorStream,
     storage: ContainerStorage | None = None,
 ) -> Positions:
-    """Where each task goes on, and which tasks have a partition that no checkpoint knows yet.
+    """Return where each task goes on, and which tasks have a partition without a checkpoint.
 
     A partition's start counts as processed up to it, so that what arrives while a job is down is
     not passed over by ``upcoming`` a second time.
 
-    ``stream``: read to its head; it says how many partitions an input had when the job first read
-    it, and which positions are of a topic that is no more. ``storage``: its stores are restored;
-    adjunct ones say where their streams are read on. None: there are no stores.
+    stream``: read to its head; it says how many partitions an input had when the job first read it,
+    and which positions are of a topic that is no more. ``storage``: restored; adjunct stores say
+    where their streams are read on.
 
-    Raises:
-        StoreError: a checkpoint lies beyond the end of its partition, or a changelog cannot be
-            taken back to where one has it end.
-        LostInputError: records were deleted before they were read, and the job is to fail then.
+    StoreError: a checkpoint lies beyond the end of its partition, or a changelog cannot be taken
+    back. LostInputError: records were deleted before they were read, and the job is to fail then.
     """
     first_counts = InputPartitionManager(stream).read()
     whole = _checkpoints(job, readers, stream)
@@ -437,18 +419,14 @@ def commit_starts(
     pause: Callable[[float], None],
     follow: Callable[[Changes, Mapping[Position, int]], None],
 ) -> None:
-    """Where every task begins is committed: from then on no record is passed over.
+    """Commit where every task begins: from then on no record is passed over.
 
     One transaction of checkpoints and trims, several where there is very much to trim, and none
     where every partition has a checkpoint of ours. Only between the restore and the first input:
-    state and position belong together (safety I3, I6, I9, S8).
+    state and position belong together (safety I3, I6, I9, S8). ``follow``: brings what was trimmed
+    into its store.
 
-    ``follow``: brings what was trimmed, committed with these positions, into its store.
-
-    Raises:
-        FencedError, RecordRefusedError, UnavailableError, TransactionError: as the producer's
-            ``commit``; what is not committed begins again at the next start.
-        StopRequestedError: the order to stop came while Kafka was away.
+    Errors as of the producer's ``commit``; what is not committed begins again at the next start.
     """
     if not (job.task.checkpoint_enabled and positions.new):
         return
@@ -513,11 +491,9 @@ class _Found:
 def write_locality(
     stream: CoordinatorStreamStore, job: ContainerJob, permit: Permit, host: Host, history: History
 ) -> None:
-    """The coordinator stream and the history say that the container's tasks are on this host.
+    """Record in stream and history that the container's tasks are on this host, at every start.
 
     Not of a standby that the assignment does not have: a temporary one has no place of its own.
-
-    Source: HA-YARN, "every time they start-up successfully".
     """
     own, tasks = permit.incarnation, [task.task_name for task in job.tasks]
     assigned = set(TaskAssignmentManager(stream).read().values())

@@ -149,7 +149,7 @@ class _Made:
 
 
 class StreamContainer:
-    """``run`` once; ``kill_children`` in any case afterwards."""
+    """Runs a container's active tasks: ``run`` once; ``kill_children`` in any case afterwards."""
 
     def __init__(
         self,
@@ -162,10 +162,9 @@ class StreamContainer:
         ready: GettingReady,
         reached: Reached = passed,
     ) -> None:
-        """Nothing is begun, but what ``ready`` has.
+        """Begin nothing, but what ``ready`` has.
 
-        ``launcher``: gets what the AM and its users see of the work, and keeps a spare process
-        that can be the next incarnation. ``reached``: gets each step of a
+        launcher``: gets the reports, and keeps a spare. ``reached``: gets each step of a
         transaction and of a flush when it is done.
         """
         self._job = job
@@ -196,13 +195,10 @@ class StreamContainer:
         )
 
     def run(self) -> bool:
-        """Whether its tasks have finished; False after the order to stop.
+        """Return whether its tasks have finished; False after the order to stop.
 
-        In either case everything that is committed is on the disk.
-
-        Raises:
-            HomeportError: the container has failed; what was committed stays.
-            StopRequestedError: the order to stop came before the first input.
+        In either case everything that is committed is on the disk. HomeportError: the container has
+        failed. StopRequestedError: the order came before the first input.
         """
         with self._phases.phase("prepare"):
             threading.Thread(target=use_arrow_once, name="arrow", daemon=True).start()
@@ -310,19 +306,16 @@ class StreamContainer:
         return traces_of(self._job.config, resource)
 
     def keep_beside(self, standbys: StandbyTasks) -> None:
-        """They follow from its start on, and end with it. To be called before ``run``."""
+        """Let the standbys follow from its start to its end; to be called before ``run``."""
         self._standbys = standbys
 
     def watch_calls(self, fail: Callable[[str], object]) -> None:
-        """``fail`` gets the cause where a call of the job's code does not return.
-
-        It is to end the process as it is: what is left then is what a SIGKILL leaves.
-        """
+        """Give ``fail`` the cause where a call of the job hangs; it ends the process as it is."""
         # From the order to stop on, task.shutdown.ms bounds it.
         self._calls.begin(lambda cause: None if self._stop.is_set() else fail(cause))
 
     def kill_children(self) -> None:
-        """No JVM of ours is left."""
+        """End the JVM, if there is one."""
         if self._spark is not None:
             self._spark.stop()
 
@@ -473,10 +466,10 @@ _YOUNG_OBJECTS = 100_000
 
 
 def spare_collections() -> None:
-    """What stands now lives as long as the container: no collection looks at it again.
+    """Keep what stands now out of all collections, as it lives as long as the container.
 
-    And what is young is mostly the micro-batch at work, in which a search finds nothing: it comes
-    less often. It may never be switched off (``SparkPipeline``).
+    What is young is mostly the micro-batch at work, in which a search finds nothing: it comes less
+    often. It may never be switched off (``SparkPipeline``).
     """
     gc.collect()
     gc.freeze()

@@ -36,10 +36,9 @@ _NEAR_S = 0.05
 
 
 class GettingReady:
-    """``begin``, then ``take`` or ``stop``, for each incarnation. Thread-safe.
+    """Makes a process ready: ``begin``, then ``take`` or ``stop``, for each incarnation.
 
-    ``launcher``: gets a report when all is done, and when a Spark has died since; says when a
-    permit is near.
+    Thread-safe. ``launcher``: hears when all is done, and when a Spark has died since.
     """
 
     def __init__(self, launcher: LeaseMemory | NoLauncher) -> None:
@@ -50,7 +49,7 @@ class GettingReady:
         self._settings: PipelineSettings | None = None
 
     def begin(self, kind: SpareKind) -> None:
-        """What ``kind`` says is being done, by threads."""
+        """Do what ``kind`` says, by threads."""
         if kind is SpareKind.NONE:
             return
         imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)
@@ -62,10 +61,7 @@ class GettingReady:
             ).start()
 
     def take(self, wanted: PipelineSettings) -> LocalSpark | None:
-        """The Spark, which is the caller's from now on; None where there is none of use.
-
-        Afterwards there is no other.
-        """
+        """Hand over the Spark, once; None where there is none of use, and then none comes."""
         with self._lock:
             self._over.set()
             spark, settings = self._spark, self._settings
@@ -78,12 +74,12 @@ class GettingReady:
         return None
 
     def keep(self, settings: PipelineSettings, spark: LocalSpark) -> None:
-        """The next incarnation of this process may ``take`` the Spark, which has done its work."""
+        """Keep the Spark, which has done its work, for the next incarnation's ``take``."""
         with self._lock:
             self._spark, self._settings = spark, settings
 
     def stop(self) -> None:
-        """There is no Spark here, and there will be none."""
+        """End the Spark that is here; none is made any more."""
         with self._lock:
             self._over.set()
             spark, self._spark = self._spark, None

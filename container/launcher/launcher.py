@@ -100,11 +100,7 @@ class LauncherSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> LauncherSettings:
-        """The settings of this container.
-
-        Raises:
-            ConfigError: a variable is missing or not a number.
-        """
+        """Return this container's settings; ConfigError: a variable is missing or no number."""
         resource_id = _required(environment, "CONTAINER_ID")
         log_folder = environment.get("LOG_DIRS", "").split(",")[0] or "."
         history = environment.get("HOMEPORT_HISTORY_DIR", "")
@@ -127,10 +123,9 @@ class LauncherSettings:
 
 
 def attempt_of(resource_id: str) -> int:
-    """The YARN attempt in a container id: 2 for ``container_1700000000000_0001_02_000003``.
+    """Return the YARN attempt in a container id: 2 for ``container_1700000000000_0001_02_000003``.
 
-    Raises:
-        ConfigError: not YARN's form.
+    ConfigError: it has not YARN's form.
     """
     try:
         return whole_of(resource_id.split("_")[-2])
@@ -212,7 +207,7 @@ class Launcher:
         self._spare = Spare(self._start, self._selector, settings.memory_mb)
 
     def run(self) -> int:
-        """Runs until ordered to exit, signalled, refused, or forsaken; the exit code.
+        """Run until ordered to exit, signalled, refused, or forsaken; return the exit code.
 
         Afterwards child and spare are gone and have been waited for.
         """
@@ -430,11 +425,7 @@ class Launcher:
         self._event("child-started", incarnation, child_pid=process.pid)
 
     def _stop_child(self, *, ordered: bool) -> None:
-        """The child, if any, gets SIGTERM; it is killed after ``task.shutdown.ms``.
-
-        Args:
-            ordered: whether the AM wants it; a signal to the launcher is no order of the AM's.
-        """
+        """Send the child SIGTERM; kill it after ``task.shutdown.ms``. ``ordered``: by the AM."""
         child = self._child
         if child is None or child.kill_at_ms is not None:
             return

@@ -70,12 +70,10 @@ class LeaseHolder:
 
     @classmethod
     def acquire(cls, client: CoordinatorClient, renewal: Renewal) -> LeaseHolder | None:
-        """The lease, after one round trip (safety C4); None where it is not granted now.
+        """Return the lease after one round trip (safety C4); None where it is not granted now.
 
-        ``client`` is closed when the lease is not renewed any more.
-
-        Raises:
-            HomeportError: the keeper did not answer.
+        ``client`` is closed when the lease is not renewed any more. HomeportError: the keeper did
+        not answer.
         """
         sent_ms = boot_ms()
         lease = None
@@ -89,7 +87,7 @@ class LeaseHolder:
                 client.close()
 
     def hold(self, memory: LeaseMemory, on_lost: Callable[[], None]) -> None:
-        """Renewed from now on; ``on_lost`` is called once, by a thread, when it is lost.
+        """Renew the lease from now on; a thread calls ``on_lost`` once when it is lost.
 
         Afterwards ``memory``, which is the child's, has its deadline.
         """

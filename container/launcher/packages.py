@@ -40,12 +40,10 @@ log = logging.getLogger("launcher")
 
 
 class JobPackages:
-    """The packages in one folder. To be used from one thread; it has a second one of its own.
+    """Holds the packages in one folder. To be used from one thread; it has a second one of its own.
 
-    Args:
-        folder: the launcher's own.
-        fetch: the zip with that sha256, from the AM; raises HomeportError.
-        on_fetched: called by the second thread, when what was wanted is there.
+    ``fetch``: gets the zip with that sha256 from the AM; raises HomeportError. ``on_fetched``: is
+    called by the second thread, when what was wanted is there.
     """
 
     def __init__(
@@ -62,9 +60,9 @@ class JobPackages:
         self._not_before_ms = 0
 
     def place(self, name: str | None) -> Path:
-        """The folder that this package has, once it is here.
+        """Return the folder that the package of that sha256 has, once it is here.
 
-        ``name``: its sha256; None: the submission's, which is always here.
+        ``name`` None: the submission's, which is always here.
         """
         own = SUBMITTED_FOLDER if name is None else f"{_PREFIX}{name}"
         return self._folder / own
@@ -118,7 +116,7 @@ class JobPackages:
         return self._thread is not None and self._thread.is_alive()
 
     def _get(self, name: str) -> None:
-        """It is here, or one line of the log says why not: once, as long as that stays so."""
+        """Fetch and unpack it; else log in one line why not, once, as long as that stays so."""
         try:
             self._unpack(name, self._fetch(name))
         except Exception as error:  # noqa: BLE001 - each way to compress has errors of its own

@@ -37,11 +37,10 @@ log = logging.getLogger("launcher")
 
 
 class Spare:
-    """At most one process. To be used from the main thread.
+    """Keeps at most one process. To be used from the main thread.
 
-    Args:
-        start: makes a process of that kind, which imports from that folder; raises OSError.
-        memory_mb: of the YARN container; 0: not known, and no spare is kept.
+    ``start``: makes a process of that kind, which imports from that folder; raises OSError.
+    ``memory_mb``: of the YARN container; 0: not known, and no spare is kept.
     """
 
     def __init__(
@@ -73,10 +72,7 @@ class Spare:
         return self._wanted is SpareKind.NONE or self._memory_mb == 0 or self._lacks_room
 
     def take(self, package: Path) -> ChildProcess | None:
-        """The spare, which is the caller's from now on; None where there is none of use.
-
-        ``package``: the folder that it must import from.
-        """
+        """Hand over the spare that imports from ``package``; None where there is none of use."""
         process = self._process
         self._not_before_ms = boot_ms() + _REST_MS
         if process is None:
@@ -105,10 +101,10 @@ class Spare:
     def look_after(
         self, wanted: SpareKind | None, share_mb: int = 0, package: Path | None = None
     ) -> None:
-        """There is one of the kind wanted, if it may be; None: what there is stays.
+        """Keep one of the kind wanted, if it may be; None: what there is stays.
 
-        ``share_mb``: what is set apart for it. ``package``: the folder that it is to import from;
-        None: that is not here yet, what there is stays, and none is begun.
+        ``share_mb``: what is set apart for it. ``package``: the folder that it imports from; None:
+        that is not here yet, what there is stays, and none is begun.
         """
         self._wanted = self._wanted if wanted is None else wanted
         process, now_ms = self._process, boot_ms()

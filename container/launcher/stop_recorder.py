@@ -36,10 +36,9 @@ def has_ended(pid_fd: int, wait_ms: int) -> bool:
 
 
 def testify(brief: Brief) -> bool:
-    """Whether the coordinator stream says that the incarnation has stopped.
+    """Return whether the coordinator stream says by now that the incarnation has stopped.
 
-    Raises:
-        HomeportError: Kafka does not take the record.
+    HomeportError: Kafka does not take the record.
     """
     with CoordinatorStreamStore.of(
         Config(brief.config), source="homeport", timeout_s=_KAFKA_TIMEOUT_S

@@ -49,11 +49,7 @@ class Brief:
 
 
 class StopReporter:
-    """The stops that are written to Kafka, and what is needed to write them.
-
-    Args:
-        shutdown_ms: how long a child may take to end.
-    """
+    """Has witnesses write stops to Kafka; ``shutdown_ms``: how long a child may take to end."""
 
     def __init__(
         self,
@@ -72,11 +68,7 @@ class StopReporter:
         self._recorders: list[subprocess.Popen[bytes]] = []
 
     def prepare(self, client: CoordinatorClient) -> None:
-        """How Kafka is reached is known, for the time when the AM is gone.
-
-        Raises:
-            HomeportError: the AM does not say.
-        """
+        """Ask the AM how Kafka is reached, for later; HomeportError: it does not say."""
         if self._config is None:
             self._config = client.config()
 

@@ -41,7 +41,7 @@ CHANGES_HEADER = "homeport.changes"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A partition goes on at ``next_offset``, and not at ``first``; None: there was no checkpoint.
+    """A partition goes on at ``next_offset``, not at ``first``; None: it had no checkpoint.
 
     ``first``: before all changes that no container has seen.
     """
@@ -110,13 +110,10 @@ class CheckpointValue:
 
 
 def decode_value(data: bytes) -> CheckpointValue:
-    """Return the content of a checkpoint of version 1.
+    """Return the content of a checkpoint of version 1; WireError where the bytes are none.
 
     An entry of a changelog has ``<checkpoint id>:<offset>`` in the place of the offset, with
     ``null`` for an empty one. Entries with any other text there are left out.
-
-    Raises:
-        WireError: the bytes are not a checkpoint of version 1.
     """
     found = CheckpointValue({}, {})
     for entry in _parsed(data).values():
@@ -135,13 +132,10 @@ def decode_value(data: bytes) -> CheckpointValue:
 
 
 def decode_value_v2(data: bytes) -> CheckpointValue:
-    """Return the content of a checkpoint of version 2, without markers of other back-ends.
+    """Return the content of a checkpoint of version 2; WireError where the bytes are none.
 
-    The key of an input partition is taken apart at its first and its last dot, so that names of
-    topics may have dots, which Samza cannot take apart.
-
-    Raises:
-        WireError: the bytes are not a checkpoint of version 2.
+    Markers of other back-ends are left out. The key of an input partition is taken apart at its
+    first and its last dot: names of topics may have dots, which Samza cannot take apart.
     """
     found, body = CheckpointValue({}, {}), _parsed(data)
     for name, offset in required_field(body, "input-offsets", dict).items():

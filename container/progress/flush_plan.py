@@ -57,8 +57,8 @@ class StoreProgress:
 def flush_plan(store: StoreId, progress: StoreProgress) -> tuple[FlushStep, ...]:
     """Return the steps that flush one store; none where nothing has changed.
 
-    OFFSET gets the position that the store had before the flush began (safety S1); STORE-META comes
-    after it, and says when that was the head (safety S2).
+    OFFSET gets the position before the flush (safety S1); STORE-META says when that was the head
+    (S2).
     """
     if progress.position is None:
         return ()

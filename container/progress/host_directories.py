@@ -44,10 +44,7 @@ class HostRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The task of the job that a directory belongs to, and its role on this host.
-
-    ``active_host``: where the active one last ran; None: not known.
-    """
+    """The task that a directory belongs to, its role here, and where its active one last ran."""
 
     store: str
     task: TaskModel
@@ -71,10 +68,10 @@ def owners(
     host: Host,
     shared: Iterable[str] = (),
 ) -> dict[PurePosixPath, Owner]:
-    """{directory below the job's folder: whose it is}, for every task and every one of ``stores``.
+    """Return {directory below the job's folder: whose it is} for every task and store.
 
-    ``stores``: those that a start may find again, of which each task has a part; ``shared``: those
-    that each container has whole, and that are as much at home as its first task is.
+    ``stores``: those that a start may find again, of which each task has a part. ``shared``: those
+    that each container has whole, at home where its first task is.
     """
     containers = tuple(containers)
     actives: dict[TaskName, tuple[TaskModel, Host | None]] = {}
@@ -154,7 +151,7 @@ def duration_ms(text: str) -> int | None:
 
 
 def freed_bytes(links: Iterable[tuple[tuple[int, int], int, int]]) -> int:
-    """Bytes that the disk gets back when all of ``links`` are removed.
+    """Return the bytes that the disk gets back when all of ``links`` are removed.
 
     A file with a name elsewhere (a checkpoint shares its tables with the store) gives back nothing.
     Shapes: ``links`` ((device, inode), names it has, bytes on the disk) per name.

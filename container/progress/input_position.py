@@ -53,13 +53,11 @@ def first_place(
     *,
     is_known: bool = False,
 ) -> OffsetDefault | int:
-    """Where a task begins in ``ssp``: at the oldest record, behind the last, or at a time in ms.
+    """Return where a task begins in ``ssp``: the oldest record, behind the last, or a time in ms.
 
-    A partition that its input has grown by begins at its oldest record: what came to it before the
-    job noticed it belongs to the job's input. ``is_known``: whether it has a checkpoint, which is
-    ignored; the job has noticed it long ago.
-
-    Shapes: ``first_counts`` {input: its partitions when the job first read it}.
+    A partition that its input has grown by begins at its oldest record, which the job had not
+    noticed yet. ``is_known``: it has a checkpoint, which is ignored. Shapes: ``first_counts``
+    {input: its partitions when the job first read it}.
     """
     has_grown = ssp.partition >= first_counts.get(ssp.system_stream, ssp.partition + 1)
     if has_grown and not is_known:
@@ -81,14 +79,11 @@ def first_position(
 def next_position(
     ssp: SystemStreamPartition, following: int, available: InputRange, lost: LostInput
 ) -> InputPosition:
-    """The position of a task that is to read ``following`` next; where that is gone, by ``lost``.
+    """Return the position of a task that reads ``following`` next; where that is gone, by ``lost``.
 
-    One offset that is gone is no loss: it is where a transaction's end stands, in a partition that
-    was read to its last record before retention emptied it.
-
-    Raises:
-        StoreError: ``following`` lies beyond the end: the topic was recreated.
-        LostInputError: records are gone, and the policy is to fail.
+    One offset that is gone is no loss: the end of a transaction stood there, before retention
+    emptied the partition. StoreError: ``following`` lies beyond the end: the topic was recreated.
+    LostInputError: records are gone, and the policy is to fail.
     """
     place = f"{ssp.system_stream} partition {ssp.partition}"
     if following > available.end:

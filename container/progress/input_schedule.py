@@ -37,7 +37,7 @@ NONE_STORED = StoredInputs()
 
 
 def seconds_left(began_s: float, began_left: int, now_s: float, left: int) -> float | None:
-    """The seconds that ``left`` offsets take, as fast as it went since; None: it did not go.
+    """Return the seconds until ``left`` more are read at the rate since ``began_s``; None: unknown.
 
     ``began_left``: how many there were at ``began_s``.
     """
@@ -67,12 +67,9 @@ class InputSchedule:
         starts: Mapping[SystemStreamPartition, int],
         ends: Mapping[SystemStreamPartition, int],
     ) -> InputSchedule:
-        """The schedule of a start.
+        """Return the schedule of a start from each partition's tier, first offset and end.
 
-        Args:
-            tiers: of every partition that is read.
-            starts: the first offset to read of each.
-            ends: where each ends at the start; one that is missing is taken for read.
+        An end that is missing is taken for read.
         """
         pending = {
             ssp: ends[ssp] for ssp, tier in tiers.items() if tier == BOOTSTRAP_TIER and ssp in ends

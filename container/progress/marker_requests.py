@@ -50,10 +50,9 @@ def fetch_request(place: Place, offset: int) -> bytes:
 
 
 def first_batch(place: Place, offset: int, answer: bytes) -> Batch | Refused | None:
-    """The transaction's batch that begins at the offset; None where none does.
+    """Return the transaction's batch that begins at the offset; None where none does.
 
-    Raises:
-        WireError: the answer is not of the form that is known here.
+    WireError: the answer is not of the form that is known here.
     """
     topic, partition = place
     try:
@@ -102,11 +101,7 @@ def marker_request(place: Place, ended: Ended) -> bytes:
 
 
 def marker_answer(place: Place, ended: Ended, answer: bytes) -> Refused | None:
-    """None: the end is written.
-
-    Raises:
-        WireError: the answer is not of the form that is known here.
-    """
+    """Return why the end is not written; None: it is. WireError: the answer has no known form."""
     topic, partition = place
     named = b"".join(
         (

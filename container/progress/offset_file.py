@@ -38,11 +38,7 @@ class ForeignOffsetError(WireError):
 
 
 def encode(text: str) -> bytes:
-    """The file's bytes for ``text``.
-
-    Raises:
-        WireError: a piece of the text is longer than Java's ``writeUTF`` can carry.
-    """
+    """Return the file's bytes for ``text``; WireError: it has a piece too long for ``writeUTF``."""
     checksum = struct.pack(">Q", zlib.crc32(text.encode("utf-8")))
     payload = checksum + b"".join(_utf(piece) for piece in _pieces(text))
     blocks = (payload[i : i + _BLOCK_BYTES] for i in range(0, len(payload), _BLOCK_BYTES))
@@ -50,11 +46,7 @@ def encode(text: str) -> bytes:
 
 
 def decode(data: bytes) -> str:
-    """The text that ``data`` holds.
-
-    Raises:
-        WireError: the bytes are cut short, are of another form, or their checksum is wrong.
-    """
+    """Return the text in ``data``; WireError: cut short, of another form, or a wrong checksum."""
     payload = _unblocked(data)
     if len(payload) < _CHECKSUM_BYTES:
         raise WireError("the file is cut short")
@@ -88,11 +80,7 @@ def offset_v2_text(system: str, stream: str, partition: int, offset: int) -> str
 
 
 def parse_offset(text: str) -> int:
-    """The offset that the text of OFFSET names.
-
-    Raises:
-        WireError: the text is not a whole number of at least 0.
-    """
+    """Return the offset that the text of OFFSET names; WireError: it is no number of at least 0."""
     offset = whole_number(text, LONG_MAX)
     if offset is None:
         raise WireError(f"it holds {text[:40]!r}, which is not an offset")
@@ -100,14 +88,11 @@ def parse_offset(text: str) -> int:
 
 
 def parse_offset_v2(text: str, changelog: SystemStream, partition: int) -> int:
-    """The offset that a JSON map names for this changelog partition, and for no other.
+    """Return the offset that a JSON map names for this changelog partition, and for no other.
 
     A text that is no map is the bare offset of the one partition there is, as in Samza. The key is
-    compared as a whole, so that names of topics may have dots, which Samza cannot take apart.
-
-    Raises:
-        ForeignOffsetError: it names another partition.
-        WireError: it names no offset.
+    compared as a whole: names of topics may have dots. ForeignOffsetError: it names another
+    partition. WireError: it names no offset.
     """
     try:
         found = json.loads(text)

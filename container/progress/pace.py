@@ -15,11 +15,8 @@ ENOUGH_ROWS = 1_000
 class Pace:
     """Bounds the share of the time that a step takes, by what the last ones took.
 
-    The step takes no more than the share where it comes as often as the pace lets it. One that
-    took long counts half at the next, a quarter at the one after that: it is soon forgotten.
-
-    Args:
-        share: greater than 0, at most 1, which bounds nothing.
+    A step that took long counts half at the next, a quarter at the one after that. ``share``:
+    greater than 0, at most 1, which bounds nothing.
     """
 
     def __init__(self, share: float) -> None:
@@ -34,25 +31,19 @@ class Pace:
         self._ended_s = ended_s
 
     def left_s(self, now_s: float, *, least_s: float = 0.0, most_s: float = math.inf) -> float:
-        """Seconds until the next step; 0 where it may come now, as before the first one.
+        """Return the seconds until the next step; 0: it may come now, as before the first one.
 
-        Args:
-            now_s: the time now.
-            least_s: the rest after a step is at least this long.
-            most_s: and at most this long, which counts more.
+        A step is followed by ``least_s`` at least, and ``most_s`` at most, which counts more.
         """
         rest_s = min(most_s, max(least_s, (self._cost_s or 0.0) * self._rest_per_cost))
         return max(0.0, self._ended_s + rest_s - now_s)
 
 
 class Filling:
-    """How long the next micro-batch fills, so that small ones do not take all of the time.
+    """Says how long the next micro-batch fills, so that small ones do not take all of the time.
 
-    After a pause of the input the first record waits for nothing: a batch rests after the one
-    before, never for records to come.
-
-    Args:
-        share: of the time that batches of few rows may take.
+    They take ``share`` of it at most. After a pause of the input the first record waits for
+    nothing: a batch rests after the one before, never for records to come.
     """
 
     def __init__(self, share: float) -> None:
@@ -65,12 +56,9 @@ class Filling:
         self._was_full = rows >= ENOUGH_ROWS
 
     def left_s(self, now_s: float, most_s: float, waiting: Callable[[], int]) -> float:
-        """Seconds until the next batch is taken; 0: now, as always where there is much to do.
+        """Return the seconds until the next batch is taken, at most ``most_s``; 0: now.
 
-        Args:
-            now_s: the time now.
-            most_s: the longest rest after a batch.
-            waiting: how many rows wait; called only where their number matters.
+        ``waiting``: how many rows wait; called only where their number matters.
         """
         if self._was_full:
             return 0.0
@@ -88,12 +76,8 @@ class BatchSize:
     """Grows from full batch to full batch, and shrinks at once where one took too long.
 
     A batch may take the target; or four times as long as the quickest one so far, where that is
-    longer. Where a batch costs much by itself, small ones would be little else.
-
-    ``rows``: of the next batch, at most.
-
-    Args:
-        most: rows of any batch, at most.
+    longer: where a batch costs much by itself, small ones would be little else. ``rows``: of the
+    next batch, ``most`` at most.
     """
 
     def __init__(self, most: int) -> None:

@@ -162,16 +162,13 @@ def trim_of(
     *,
     is_compacted: bool,
 ) -> Trim:
-    """Return what takes a changelog back to ``offset``.
+    """Return what takes a changelog back to ``offset``, the last one that counts.
 
     Compaction goes through the records behind ``offset`` in order. Where it left the older record
     of a key, it has not come further. So the keys before the first such key are in doubt.
 
-    Args:
-        offset: the last one that counts.
-        behind: {key: last value} of the records behind it, in the order of each key's first one.
-        before: {key: last value} of the records up to it, of the keys in ``behind``.
-        is_compacted: whether compaction may have come to the records behind it.
+    ``behind``: {key: last value} behind it, in the order of each key's first record. ``before``:
+    {key: last value} up to it. ``is_compacted``: whether compaction may have come behind it.
     """
     entries = {key: before.get(key) for key, last in behind.items() if before.get(key) != last}
     fresh = next((n for n, key in enumerate(behind) if key in before), len(behind))

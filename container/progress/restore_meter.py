@@ -17,10 +17,7 @@ _MB = 1_000_000
 
 
 class RestoreMeter:
-    """Counts what one restore has read; the rate is that of the last ten seconds.
-
-    An offset without a record, as a transaction's marker is one, counts as read too.
-    """
+    """Counts what one restore has read, in offsets; the rate is that of the last ten seconds."""
 
     def __init__(self, store: str, task: TaskName, plan: RestorePlan, now_s: float) -> None:
         """Nothing of ``plan`` has been read at ``now_s``."""

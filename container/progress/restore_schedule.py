@@ -44,10 +44,7 @@ _MERGED = 4
 
 @dataclass(frozen=True, slots=True)
 class WorkerMemory:
-    """How a worker divides its memory: tables of so many MB each, and librdkafka's queue.
-
-    ``merged``: so many tables become one file.
-    """
+    """A worker's queue and tables, of so many MB each; ``merged`` of them become one file."""
 
     tables: int
     table_mb: int
@@ -64,18 +61,12 @@ class WorkerLimits:
 
 
 def is_read_in_place(plan: RestorePlan, *, is_persistent: bool) -> bool:
-    """Return whether the container itself reads the store.
-
-    What is kept in memory alone can be filled by no other process.
-    """
+    """Return whether the container itself reads the store: no other process fills its memory."""
     return not is_persistent or plan.head - plan.start <= SMALL_OFFSETS
 
 
 def largest_first(restores: Iterable[tuple[T, RestorePlan]]) -> list[T]:
-    """In the order in which workers take them: the longest one must not begin last.
-
-    Of equal ones the first given.
-    """
+    """Return the stores as workers take them: the longest first, of equal ones the first given."""
     ordered = sorted(restores, key=lambda item: item[1].start - item[1].head)
     return [item for item, _ in ordered]
 

@@ -41,11 +41,7 @@ def text_of(fields: Any) -> str:  # noqa: ANN401 - whatever has a JSON form
 
 
 def parsed(text: str, kind: type[_Text], what: str, value: Callable[[_Text], _Parsed]) -> _Parsed:
-    """Return the value of a text of that kind.
-
-    Raises:
-        WireError: it is no text of the kind, or ``value`` finds a wrong name in it.
-    """
+    """Return the value of a text of that kind; WireError where it is none."""
     try:
         return value(msgspec.json.decode(text, type=kind))
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):
@@ -170,11 +166,7 @@ def meta_text(meta: StoreMeta) -> str:
 
 
 def parse_meta(text: str) -> StoreMeta:
-    """Return the meta of the text; of a later format only its number is sure to be right.
-
-    Raises:
-        WireError: it is not the text of a STORE-META.
-    """
+    """Return the meta of the text; of a later format only its number is sure. WireError: none."""
     version = parsed(text, _Format, f"a {META_FILE}", lambda found: found.format)
     if version != FORMAT:
         return StoreMeta("", "", (), "", ClockReading(0), version=version)
@@ -190,11 +182,7 @@ def _meta(found: _MetaText) -> StoreMeta:
 def meta_of(
     changelog: SystemStream, topic_id: str, task: TaskModel, grouper: str, at_head: ClockReading
 ) -> StoreMeta:
-    """What the STORE-META of a store of ``task`` says; of a standby it is its active task's.
-
-    A standby task has the inputs and the changelog partition of its active one; only its own name
-    differs, and that is not written.
-    """
+    """Return the STORE-META of a store of ``task``; a standby has its active task's."""
     return StoreMeta(
         changelog=f"{changelog} partition {task.changelog_partition}",
         topic_id=topic_id,
@@ -218,8 +206,7 @@ def stale_fault(
 ) -> Refusal | None:
     """Judge a store at ``position`` of its changelog as ``missed_deletions`` does.
 
-    Where no record can have been between position and head, none was missed: a marker follows the
-    last record of a transaction.
+    Where no record can have been between position and head, none was missed.
     """
     if head - position - 1 <= MARKER:
         return None
@@ -260,7 +247,7 @@ def missed_deletions(
 
 
 def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
-    """The other clock's word, where it alone would have let the store be used."""
+    """Return what the other clock says, where it alone would have let the store be used."""
     running_ms = now.boot_ms - at_head.boot_ms
     is_same_start = at_head.boot_id and at_head.boot_id == now.boot_id
     if not is_same_start or running_ms >= retention_ms:
@@ -272,7 +259,7 @@ def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
 
 
 def is_meta_due(found: StoreMeta | None, now: StoreMeta, delete_retention_ms: int) -> bool:
-    """Whether STORE-META must be written although the store has not moved.
+    """Return whether STORE-META is written although the store has not moved.
 
     It only gets the time at which the store stood at the head, a few times within the retention.
     """

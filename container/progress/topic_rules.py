@@ -86,10 +86,7 @@ def topics(content: TransactionContent) -> set[str]:
 
 
 def story(content: TransactionContent, rules: Mapping[str, TopicRules], now_ms: int) -> str | None:
-    """Name the largest record that its topic refuses, and why; None where no record is refused.
-
-    Shapes: ``rules`` {topic: its rules}.
-    """
+    """Name the largest record that its topic refuses, and why; None where none is refused."""
     largest, found = -1, None
     for what, send in _named(content):
         size = size_of(send)

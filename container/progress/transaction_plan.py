@@ -127,10 +127,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class TransactionContent:
-    """All that one transaction makes true at once.
-
-    ``processed``: per task touched, the last processed offset of **each** of its partitions.
-    """
+    """All that one transaction makes true; ``processed``: of **each** partition of a task."""
 
     outputs: Sequence[Send]
     changes: Sequence[Changes]
@@ -144,14 +141,11 @@ def transaction_plan(
     outputs_at_once: bool,
     checkpoints: bool,
 ) -> tuple[Step, ...]:
-    """How a transaction ends, from the tasks' last word to the stores, which come after Kafka.
+    """Return the steps that end a transaction, from the tasks' last word to the stores.
 
-    Args:
-        stores: every store that has a part in the transaction.
-        logged: those of them that have a changelog.
-        outputs_at_once: whether outputs are no part of the transaction, but in Kafka before its
-            checkpoints are sent (safety I8).
-        checkpoints: whether the job keeps any.
+    ``logged``: those of ``stores`` with a changelog. ``outputs_at_once``: outputs are no part of
+    the transaction, but in Kafka before its checkpoints are sent (safety I8). ``checkpoints``: the
+    job keeps some.
     """
     first = [Action.END_TASKS, Action.AWAIT_BROKER]
     outputs = [] if outputs_at_once else [Action.SEND_OUTPUTS]
@@ -174,10 +168,9 @@ def checkpoint_sends(
     topic: str,
     without_v2: Collection[TaskName] = (),
 ) -> Iterator[Send]:
-    """One record per task, in the order of their names.
+    """Return one record per task, in the order of their names.
 
-    ``without_v2``: the tasks whose checkpoint of version 2 is deleted, so that Samza does not go on
-    there one day.
+    ``without_v2``: the tasks whose checkpoint of version 2 is deleted, lest Samza goes on there.
     """
     for task_name, offsets in sorted(processed.items()):
         if task_name in without_v2:

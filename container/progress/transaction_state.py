@@ -38,7 +38,7 @@ class Outcome(Enum):
 class Batch:
     """The first record batch of a transaction in a partition.
 
-    ``written_ms``: the writer's clock said so.
+    ``written_ms``: by its writer's clock.
     """
 
     producer_id: int
@@ -96,7 +96,7 @@ class TransactionEnds:
     _ended_ms: dict[tuple[int, Place, Outcome], int] = field(default_factory=dict)
 
     def take(self, key: bytes, value: bytes | None, coordinator_epoch: int | None) -> None:
-        """One record; the later of an id come after the earlier.
+        """Take one record; the later of an id come after the earlier.
 
         What is not of a known form may say anything: nothing is known any more of the id, or of any
         where the id is not known either. A deletion takes nothing back.
@@ -120,7 +120,7 @@ class TransactionEnds:
             self._take_end(name, state, coordinator_epoch, own)
 
     def in_place(self, place: Place) -> list[Ended]:
-        """The last transaction of each id in the partition, if it has ended; the latest first.
+        """Return the last transaction of each id in the partition that has ended, the latest first.
 
         One that hangs there is among these: a later one of its id would have ended it.
         """

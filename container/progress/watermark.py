@@ -20,13 +20,9 @@ class Watermark:
     """How far event time has come: the minimum of the sources' newest times, less the lateness.
 
     A source that has brought nothing for ``idle_ms`` holds no other back, as long as another has;
-    None: each does for ever. What was once reached is never taken back.
-
-    Args:
-        sources: all that may bring something; one more counts from its first time on.
-        lateness_ms: how much older than the newest a time may be.
-        idle_ms: at least 0; None: no source is ever idle.
-        now_ms: from when on those that have brought nothing are silent.
+    None: each does for ever. What was once reached is never taken back. ``sources``: all that may
+    bring something; one more counts from its first time on. ``now_ms``: from when on those that
+    have brought nothing are silent.
     """
 
     def __init__(

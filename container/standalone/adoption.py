@@ -46,7 +46,12 @@ def adopt(tree: LocalTree, config: Config) -> bool:
 
 
 def go_on_in(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool:
-    """As ``adopt``; ``stream``: read to its head."""
+    """Let ``tree``, which is this process's, go on behind all that the job's stream knows.
+
+    Return whether there was anything: a tree that has the newest version stays as it is.
+
+    ConfigError: the job has not run by run-local. UnavailableError: Kafka does not answer.
+    """
     epochs, key = EpochManager(stream), keys.JOB_COORDINATOR_FACTORY
     highest, recorded = epochs.highest(), key.read(ConfigManager(stream).read())
     if highest <= tree.version:
@@ -66,12 +71,10 @@ def go_on_in(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool
 
 
 class AdoptionWatch:
-    """Notices that the job goes on in another folder. ``start`` once, ``close`` in any case.
+    """Notices that the job goes on in another folder than that of ``tree``, its own tree's id.
 
-    Args:
-        kept: the job's stream, which nothing else uses.
-        tree: the id of the processor's own tree.
-        overtaken: is called once, with the line for the user.
+    ``start`` once, ``close`` in any case. ``kept``: the job's stream, which nothing else uses.
+    ``overtaken``: is called once, with the line for the user.
     """
 
     def __init__(self, kept: KeptStream, tree: str, overtaken: Callable[[str], object]) -> None:

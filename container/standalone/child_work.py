@@ -75,14 +75,10 @@ class _Child(RunningChild):
 
 
 class ChildWork:
-    """To be used from one thread, which lives until ``kill`` was called.
+    """Runs the work of a processor in a child, for one thread, which lives until ``kill``.
 
-    Args:
-        processor_id: of the processor. location: where it runs.
-        config: of the processor, whole.
-        folder: of this processor alone: logs, and state where the configuration names no place.
-        environment: of the child; what it needs besides is added.
-        command: the program; it gets its permit on standard input.
+    ``folder``: of this processor alone: logs, and state where the configuration names no place.
+    ``environment``: of the child. ``command``: the program; it gets its permit on standard input.
     """
 
     def __init__(
@@ -117,10 +113,7 @@ class ChildWork:
         self._environment[TREE_VARIABLE] = tree
 
     def prepare(self) -> None:
-        """A process is made that has its imports done, and a Spark, when the first permit comes.
-
-        Where there is one already, or it cannot be made, nothing happens.
-        """
+        """Make a process with its imports done, and a Spark, if possible, for the first permit."""
         if self._child is not None or self._idle is not None:
             return
         try:
@@ -167,11 +160,7 @@ class ChildWork:
         _LOG.info("generation %d runs as pid %d, log %s", order.generation, process.pid, log)
 
     def follow(self, order: FollowStandbys, model: JobModel) -> None:
-        """The child gets the list of the standbys that it is to keep.
-
-        Raises:
-            OSError: the list cannot be written.
-        """
+        """Hand the child the list of the standbys that it keeps; OSError: it cannot be written."""
         child = self._child
         if child is None:
             return
@@ -268,10 +257,7 @@ class ChildWork:
         return process
 
     def _end_idle(self) -> None:
-        """None rests, and it has been waited for: it ends by SIGKILL, as it has nothing open.
-
-        One with a JVM first gets the time to end that in order.
-        """
+        """End a process that rests by SIGKILL, as nothing is open; a JVM first gets some time."""
         process, self._idle = self._idle, None
         if process is None:
             return
@@ -294,10 +280,7 @@ class ChildWork:
 
 
 def child_environment(package: Path | None) -> dict[str, str]:
-    """What a child inherits: this process's environment, with the job's code to be imported.
-
-    Python's own path is handed on too, as a user's program may have added to it.
-    """
+    """Return this process's environment, with the job's code and Python's path for imports."""
     own = [] if package is None else [str(package)]
     paths = dict.fromkeys((*own, *(path for path in sys.path if path), str(Path.cwd())))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

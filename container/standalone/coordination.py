@@ -83,14 +83,11 @@ _Item = (
 
 
 class Coordination:
-    """``run`` once, in a thread of its own; all else may be called by any thread.
+    """Coordinates one processor: ``run`` once, in a thread of its own; all else by any thread.
 
-    Args:
-        processor_id: of the processor. location: where it runs.
-        tree, work: its own. times: of timers.
-        note: gets the state after each step.
-        decided: gets each event with what follows from it, before that is carried out.
-        turned: called at least once a second, unless the thread stands still.
+    ``tree``, ``work``: its own. ``times``: of timers. ``note``: gets the state after each step.
+    ``decided``: gets each event with what follows from it, before that is carried out. ``turned``:
+    called at least once a second, unless the thread stands still.
     """
 
     def __init__(

@@ -19,13 +19,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class GrowthWatch:
-    """``start`` once, ``close`` in any case.
+    """Notices that inputs have grown; ``start`` once, ``close`` in any case.
 
-    Args:
-        config: of the leader.
-        led: the newest JobModel, where this processor leads; else None.
-        changed: is called when inputs have grown, once for each growth.
-        counts: {input: number of partitions now}; None: read them from Kafka.
+    ``led``: returns the newest JobModel, where this processor leads; else None. ``changed``: is
+    called once for each growth. ``counts``: {input: number of partitions now}; None: read from
+    Kafka.
     """
 
     def __init__(
@@ -55,8 +53,7 @@ class GrowthWatch:
     def check(self) -> None:
         """Look once; report a growth once, as each report puts the computation off.
 
-        Raises:
-            UnavailableError: Kafka did not answer.
+        UnavailableError: Kafka did not answer.
         """
         model = self._led()
         grown = None if model is None else InputWatch.grown(model, self._counts(), self._inputs)

@@ -27,11 +27,10 @@ class KeptStream:
         return self._store is not None
 
     def read(self) -> CoordinatorStreamStore:
-        """The stream, which exists and is the job's own, read to its head as it is now.
+        """Return the job's own stream, read to its head as it is now.
 
-        Raises:
-            ConfigError: the topic is not one compacted partition, or is the stream of another job.
-            UnavailableError: Kafka did not answer in time.
+        ConfigError: it is not one compacted partition, or is another job's. UnavailableError: no
+        answer.
         """
         if self._store is None:
             job = JobConfig.of(self._config)

@@ -47,10 +47,9 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True, rename={"locality_data": 
 
 
 class LocalTree:
-    """``begin`` once, ``close`` in any case. All is done at once, in the caller's thread.
+    """Keeps the tree of a job of one processor in its ``folder``.
 
-    Args:
-        folder: of the job; it is made where it is not there.
+    ``begin`` once, ``close`` in any case. All is done at once, in the caller's thread.
     """
 
     session_timeout_ms = 1000
@@ -94,11 +93,9 @@ class LocalTree:
         return {}
 
     def acquire(self) -> None:
-        """The folder is this process's, and what it holds is read.
+        """Take the folder for this process alone, and read it.
 
-        Raises:
-            ConfigError: another process has it, or it cannot be used.
-            StoreError: its file is damaged.
+        ConfigError: another process has it, or it cannot be used. StoreError: its file is damaged.
         """
         try:
             make_own_folder(self._folder, below=self._folder.parent)

@@ -30,11 +30,10 @@ class LocationIdProvider(ABC):
 
 
 def location_of(config: Config, environ: Mapping[str, str], host_name: str) -> str:
-    """What the job's provider says, else ``job.location-id``, else the host name.
+    """Return what the job's provider says, else ``job.location-id``, else the host name.
 
-    Raises:
-        ConfigError: the class cannot be used, or fails; or the variable of ``job.location-id`` is
-            not set.
+    ConfigError: the class cannot be used, or fails; or the variable of ``job.location-id`` is not
+    set.
     """
     key = keys.JOB_LOCATION_ID_PROVIDER_FACTORY
     name = key.read(config)

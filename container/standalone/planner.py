@@ -71,12 +71,9 @@ class Answers(Protocol):
 
 
 class JobPlanner:
-    """Computes one JobModel at a time, the newest that was wanted.
+    """Computes one JobModel at a time, the newest that was wanted, and gives it to ``answers``.
 
-    Args:
-        config: of the leader; the job runs with it.
-        readings: of the tree, as they are now.
-        answers: gets the answer.
+    ``config``: of the leader; the job runs with it. ``readings``: of the tree, as they are now.
     """
 
     def __init__(self, config: Config, readings: Callable[[], Readings], answers: Answers) -> None:
@@ -153,7 +150,7 @@ class JobPlanner:
             self._answers.planned(answer)
 
     def _is_taken(self, order: _Order) -> bool:
-        """Whether the order was the newest one; it is done."""
+        """Return whether the order was the newest one; it is done."""
         with self._wanted:
             if self._order is not order or self._is_closed:
                 return False
@@ -161,7 +158,7 @@ class JobPlanner:
             return True
 
     def _computed(self, base: int, plan: Plan | None) -> Computed | None:
-        """The answer; None where the tree has another version by now, which is about to be seen."""
+        """Return the answer; None where the tree has another version, which is about to be seen."""
         readings = self._readings()
         if readings.version != base:
             return None
@@ -253,15 +250,12 @@ def standbys_before(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, 
 
 
 def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
-    """No incarnation of the job is one that this tree does not know.
+    """Raise ConfigError where an incarnation of the job may be one that this tree does not know.
 
     Epochs of YARN, and generations of any tree, name transactional ids of the same job. A migration
-    gives the tree a version that is as high as any epoch. Where an incarnation has a higher number,
-    the tree is another one, or an older copy: its versions would come twice (safety A6). ``base``:
-    the newest version, or 0.
-
-    Raises:
-        ConfigError: one may be.
+    gives the tree a version that is as high as any epoch. Where an incarnation has a higher number
+    than ``base``, the newest version or 0, the tree is another one, or an older copy: its versions
+    would come twice (safety A6).
     """
     StateResetManager(stream).require_finished()
     running, key = ConfigManager(stream).read(), keys.JOB_COORDINATOR_FACTORY

@@ -73,12 +73,9 @@ class Served:
 
 
 class ProcessorPage:
-    """``JobCoordinatorBackend``, ``DecisionSource`` and ``Peers`` of one processor.
+    """Is ``JobCoordinatorBackend``, ``DecisionSource`` and ``Peers`` of one processor.
 
-    Args:
-        served: whose page it is.
-        tree: of the job.
-        report: the container's last one; None where there is none.
+    ``report``: returns the container's last report; None where there is none.
     """
 
     def __init__(

@@ -80,18 +80,10 @@ class ProcessorWork(Protocol):
         """It may have to start soon: what that takes is made ready."""
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
-        """It begins; it ends with its lease, whatever becomes of this process.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """Begin the work, which ends with its lease; OSError: it cannot be started."""
 
     def follow(self, order: FollowStandbys, model: JobModel) -> None:
-        """It keeps these standbys from now on, if it lives.
-
-        Raises:
-            OSError: the list cannot be handed over.
-        """
+        """Keep these standbys from now on, if it lives; OSError: the list cannot be handed over."""
 
     def stop(self) -> bool:
         """It is to commit and end; whether there is one. The report of its end comes later."""
@@ -113,10 +105,7 @@ class Planner(Protocol):
         """It may have to compute soon: what that takes is made ready."""
 
     def compute(self, base: int, plan: Plan | None) -> None:
-        """Give the answer later; an earlier one that is under way does not come.
-
-        ``plan``: of version ``base``; None before the first one.
-        """
+        """Give the answer later, and no earlier one; ``plan``: of version ``base``, or None."""
 
     def close(self) -> None:
         """No answer comes."""

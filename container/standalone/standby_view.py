@@ -17,7 +17,7 @@ from homeport.job_coordinator.status.shape import ShownStandby, ShownTakenOver
 def standbys_shown(
     kept: Iterable[Standby], report: ContainerReport | None
 ) -> tuple[ShownStandby, ...]:
-    """An entry for each standby that a processor keeps, by name.
+    """Return an entry for each standby that a processor keeps, by name.
 
     ``lag``: records that all its stores are behind together, ``lag_seconds`` of the one that is
     furthest behind, at the last look; None where it has not said so yet, as in a restore.

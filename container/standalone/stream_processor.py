@@ -77,13 +77,9 @@ _LOOPBACK = "127.0.0.1"
 
 
 class ServerThread:
-    """Serves a page between ``start`` and ``stop``.
+    """Serves a page between ``start`` and ``stop``, at the place that ``config`` names.
 
-    No token is given to anybody: secrets stay masked, and nothing is taken but questions.
-
-    Args:
-        page: what is served.
-        config: of the processor, with the place.
+    It gives nobody a token: secrets stay masked, and nothing is taken but questions.
     """
 
     def __init__(self, page: ProcessorPage, config: Config) -> None:
@@ -129,19 +125,14 @@ def _own_address() -> str:
 
 
 class StreamProcessor:
-    """``start``, then ``join``; ``stop`` makes it commit, close its stores and leave.
+    """Runs a processor: ``start``, then ``join``; ``stop`` makes it commit and leave.
 
-    Args:
-        config: of the job, with ``job.coordinator.zk.connect``.
-        processor_id: of its own in the job; None: ``processor.id``, else one that is made.
-        work_dir: folder for logs and scratch files, and for state where neither
-            LOGGED_STORE_BASE_DIR nor ``job.logged.store.base.dir`` is set; None: one below the
-            working directory.
-        is_local: the job has this one processor, and needs no ZooKeeper.
-        adopts: of a local one: it goes on behind a processor whose folder is lost.
-
-    Raises:
-        ConfigError: the configuration breaks a rule; nothing was begun.
+    ``processor_id``: of its own in the job; None: ``processor.id``, else one that is made.
+    ``work_dir``: folder for logs and scratch files, and for state where neither
+    LOGGED_STORE_BASE_DIR nor ``job.logged.store.base.dir`` is set; None: one below the working
+    directory. ``is_local``: the job has this one processor, and needs no ZooKeeper. ``adopts``: of
+    a local one: it goes on behind a processor whose folder is lost. ConfigError: the configuration
+    breaks a rule; nothing was begun.
     """
 
     def __init__(
@@ -200,14 +191,11 @@ class StreamProcessor:
         self._error = ""
 
     def start(self) -> None:
-        """It connects, registers, and works as soon as it is its turn. Returns at once.
+        """Connect, register, and work when it is its turn; return at once, a second time too.
 
-        A second call changes nothing.
-
-        Raises:
-            CannotListenError: the port of ``cluster-manager.jobcoordinator.url.port`` is taken.
-            ConfigError: its folder is in use, or cannot be used.
-            StoreError: what a local job keeps in its folder is damaged.
+        CannotListenError: the port of ``cluster-manager.jobcoordinator.url.port`` is taken.
+        ConfigError: its folder is in use, or cannot be used. StoreError: what a local job keeps
+        there is damaged.
         """
         if self._thread is not None:
             return
@@ -247,11 +235,7 @@ class StreamProcessor:
         self._coordination.stop()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Whether it has ended, within the time given.
-
-        Raises:
-            HomeportError: it has failed; the line says why.
-        """
+        """Return whether it has ended within the time; HomeportError: it has failed, and why."""
         if self._thread is None:
             return False
         self._thread.join(timeout_s)
@@ -330,7 +314,7 @@ class StreamProcessor:
 
 
 def _with_defaults(config: Config, coordinator: str) -> Config:
-    """Tasks go where their state is, to whatever processors there are, where nothing else is said.
+    """Return the configuration that puts tasks where their state is, if it does not say otherwise.
 
     The coordinator's name is part of it: ``run-job`` and other trees find it in the stream.
     """
