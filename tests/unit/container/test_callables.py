@@ -263,7 +263,6 @@ class _HiddenBatch(WindowTask):
     """Its methods do not look like what they return."""
 
     def init(self, context: Any) -> Any:  # noqa: ANN401 - what it is not to return
-        """Makes the windows."""
         super().init(context)
         return self._hidden("init")
 
@@ -271,15 +270,12 @@ class _HiddenBatch(WindowTask):
         return _generator() if KEPT.get("hides") == name else None
 
     def window(self, *_arguments: object) -> Any:  # noqa: ANN401 - as above
-        """Hides a generator."""
         return self._hidden("window")
 
     def close(self) -> Any:  # noqa: ANN401 - as above
-        """Hides a generator."""
         return self._hidden("close")
 
     def process(self, *_arguments: object) -> Any:  # noqa: ANN401 - as above
-        """Hides a generator."""
         return self._hidden("process")
 
 

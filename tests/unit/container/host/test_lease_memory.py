@@ -83,49 +83,37 @@ def test_of_a_report_that_is_too_long_the_sums_are_passed_on(memory: LeaseMemory
 
 
 def test_the_launcher_finds_which_spare_is_wanted(memory: LeaseMemory) -> None:
-    """None at first; what the child says last counts; nonsense asks for none."""
+    """With the memory set apart for it; what the child says last counts; nonsense asks for none."""
     child = LeaseMemory(memory.fd)
     assert memory.spare is SpareKind.NONE
-    for kind in (SpareKind.PLAIN, SpareKind.SPARK):
-        child.want_spare(kind)
-        assert memory.spare is kind
+    for kind, share_mb in ((SpareKind.PLAIN, 0), (SpareKind.WARM, 928), (SpareKind.SPARK, 0)):
+        child.want_spare(kind, share_mb)
+        assert (memory.spare, memory.spare_share_mb) == (kind, share_mb)
     assert (memory.deadline_ms, memory.beat_ms, memory.last_report()) == (7, 9, None)
     os.pwrite(memory.fd, b"\xff" * 16, 16)
     assert (memory.spare, memory.spare_share_mb) == (SpareKind.NONE, 0)
 
 
-def test_the_launcher_finds_what_is_set_apart_for_a_spare(memory: LeaseMemory) -> None:
-    """The memory requested with the kind; nothing without a request."""
-    child = LeaseMemory(memory.fd)
-    child.want_spare(SpareKind.WARM, 928)
-    assert (memory.spare, memory.spare_share_mb) == (SpareKind.WARM, 928)
-    child.want_spare(SpareKind.SPARK)
-    assert (memory.spare, memory.spare_share_mb) == (SpareKind.SPARK, 0)
-
-
-def test_the_launcher_finds_whether_a_spare_is_ready(memory: LeaseMemory) -> None:
-    """It is not at first, and may be no longer."""
-    spare = LeaseMemory(memory.fd)
-    for is_ready in (True, False):
-        assert memory.is_ready is not is_ready
-        spare.is_ready = is_ready
-        assert memory.is_ready is is_ready
-
-
-def test_a_spare_finds_that_its_permit_is_near(memory: LeaseMemory) -> None:
-    """Once the launcher has said so."""
-    spare = LeaseMemory(memory.fd)
-    assert not spare.is_permit_near
-    memory.is_permit_near = True
-    assert spare.is_permit_near
-
-
-def test_the_child_finds_the_version_of_the_job_model_in_force(memory: LeaseMemory) -> None:
-    """0 until the launcher has heard of one."""
-    child = LeaseMemory(memory.fd)
-    assert child.model_version == 0
-    memory.model_version = 8
-    assert child.model_version == 8
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("is_ready", [True, False]),
+        ("is_permit_near", [True]),
+        ("is_finished", [True]),
+        ("model_version", [8]),
+    ],
+)
+def test_each_side_finds_what_the_other_has_set(
+    memory: LeaseMemory, name: str, values: list[int]
+) -> None:
+    """Nothing at first, whatever else is said: a spare may be ready, and be so no longer."""
+    other = LeaseMemory(memory.fd)
+    other.announce(LONG)
+    other.want_spare(SpareKind.WARM, 7)
+    assert not getattr(memory, name)
+    for value in values:
+        setattr(other, name, value)
+        assert getattr(memory, name) == value
 
 
 def test_without_a_permit_there_is_no_deadline() -> None:
@@ -134,18 +122,6 @@ def test_without_a_permit_there_is_no_deadline() -> None:
     assert memory.deadline_ms - boot_ms() > 100 * 366 * 86_400_000
     assert memory.beat_ms == 9
     os.close(memory.fd)
-
-
-def test_the_launcher_finds_that_the_tasks_have_finished(memory: LeaseMemory) -> None:
-    """Not before the child says so; no other number of the memory says it."""
-    child = LeaseMemory(memory.fd)
-    child.announce(LONG)
-    child.want_spare(SpareKind.WARM, 7)
-    child.is_ready = True
-    memory.is_permit_near = True
-    assert not memory.is_finished
-    child.is_finished = True
-    assert memory.is_finished
 
 
 def test_a_childs_watch_beats_until_the_deadline_in_a_daemon_thread() -> None:

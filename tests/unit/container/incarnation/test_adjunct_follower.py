@@ -122,18 +122,15 @@ class _Case:
         return ClockReading(self.now_ms)
 
     def deletions_kept(self, names: list[str]) -> dict[str, int]:
-        """As of ``LogReader``."""
         return {} if self.kept_ms is None else dict.fromkeys(names, self.kept_ms)
 
     def partitions(self) -> list[SystemStreamPartition]:
         return [_A0, _P0, SystemStreamPartition("kafka", "planes", 1)]
 
     def head(self, ssp: SystemStreamPartition) -> int:
-        """One past the last offset."""
         return self.broker.partitions(ssp.stream)[ssp.partition].head
 
     def storage(self, processor: ProcessorId) -> AdjunctStorage:
-        """The stores of a start of that processor, open."""
         job = _job(self.more, processor)
         root = self.folder / "logged"
         owner = job.active_processor or processor
@@ -146,7 +143,6 @@ class _Case:
         return found
 
     def standby(self) -> tuple[AdjunctFollower, AdjunctStorage]:
-        """A standby that begins."""
         storage = self.storage(_STANDBY)
         job = _job(self.more, _STANDBY)
         readers = cast("dict[str, LogReader]", {"kafka": self})
@@ -155,11 +151,9 @@ class _Case:
         return follower, storage
 
     def held(self, storage: AdjunctStorage, store: str, task: str) -> dict[bytes, bytes]:
-        """What a task would see."""
         return dict(storage.entries(store, TaskName(task)).scan())
 
     def close(self) -> None:
-        """Nothing is open."""
         for storage in self._open:
             storage.close()
 

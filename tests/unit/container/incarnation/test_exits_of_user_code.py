@@ -42,39 +42,34 @@ ROW = {
 ROWS = pa.Table.from_pylist([ROW], BATCH_SCHEMA)
 
 
-class One:
+class _One:
     """A message without more."""
 
     def of(self, _rows: pa.Table) -> Iterator[IncomingMessage]:
-        """The message."""
         yield IncomingMessage("kafka", "in", 0, 7, b"k", b"v", 0, {})
 
 
-class Exiting(StreamTask):
+class _Exiting(StreamTask):
     """Exits at each step, as by ``sys.exit()``; ``init`` is well."""
 
     def process(self, *_: object) -> None:
-        """Exits."""
         raise SystemExit
 
     def window(self, *_: object) -> None:
-        """Exits."""
         raise SystemExit
 
     def end_of_stream(self, *_: object) -> None:
-        """Exits."""
         raise SystemExit
 
     def close(self) -> None:
-        """Exits."""
         raise SystemExit
 
 
 def _instance() -> StreamTaskInstance:
     ignored = frozenset({"*", "SystemExit"})
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-    parts = StreamTaskParts(outputs, Requests(), One(), ignored, lambda: None)
-    return StreamTaskInstance(Exiting, Context(TaskName("T"), {}, {}), parts)
+    parts = StreamTaskParts(outputs, Requests(), _One(), ignored, lambda: None)
+    return StreamTaskInstance(_Exiting, Context(TaskName("T"), {}, {}), parts)
 
 
 @pytest.mark.parametrize(

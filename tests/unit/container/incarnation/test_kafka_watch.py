@@ -54,7 +54,6 @@ class _World:
         self._over.set()
 
     def watched(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The watch has come to its end, or the clock to a time at which it should have."""
         stand_in = SimpleNamespace(Thread=threading.Thread, Event=lambda: self)
         monkeypatch.setattr(kafka_watch, "threading", stand_in)
         monkeypatch.setattr(clients, "admin", lambda _: self)

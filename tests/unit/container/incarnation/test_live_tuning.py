@@ -47,7 +47,6 @@ class _Case:
 
     @property
     def fetches(self) -> int:
-        """How many threads have fetched."""
         return len(self._threads)
 
     def _fetch(self) -> Mapping[str, str]:

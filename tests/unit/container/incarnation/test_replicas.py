@@ -55,7 +55,6 @@ class _Log:
         return self
 
     def poll(self, _seconds: float) -> Mapping[Position, Chunk]:
-        """The next that comes; nothing at the end."""
         return self.chunks.pop(0) if self.chunks else {}
 
     def ask(self) -> bool:
@@ -63,7 +62,6 @@ class _Log:
         return is_first
 
     def polled(self) -> Mapping[Position, HeadPoll]:
-        """Ten more than there are."""
         return {PLACE: HeadPoll(read_clocks(), 0, 14, self.topic_id)} if self.is_asked else {}
 
     def close(self) -> None:

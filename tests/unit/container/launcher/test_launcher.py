@@ -9,7 +9,7 @@ import pytest
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.container.child.process import permit_of
-from homeport.container.launcher.launcher import LauncherSettings, attempt_of
+from homeport.container.launcher.launcher import LauncherSettings
 from homeport.job_coordinator.http.messages import Order, OrderKind
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -41,49 +41,40 @@ def test_a_permit_has_all_that_the_order_had() -> None:
         permit_of(Order(OrderKind.RUN, 500, 10_000))
 
 
-def test_the_settings_come_from_yarn_and_the_am() -> None:
-    """Host in the one spelling, attempt from the container id, first log folder, defaults."""
-    settings = LauncherSettings.from_environment(ENVIRONMENT)
-    assert (settings.host, settings.attempt, settings.skein_id) == ("nm1", 2, "h-0_1")
-    assert settings.log_folder == Path("/logs/a")
-    assert settings.history_folder == Path("/state/job-1/.history")
-    assert settings.token_file == Path.cwd() / "homeport-token"
-    limits = (settings.interval_ms, settings.lost_ms, settings.shutdown_ms)
-    assert limits == (500, 40_000, 30_000)
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        ({}, {"host": "nm1", "attempt": 2, "skein_id": "h-0_1", "log_folder": Path("/logs/a")}),
+        ({}, {"token_file": Path.cwd() / "homeport-token"}),
+        ({}, {"interval_ms": 500, "lost_ms": 40_000, "shutdown_ms": 30_000}),
+        ({}, {"memory_mb": 0, "history_max_mb": 256}),
+        ({"HOMEPORT_MEMORY_MB": "2048"}, {"memory_mb": 2048}),
+        ({"HOMEPORT_HISTORY_MAX_MB": "64"}, {"history_max_mb": 64}),
+        ({}, {"history_folder": Path("/state/job-1/.history")}),
+        ({"HOMEPORT_HISTORY_DIR": "/var/history"}, {"history_folder": Path("/var/history")}),
+        ({"HOMEPORT_HISTORY_DIR": ""}, {"history_folder": None}),
+    ],
+)
+def test_the_settings_come_from_yarn_and_the_am(
+    given: dict[str, str], settings: dict[str, object]
+) -> None:
+    """Host in the one spelling, attempt from the container id, first log folder, defaults.
+
+    An AM of an earlier release does not give all; memory is 0 where it is not known.
+    """
+    found = LauncherSettings.from_environment({**ENVIRONMENT, **given})
+    assert {name: getattr(found, name) for name in settings} == settings
 
 
-def test_the_granted_memory_is_unknown_unless_the_am_gives_it() -> None:
-    """It is 0 then, and no number of MB; else it is the AM's."""
-    assert LauncherSettings.from_environment(ENVIRONMENT).memory_mb == 0
-    given = {**ENVIRONMENT, "HOMEPORT_MEMORY_MB": "2048"}
-    assert LauncherSettings.from_environment(given).memory_mb == 2048
-
-
-def test_a_configured_history_folder_is_taken_as_it_is() -> None:
-    """An absolute folder is not put below the host's state."""
-    given = {**ENVIRONMENT, "HOMEPORT_HISTORY_DIR": "/var/history"}
-    assert LauncherSettings.from_environment(given).history_folder == Path("/var/history")
-    without = {**ENVIRONMENT, "HOMEPORT_HISTORY_DIR": ""}
-    assert LauncherSettings.from_environment(without).history_folder is None
-
-
-def test_the_history_has_the_bound_that_the_am_gives() -> None:
-    """An AM of an earlier release gives none: then it has the key's default."""
-    assert LauncherSettings.from_environment(ENVIRONMENT).history_max_mb == 256
-    given = {**ENVIRONMENT, "HOMEPORT_HISTORY_MAX_MB": "64"}
-    assert LauncherSettings.from_environment(given).history_max_mb == 64
-
-
-@pytest.mark.parametrize("name", ["CONTAINER_ID", "SAMZA_COORDINATOR_URL", "NM_HOST"])
-def test_a_missing_variable_is_named(name: str) -> None:
-    """The launcher says which variable it lacks."""
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, "") for name in ("CONTAINER_ID", "SAMZA_COORDINATOR_URL", "NM_HOST")),
+        ("HOMEPORT_SHUTDOWN_MS", "soon"),
+        ("CONTAINER_ID", "container"),
+    ],
+)
+def test_a_missing_or_wrong_variable_is_named(name: str, value: str) -> None:
+    """The launcher says which variable it lacks, or cannot read."""
     with pytest.raises(ConfigError, match=name):
-        LauncherSettings.from_environment({**ENVIRONMENT, name: ""})
-
-
-def test_a_wrong_number_or_container_id_is_named() -> None:
-    """Wrong values are reported with their name."""
-    with pytest.raises(ConfigError, match="HOMEPORT_SHUTDOWN_MS"):
-        LauncherSettings.from_environment({**ENVIRONMENT, "HOMEPORT_SHUTDOWN_MS": "soon"})
-    with pytest.raises(ConfigError, match="CONTAINER_ID"):
-        attempt_of("container")
+        LauncherSettings.from_environment({**ENVIRONMENT, name: value})

@@ -28,12 +28,12 @@ FIRST_NAME, SECOND_NAME = sha256_of(ONE), sha256_of(TWO)
 SHOWS = 'read -r permit; echo "imports from $PYTHONPATH"; exec sleep 600'
 
 
-def folder_of(name: str) -> str:
+def _folder_of(name: str) -> str:
     """Where a launcher unpacks it."""
     return f"__package-{name}"
 
 
-def wants(name: str | None) -> Order:
+def _wants(name: str | None) -> Order:
     """The order to wait, which names the package of the next permit."""
     return Order(OrderKind.WAIT, 10, 0, model_version=7, package=name)
 
@@ -46,7 +46,7 @@ def _in_its_folder(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     life.am.packages = {FIRST_NAME: ONE, SECOND_NAME: TWO}
 
 
-def packages_in(folder: Path) -> list[str]:
+def _packages_in(folder: Path) -> list[str]:
     """The fetched packages that are there."""
     return sorted(path.name for path in folder.glob("__package-*"))
 
@@ -55,8 +55,8 @@ def test_a_child_runs_with_the_package_that_its_order_names(life: Life) -> None:
     """It is fetched first; check-ins and history say what runs."""
     life.am.then(replace(run(FIRST), package=FIRST_NAME), lambda: "imports" in life.log())
     assert life.run(SHOWS) == 0
-    assert life.log() == f"imports from {life.folder / folder_of(FIRST_NAME)}\n"
-    assert (life.folder / folder_of(FIRST_NAME) / "tasks.py").read_text() == "1"
+    assert life.log() == f"imports from {life.folder / _folder_of(FIRST_NAME)}\n"
+    assert (life.folder / _folder_of(FIRST_NAME) / "tasks.py").read_text() == "1"
     assert life.am.fetched == [FIRST_NAME]
     assert {m.package for m in life.am.check_ins if m.running} == {FIRST_NAME}
     assert {m.package for m in life.am.check_ins if not m.running} == {None}
@@ -70,11 +70,11 @@ def test_without_the_package_nothing_runs(life: Life) -> None:
     life.am.then(order, lambda: len(life.am.fetched) > 1, 100)
     assert life.run(SHOWS) == 0
     assert life.started == []
-    assert packages_in(life.folder) == []
+    assert _packages_in(life.folder) == []
     life.am.packages[FIRST_NAME] = late
     life.am.then(order, lambda: "imports" in life.log(), 100)
     assert life.run(SHOWS) == 0
-    assert folder_of(FIRST_NAME) in life.log()
+    assert _folder_of(FIRST_NAME) in life.log()
 
 
 def test_an_incarnation_without_its_package_has_stopped_before_it_began(life: Life) -> None:
@@ -118,11 +118,13 @@ def test_a_package_that_the_am_does_not_send_is_waited_for_in_vain_once(
 def test_a_package_is_made_ready_beside_the_child(life: Life) -> None:
     """The child keeps its own; what is neither wanted nor run is gone."""
     life.am.until_runs(FIRST)
-    life.am.then(wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME)
-    life.am.then(wants(SECOND_NAME), lambda: life.am.check_ins[-1].prepared == SECOND_NAME)
-    life.am.then(wants(SECOND_NAME), lambda: folder_of(FIRST_NAME) not in packages_in(life.folder))
+    life.am.then(_wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME)
+    life.am.then(_wants(SECOND_NAME), lambda: life.am.check_ins[-1].prepared == SECOND_NAME)
+    life.am.then(
+        _wants(SECOND_NAME), lambda: _folder_of(FIRST_NAME) not in _packages_in(life.folder)
+    )
     assert life.run(SHOWS) == 0
-    assert packages_in(life.folder) == [folder_of(SECOND_NAME)]
+    assert _packages_in(life.folder) == [_folder_of(SECOND_NAME)]
     assert {m.package for m in life.am.check_ins} == {None}
     assert life.log() == f"imports from {life.folder / '__package'}\n"
     assert len(life.started) == 1
@@ -132,16 +134,16 @@ def test_the_spare_is_exchanged_for_one_with_the_package(life: Life) -> None:
     """Then it is prepared; the next permit with it is the spare's, without any fetch."""
     life.wanted, life.is_ready = SpareKind.PLAIN, True
     life.am.until_runs(FIRST)
-    life.am.then(wants(None), lambda: life.am.check_ins[-1].spare is not None, 1000)
-    life.am.then(wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME, 100)
+    life.am.then(_wants(None), lambda: life.am.check_ins[-1].spare is not None, 1000)
+    life.am.then(_wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME, 100)
     life.am.until_stopped(FIRST)
     life.am.then(
         replace(run(SECOND), package=FIRST_NAME), lambda: life.am.running == SECOND, step_ms=0
     )
     log = life.folder / "logs" / "container-0-2.log"
-    life.am.then(wants(FIRST_NAME), lambda: "imports" in log.read_text())
+    life.am.then(_wants(FIRST_NAME), lambda: "imports" in log.read_text())
     assert life.run(SHOWS) == 0
-    assert log.read_text() == f"imports from {life.folder / folder_of(FIRST_NAME)}\n"
+    assert log.read_text() == f"imports from {life.folder / _folder_of(FIRST_NAME)}\n"
     child, old, new, *_ = life.started
     assert len({child.pid, old.pid, new.pid}) == 3
     pids = {m.pid for m in life.am.check_ins if m.running == SECOND}
@@ -153,13 +155,13 @@ def test_a_spare_of_another_package_gets_no_permit(life: Life) -> None:
     """The order to run names one that no order to wait has named: a new process has it."""
     life.wanted, life.is_ready = SpareKind.PLAIN, True
     life.am.until_runs(FIRST)
-    life.am.then(wants(None), lambda: life.am.check_ins[-1].spare is not None, 1000)
+    life.am.then(_wants(None), lambda: life.am.check_ins[-1].spare is not None, 1000)
     life.am.until_stopped(FIRST)
     life.am.then(replace(run(SECOND), package=FIRST_NAME), lambda: life.am.running == SECOND)
     log = life.folder / "logs" / "container-0-2.log"
-    life.am.then(wants(FIRST_NAME), lambda: "imports" in log.read_text())
+    life.am.then(_wants(FIRST_NAME), lambda: "imports" in log.read_text())
     assert life.run(SHOWS) == 0
-    assert log.read_text() == f"imports from {life.folder / folder_of(FIRST_NAME)}\n"
+    assert log.read_text() == f"imports from {life.folder / _folder_of(FIRST_NAME)}\n"
     pids = {m.pid for m in life.am.check_ins if m.running == SECOND}
     assert pids == {life.started[2].pid}
 
@@ -168,27 +170,27 @@ def test_the_way_back_is_to_the_submissions_package(life: Life) -> None:
     """What was fetched is gone, once the spare has that package."""
     life.wanted, life.is_ready = SpareKind.PLAIN, True
     life.am.until_runs(FIRST)
-    life.am.then(wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME, 100)
-    life.am.then(wants(None), lambda: life.am.check_ins[-1].prepared is None, 100)
+    life.am.then(_wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME, 100)
+    life.am.then(_wants(None), lambda: life.am.check_ins[-1].prepared is None, 100)
     assert life.run(SHOWS) == 0
-    assert packages_in(life.folder) == []
+    assert _packages_in(life.folder) == []
     assert life.am.check_ins[-1].spare is not None
 
 
 def test_an_am_that_is_busy_changes_no_wish(life: Life) -> None:
     """Its order to wait names neither JobModel nor package: what was made ready stays."""
     life.am.until_runs(FIRST)
-    life.am.then(wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME)
+    life.am.then(_wants(FIRST_NAME), lambda: life.am.check_ins[-1].prepared == FIRST_NAME)
     life.am.then(wait(), check_ins(life.am, 5))
     life.am.then(UnavailableError("away"), check_ins(life.am, 3))
-    life.am.then(wants(FIRST_NAME), check_ins(life.am, 2))
+    life.am.then(_wants(FIRST_NAME), check_ins(life.am, 2))
     assert life.run(SHOWS) == 0
     assert life.am.check_ins[-1].prepared == FIRST_NAME
-    assert (packages_in(life.folder), life.am.fetched) == ([folder_of(FIRST_NAME)], [FIRST_NAME])
+    assert (_packages_in(life.folder), life.am.fetched) == ([_folder_of(FIRST_NAME)], [FIRST_NAME])
 
 
 def test_a_launcher_without_a_child_prepares_nothing(life: Life) -> None:
     """An order to wait names a package to launchers that have a container alone."""
-    life.am.then(wants(FIRST_NAME), check_ins(life.am, 3))
+    life.am.then(_wants(FIRST_NAME), check_ins(life.am, 3))
     assert life.run(SHOWS) == 0
     assert life.am.fetched == []

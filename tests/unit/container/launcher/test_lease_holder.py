@@ -1,4 +1,4 @@
-"""The threads that renew and watch a child's lease."""
+"""Until when a child may run, and the threads that renew and watch its lease."""
 
 from __future__ import annotations
 
@@ -54,13 +54,11 @@ class _Held:
         self.threads = set(threading.enumerate()) - others
 
     def has_ended(self) -> bool:
-        """Whether both threads end within the limit."""
         for thread in self.threads:
             thread.join(LIMIT_S)
         return not any(thread.is_alive() for thread in self.threads)
 
     def end(self) -> None:
-        """Nothing is left of it, whatever ``close`` does."""
         self._lease.deadline_ms = 0
         self.holder.close()
         assert self.has_ended()
@@ -105,3 +103,32 @@ def test_the_log_names_an_absent_keeper_once_each_time(caplog: pytest.LogCapture
             held.end()
     warnings = [r for r in caplog.records if "the lease is not renewed" in r.getMessage()]
     assert len(warnings) == 2
+
+
+L_MS = 10_000
+
+
+def test_a_lease_counts_from_when_the_renewal_was_sent() -> None:
+    """Safety C1: however long the answer took."""
+    lease = Lease.first(1000, 4000, L_MS)
+    assert lease is not None
+    assert not lease.is_lost(10_999)
+    assert lease.is_lost(11_000)
+
+
+def test_an_answer_that_took_the_whole_lease_is_none() -> None:
+    """For the first renewal as for any other."""
+    assert Lease.first(0, L_MS, L_MS) is None
+    lease = Lease(L_MS)
+    assert lease.renewed(3000, 5000, L_MS)
+    assert lease.deadline_ms == 13_000
+    assert not lease.renewed(12_000, 13_000, L_MS)
+    assert lease.is_lost(13_000)
+
+
+def test_answers_out_of_order_do_not_shorten_it() -> None:
+    """The latest sending counts."""
+    lease = Lease(L_MS)
+    lease.renewed(5000, 6000, L_MS)
+    lease.renewed(4000, 7000, L_MS)
+    assert lease.deadline_ms == 15_000

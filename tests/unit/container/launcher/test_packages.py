@@ -24,7 +24,7 @@ FOLDER = f"__package-{NAME}"
 LIMIT_S = 10.0
 
 
-class Place:
+class _Place:
     """A launcher's folder, and an AM that gives what ``answers`` has, one for each fetch."""
 
     def __init__(self, folder: Path) -> None:
@@ -56,31 +56,29 @@ class Place:
         return self.packages.find(name)
 
     def over(self) -> None:
-        """Nothing is being fetched."""
         if self.packages._thread is not None:
             self.packages._thread.join(LIMIT_S)
 
     def names(self) -> list[str]:
-        """What is in the folder."""
         return sorted(path.name for path in self.folder.iterdir())
 
 
 @pytest.fixture(name="place")
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    made = Place(tmp_path)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Place]:
+    made = _Place(tmp_path)
     monkeypatch.setattr(module, "boot_ms", lambda: made.now_ms)
     yield made
     made.may_answer.set()
     made.over()
 
 
-def test_the_submissions_package_is_where_yarn_has_put_it(place: Place) -> None:
+def test_the_submissions_package_is_where_yarn_has_put_it(place: _Place) -> None:
     """It is never fetched."""
     assert place.packages.find(None) == place.packages.want(None) == place.folder / "__package"
     assert place.asked == []
 
 
-def test_a_package_is_fetched_once_and_unpacked(place: Place) -> None:
+def test_a_package_is_fetched_once_and_unpacked(place: _Place) -> None:
     """With its folders and permissions; the launcher hears of it."""
     assert place.packages.find(NAME) is None
     place.answers = [DATA]
@@ -92,7 +90,7 @@ def test_a_package_is_fetched_once_and_unpacked(place: Place) -> None:
     assert place.asked == [NAME]
 
 
-def test_packages_whose_names_begin_alike_have_folders_of_their_own(place: Place) -> None:
+def test_packages_whose_names_begin_alike_have_folders_of_their_own(place: _Place) -> None:
     """A sha256 is a name as a whole: its maker can choose how two of them begin."""
     place.answers = [DATA]
     assert place.want() is not None
@@ -100,7 +98,7 @@ def test_packages_whose_names_begin_alike_have_folders_of_their_own(place: Place
     assert place.packages.find(other) is None
 
 
-def test_a_zip_without_permissions_has_readable_files(place: Place) -> None:
+def test_a_zip_without_permissions_has_readable_files(place: _Place) -> None:
     """As tools of other systems make it."""
     data = zipped({"lib/": "", "tasks.py": "1"}, 0)
     place.answers = [data]
@@ -109,7 +107,7 @@ def test_a_zip_without_permissions_has_readable_files(place: Place) -> None:
     assert (folder / "tasks.py").read_text() == "1"
 
 
-def test_nothing_waits_for_a_fetch_and_it_is_not_begun_twice(place: Place) -> None:
+def test_nothing_waits_for_a_fetch_and_it_is_not_begun_twice(place: _Place) -> None:
     """Nor is anything cleaned away meanwhile."""
     place.may_answer.clear()
     place.answers = [DATA]
@@ -141,7 +139,7 @@ DAMAGED = zipped({"tasks.py": "1" * 99}).replace(b"tasks.py", b"takss.py", 1)
     ],
 )
 def test_what_cannot_be_used_leaves_nothing(
-    place: Place,
+    place: _Place,
     caplog: pytest.LogCaptureFixture,
     name: str,
     answer: bytes | HomeportError,
@@ -160,7 +158,7 @@ def test_what_cannot_be_used_leaves_nothing(
     assert "\n" not in line
 
 
-def test_it_is_tried_again_after_longer_and_longer_rests(place: Place) -> None:
+def test_it_is_tried_again_after_longer_and_longer_rests(place: _Place) -> None:
     """Up to a longest one; what then succeeds ends that."""
     gone = UnavailableError("away")
     place.answers.extend([gone] * 20)
@@ -178,7 +176,7 @@ def test_it_is_tried_again_after_longer_and_longer_rests(place: Place) -> None:
     assert place.asked[-2:] == ["ab" * 32] * 2
 
 
-def test_the_log_names_each_new_reason(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_names_each_new_reason(place: _Place, caplog: pytest.LogCaptureFixture) -> None:
     """And one that comes again after a success."""
     gone, other = UnavailableError("away"), "cd" * 32
     place.answers = [gone, WireError("404"), DATA, gone]
@@ -189,7 +187,7 @@ def test_the_log_names_each_new_reason(place: Place, caplog: pytest.LogCaptureFi
 
 
 def test_a_full_disk_leaves_nothing(
-    place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    place: _Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither half a package nor its beginning; when there is room again, it is there."""
     extract, count = zipfile.ZipFile.extract, list[object]()
@@ -210,7 +208,7 @@ def test_a_full_disk_leaves_nothing(
 
 
 def test_a_folder_that_cannot_be_written_is_said(
-    place: Place, caplog: pytest.LogCaptureFixture
+    place: _Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file is where the package is to be unpacked."""
     (place.folder / f"{FOLDER}.unfinished").write_text("")
@@ -220,7 +218,7 @@ def test_a_folder_that_cannot_be_written_is_said(
     assert "File exists" in caplog.text
 
 
-def test_what_a_dead_launcher_has_begun_is_not_used(place: Place) -> None:
+def test_what_a_dead_launcher_has_begun_is_not_used(place: _Place) -> None:
     """It is begun again, without what was there."""
     unfinished = place.folder / f"{FOLDER}.unfinished"
     unfinished.mkdir()
@@ -232,7 +230,7 @@ def test_what_a_dead_launcher_has_begun_is_not_used(place: Place) -> None:
     assert not (place.folder / FOLDER / "half.py").exists()
 
 
-def test_packages_that_are_not_wanted_any_more_go(place: Place) -> None:
+def test_packages_that_are_not_wanted_any_more_go(place: _Place) -> None:
     """YARN's stays, and so does what is not of a package."""
     place.answers = [DATA]
     wanted = place.want()
@@ -245,14 +243,14 @@ def test_packages_that_are_not_wanted_any_more_go(place: Place) -> None:
 
 def test_a_launcher_outlives_its_folder(tmp_path: Path) -> None:
     """YARN may remove it early: then nothing is fetched into it any more."""
-    place = Place(tmp_path / "gone")
+    place = _Place(tmp_path / "gone")
     place.answers = [DATA]
     assert place.want() is None
     place.packages.keep_only(())
 
 
 def test_whatever_cannot_be_unpacked_has_its_rest(
-    place: Place, caplog: pytest.LogCaptureFixture
+    place: _Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each way to compress has errors of its own, as LZMA."""
     made = io.BytesIO()
@@ -270,7 +268,7 @@ def test_whatever_cannot_be_unpacked_has_its_rest(
     assert line == f"package {name[:16]} is not here, trying again: Corrupt input data"
 
 
-def test_it_is_hopeless_after_some_tries_in_a_row(place: Place) -> None:
+def test_it_is_hopeless_after_some_tries_in_a_row(place: _Place) -> None:
     """Then it begins again; what another package cannot is no reason."""
     fault, other = WireError("404 there is no package"), "cd" * 32
     place.answers = [fault] * 99
@@ -288,7 +286,7 @@ def test_it_is_hopeless_after_some_tries_in_a_row(place: Place) -> None:
     assert (place.packages.fault(NAME), place.packages.give_up(NAME)) == (None, None)
 
 
-def test_an_am_that_does_not_answer_makes_it_not_hopeless(place: Place) -> None:
+def test_an_am_that_does_not_answer_makes_it_not_hopeless(place: _Place) -> None:
     """It is the same at every host. The launcher reports it all the same."""
     place.answers = [UnavailableError("away")] * 99
     for _ in range(3 * module._TRIES):
@@ -297,7 +295,7 @@ def test_an_am_that_does_not_answer_makes_it_not_hopeless(place: Place) -> None:
 
 
 def test_a_fault_of_our_own_is_no_silent_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    place: _Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is not expected leaves nothing behind either, and rests."""
 

@@ -21,7 +21,7 @@ NO_ROOM_MB = 1000
 OLD, NEW = Path("/job/__package"), Path("/job/__package-new")
 
 
-class Kept:
+class _Kept:
     """A spare as a launcher keeps it. Units: ms.
 
     ``used_mb``: what all processes use together; ``counted``: how often it was read.
@@ -39,11 +39,9 @@ class Kept:
 
     @property
     def last(self) -> ChildProcess:
-        """The process that was started last."""
         return self.started[-1]
 
     def count(self) -> int:
-        """What all use, as the spare counts it."""
         self.counted += 1
         return self.used_mb
 
@@ -59,11 +57,9 @@ class Kept:
         return len(self.started)
 
     def get_ready(self) -> None:
-        """The last spare says that it is ready."""
         self.last.memory.is_ready = True
 
     def close(self) -> None:
-        """None of its processes runs, and nothing of them is open."""
         self.spare.end("the test ends")
         for process in self.started:
             if process.poll() is None:
@@ -80,15 +76,15 @@ class Kept:
 
 
 @pytest.fixture(name="kept")
-def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
-    made = Kept(tmp_path)
+def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Kept]:
+    made = _Kept(tmp_path)
     monkeypatch.setattr(module, "boot_ms", lambda: made.now_ms)
     monkeypatch.setattr(module, "used_mb", made.count)
     yield made
     made.close()
 
 
-def test_a_spare_is_begun_where_there_is_room_and_stays(kept: Kept) -> None:
+def test_a_spare_is_begun_where_there_is_room_and_stays(kept: _Kept) -> None:
     """At the first look; later looks find it well, also when nothing more is wanted."""
     assert kept.wants() == 1
     kept.spare.look_after(None)
@@ -97,7 +93,7 @@ def test_a_spare_is_begun_where_there_is_room_and_stays(kept: Kept) -> None:
     assert kept.last.poll() is None
 
 
-def test_without_a_wish_or_room_no_spare_is_begun(kept: Kept) -> None:
+def test_without_a_wish_or_room_no_spare_is_begun(kept: _Kept) -> None:
     """It lives of what the others leave."""
     assert (kept.wants(None), kept.wants(SpareKind.NONE)) == (0, 0)
     kept.used_mb = NO_ROOM_MB
@@ -106,14 +102,14 @@ def test_without_a_wish_or_room_no_spare_is_begun(kept: Kept) -> None:
     assert kept.wants(after_ms=module._LOOK_MS) == 1
 
 
-def test_a_container_of_unknown_memory_has_no_spare(kept: Kept) -> None:
+def test_a_container_of_unknown_memory_has_no_spare(kept: _Kept) -> None:
     """What may be used is not known, so nothing is counted either."""
     kept.spare = Spare(kept._start, kept.selector, 0)
     assert kept.wants() == 0
     assert kept.counted == 0
 
 
-def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: Kept) -> None:
+def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: _Kept) -> None:
     """The container that starts comes first: the next spare begins after the pause."""
     kept.wants()
     handed = kept.spare.take(OLD)
@@ -124,7 +120,7 @@ def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: Kept) -> 
     assert kept.wants(after_ms=1) == 2
 
 
-def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: Kept) -> None:
+def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: _Kept) -> None:
     """What starts then needs the host no less."""
     assert kept.spare.take(OLD) is None
     assert kept.wants(after_ms=module._REST_MS - 1) == 0
@@ -132,7 +128,7 @@ def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("fault", ["has died", "stands still", "has lost its Spark"])
-def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
+def test_an_unusable_spare_gets_no_permit(kept: _Kept, fault: str) -> None:
     """A permit would be lost on it, or begin later than a new process: it is ended."""
     kept.wants()
     if fault == "has died":
@@ -147,7 +143,7 @@ def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
     assert kept.last.poll() == -SIGKILL
 
 
-def test_a_spare_that_has_died_is_replaced_after_a_rest(kept: Kept) -> None:
+def test_a_spare_that_has_died_is_replaced_after_a_rest(kept: _Kept) -> None:
     """The launcher does not report it to the AM meanwhile, and its log is gone."""
     kept.wants()
     kept.last.signal(SIGKILL)
@@ -160,7 +156,7 @@ def test_a_spare_that_has_died_is_replaced_after_a_rest(kept: Kept) -> None:
     assert kept.last.poll() is None
 
 
-def test_a_spare_that_has_lost_its_spark_is_replaced(kept: Kept) -> None:
+def test_a_spare_that_has_lost_its_spark_is_replaced(kept: _Kept) -> None:
     """It would be no fast start; one that is not ready yet has lost nothing."""
     kept.wants()
     assert kept.wants(after_ms=module._LOOK_MS) == 1
@@ -171,7 +167,7 @@ def test_a_spare_that_has_lost_its_spark_is_replaced(kept: Kept) -> None:
     assert kept.wants(after_ms=module._REST_MS) == 2
 
 
-def test_a_spare_of_another_kind_is_replaced_by_the_requested_one(kept: Kept) -> None:
+def test_a_spare_of_another_kind_is_replaced_by_the_requested_one(kept: _Kept) -> None:
     """After the rest, as what runs wants another one."""
     kept.wants()
     kept.wants(SpareKind.SPARK)
@@ -180,7 +176,7 @@ def test_a_spare_of_another_kind_is_replaced_by_the_requested_one(kept: Kept) ->
     assert kept.spare.last_report() == SpareReport("spark", is_ready=False)
 
 
-def test_a_spare_whose_memory_is_needed_ends_for_long(kept: Kept) -> None:
+def test_a_spare_whose_memory_is_needed_ends_for_long(kept: _Kept) -> None:
     """The container must not be killed for it; the next is not begun after a usual rest."""
     kept.wants()
     kept.used_mb = NO_ROOM_MB
@@ -191,7 +187,7 @@ def test_a_spare_whose_memory_is_needed_ends_for_long(kept: Kept) -> None:
     assert kept.wants(after_ms=1) == 2
 
 
-def test_memory_is_counted_once_in_a_while(kept: Kept) -> None:
+def test_memory_is_counted_once_in_a_while(kept: _Kept) -> None:
     """A launcher looks after its spare at each turn, and counting reads all processes."""
     for _ in range(3):
         kept.wants(after_ms=1)
@@ -200,7 +196,7 @@ def test_memory_is_counted_once_in_a_while(kept: Kept) -> None:
     assert kept.counted == 2
 
 
-def test_a_spare_of_another_package_gets_no_permit(kept: Kept) -> None:
+def test_a_spare_of_another_package_gets_no_permit(kept: _Kept) -> None:
     """It has imported other code: it is ended, and a new process gets the permit."""
     kept.wants()
     assert kept.spare.package == OLD
@@ -211,7 +207,7 @@ def test_a_spare_of_another_package_gets_no_permit(kept: Kept) -> None:
     assert kept.spare.take(NEW) is kept.last
 
 
-def test_a_spare_is_replaced_by_one_of_the_wanted_package(kept: Kept) -> None:
+def test_a_spare_is_replaced_by_one_of_the_wanted_package(kept: _Kept) -> None:
     """After the rest. While that package is not here yet, what there is stays."""
     kept.wants()
     kept.wants(package=None)
@@ -223,7 +219,7 @@ def test_a_spare_is_replaced_by_one_of_the_wanted_package(kept: Kept) -> None:
     assert kept.packages == [OLD, NEW]
 
 
-def test_a_package_is_prepared_once_its_spare_is_ready(kept: Kept) -> None:
+def test_a_package_is_prepared_once_its_spare_is_ready(kept: _Kept) -> None:
     """Not by one of another package, nor while the next one is still to be begun."""
     kept.wants()
     assert not kept.spare.is_prepared(OLD)
@@ -238,7 +234,7 @@ def test_a_package_is_prepared_once_its_spare_is_ready(kept: Kept) -> None:
 
 
 def test_where_no_spare_is_kept_a_package_is_prepared_without_one(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
+    kept: _Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """None is wanted, the memory is not known, there is no room, or it cannot be started."""
     assert kept.spare.is_prepared(OLD)
@@ -270,7 +266,7 @@ def test_where_no_spare_is_kept_a_package_is_prepared_without_one(
     assert kept.spare.is_prepared(OLD)
 
 
-def _lose(kept: Kept) -> None:
+def _lose(kept: _Kept) -> None:
     """The spare was ready, and is no longer."""
     kept.last.memory.is_ready = True
     kept.wants()

@@ -21,18 +21,17 @@ KILLED = Stopped(FIRST, StopCause.KILLED, -9)
 LIMIT_S = 10.0
 
 
-class Am(CoordinatorClient):
+class _Am(CoordinatorClient):
     """An AM that only serves the configuration."""
 
     def __init__(self) -> None:
         super().__init__("http://am:1/", None)
 
     def config(self) -> dict[str, str]:
-        """One key."""
         return {"job.name": "flights"}
 
 
-class Witnessed:
+class _Witnessed:
     """A testimony, the clock that it looks at, and what its witnesses were briefed with."""
 
     def __init__(self, folder: Path) -> None:
@@ -43,31 +42,29 @@ class Witnessed:
         self.reporter = module.StopReporter(1000, ("/bin/sh", "-c", keep))
 
     def briefs(self) -> list[dict[str, Any]]:
-        """The briefs of all witnesses, which have ended."""
         self.wait()
         return [json.loads(file.read_text()) for file in self._briefs.iterdir()]
 
     def wait(self) -> None:
-        """No witness runs any more."""
         for recorder in self.reporter._recorders:
             recorder.wait(LIMIT_S)
 
 
 @pytest.fixture(name="unprepared")
-def _unprepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Witnessed]:
-    made = Witnessed(tmp_path)
+def _unprepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Witnessed]:
+    made = _Witnessed(tmp_path)
     monkeypatch.setattr(module, "boot_ms", lambda: made.now_ms)
     yield made
     made.wait()
 
 
 @pytest.fixture(name="witnessed")
-def _witnessed(unprepared: Witnessed) -> Witnessed:
-    unprepared.reporter.prepare(Am())
+def _witnessed(unprepared: _Witnessed) -> _Witnessed:
+    unprepared.reporter.prepare(_Am())
     return unprepared
 
 
-def test_a_brief_names_the_incarnation_and_its_cause(witnessed: Witnessed) -> None:
+def test_a_brief_names_the_incarnation_and_its_cause(witnessed: _Witnessed) -> None:
     """With how Kafka is reached; there is nothing left to wait for."""
     witnessed.reporter.of_stopped(KILLED)
     assert witnessed.briefs() == [
@@ -82,7 +79,7 @@ def test_a_brief_names_the_incarnation_and_its_cause(witnessed: Witnessed) -> No
     ]
 
 
-def test_a_stop_is_written_once(witnessed: Witnessed) -> None:
+def test_a_stop_is_written_once(witnessed: _Witnessed) -> None:
     """However often the launcher asks; the stop of another incarnation is written too."""
     for _ in range(3):
         witnessed.reporter.of_stopped(KILLED)
@@ -90,13 +87,13 @@ def test_a_stop_is_written_once(witnessed: Witnessed) -> None:
     assert sorted(brief["epoch"] for brief in witnessed.briefs()) == [1, 2]
 
 
-def test_without_a_configuration_nothing_is_written(unprepared: Witnessed) -> None:
+def test_without_a_configuration_nothing_is_written(unprepared: _Witnessed) -> None:
     """No permit has come to this launcher: it does not know how Kafka is reached, and goes on."""
     unprepared.reporter.of_stopped(KILLED)
     assert unprepared.briefs() == []
 
 
-def test_a_report_that_the_am_does_not_take_is_written_after_a_while(witnessed: Witnessed) -> None:
+def test_a_report_that_the_am_does_not_take_is_written_after_a_while(witnessed: _Witnessed) -> None:
     """Not at the first call that fails, as the AM may be back at the next."""
     assert _told_once_more(witnessed) == []
     witnessed.now_ms += module._PATIENCE_MS - 1
@@ -105,7 +102,7 @@ def test_a_report_that_the_am_does_not_take_is_written_after_a_while(witnessed: 
     assert len(_told_once_more(witnessed)) == 1
 
 
-def test_an_answer_of_the_am_gives_it_its_whole_time_again(witnessed: Witnessed) -> None:
+def test_an_answer_of_the_am_gives_it_its_whole_time_again(witnessed: _Witnessed) -> None:
     """What was unanswered before it does not count."""
     witnessed.reporter.is_unanswered(KILLED)
     witnessed.now_ms += module._PATIENCE_MS
@@ -113,7 +110,7 @@ def test_an_answer_of_the_am_gives_it_its_whole_time_again(witnessed: Witnessed)
     assert _told_once_more(witnessed) == []
 
 
-def test_a_stop_witness_leaves_nothing_open(witnessed: Witnessed) -> None:
+def test_a_stop_witness_leaves_nothing_open(witnessed: _Witnessed) -> None:
     """The brief, which may hold secrets, is the witness's alone."""
     witnessed.reporter.of_stopped(KILLED)
     descriptors = Path("/proc/self/fd")
@@ -121,6 +118,6 @@ def test_a_stop_witness_leaves_nothing_open(witnessed: Witnessed) -> None:
     assert [name for name in open_here if "homeport-brief" in name] == []
 
 
-def _told_once_more(witnessed: Witnessed) -> list[dict[str, Any]]:
+def _told_once_more(witnessed: _Witnessed) -> list[dict[str, Any]]:
     witnessed.reporter.is_unanswered(KILLED)
     return witnessed.briefs()

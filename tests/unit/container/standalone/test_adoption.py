@@ -108,7 +108,7 @@ def test_a_folder_of_an_earlier_release_is_given_an_id(tmp_path: Path) -> None:
     assert old.version == 1
 
 
-class Kept(KeptStream):
+class _Kept(KeptStream):
     """The stream in memory; ``is_away``: Kafka does not answer."""
 
     def __init__(self, stream: InMemoryCoordinatorStream) -> None:
@@ -118,14 +118,12 @@ class Kept(KeptStream):
         self.closed = 0
 
     def read(self) -> InMemoryCoordinatorStream:  # type: ignore[override]  # the same without Kafka
-        """As it is now."""
         if self.is_away:
             raise UnavailableError("Kafka does not answer")
         self.stream.catch_up()
         return self.stream
 
     def close(self) -> None:
-        """The next read makes clients again."""
         self.closed += 1
 
 
@@ -135,7 +133,7 @@ def test_a_processor_that_waits_for_input_learns_that_another_folder_goes_on(
     """Fenced, it would see it at its next commit alone; a Kafka that is away says nothing."""
     stream, lines = _stream(), list[str]()
     tree = _tree(tmp_path / "new")
-    kept = Kept(stream)
+    kept = _Kept(stream)
     watch, own = (AdoptionWatch(kept, name, lines.append) for name in ("former", tree.id))
     assert watch.check()
     go_on_in(tree, stream, CONFIG)

@@ -37,7 +37,6 @@ class _Process:
     signals: list[Signals] = field(default_factory=list)
 
     def permit_first(self, text: str, _log_name: str) -> None:
-        """Its first permit."""
         self.send(text)
 
     def send(self, text: str) -> None:
@@ -45,7 +44,6 @@ class _Process:
         self.deadlines.append(self.memory.deadline_ms)
 
     def signal(self, number: Signals) -> None:
-        """It goes on all the same."""
         self.signals.append(number)
 
     def poll(self) -> None:
@@ -86,7 +84,7 @@ def process(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> _Process:
     return made
 
 
-def begun(folder: Path, lease: SessionLease) -> ChildWork:
+def _begun(folder: Path, lease: SessionLease) -> ChildWork:
     """Generation 7 has its permit."""
     work = ChildWork(
         OWN, Host("here"), Config({**KEYS, "task.shutdown.ms": str(SHUTDOWN_MS)}), folder, {}
@@ -101,7 +99,7 @@ def test_a_permit_goes_out_when_its_lease_is_in_the_childs_memory(
     """Safety C2: a child that works without a deadline would outlive this process's session."""
     lease = SessionLease()
     lease.renew(clock() + 24_000)
-    begun(tmp_path, lease)
+    _begun(tmp_path, lease)
     assert process.deadlines == [clock() + 24_000]
     lease.renew(clock() + 30_000)
     assert process.memory.deadline_ms == clock() + 30_000
@@ -111,7 +109,7 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
     process: _Process, clock: _Clock, tmp_path: Path
 ) -> None:
     """Its successors wait for it; it is killed again as long as it is there."""
-    work = begun(tmp_path, SessionLease())
+    work = _begun(tmp_path, SessionLease())
     assert work.stop()
     clock.now_ms += SHUTDOWN_MS - 1
     assert not work.reports()
@@ -129,7 +127,7 @@ def test_a_child_that_has_no_order_to_stop_is_not_killed(
     process: _Process, clock: _Clock, tmp_path: Path
 ) -> None:
     """However long it works."""
-    work = begun(tmp_path, SessionLease())
+    work = _begun(tmp_path, SessionLease())
     clock.now_ms += 100 * SHUTDOWN_MS
     process.memory.beat_ms = clock()
     work.reports()

@@ -30,7 +30,7 @@ TIMES = Times(debounce=0, barrier=60_000, connection=60_000)
 
 
 @dataclass
-class Local:
+class _Local:
     """A processor alone."""
 
     folder: Path
@@ -39,7 +39,6 @@ class Local:
     work: MemoryWork = field(default_factory=lambda: MemoryWork(OWN))
 
     def __post_init__(self) -> None:
-        """It runs."""
         self.tree = LocalTree(self.folder)
         self.tree.acquire()
         self.coordination = Coordination(OWN, Host("here"), self.tree, self.work, TIMES, self._note)
@@ -54,26 +53,23 @@ class Local:
         self.state = state
 
     def is_running(self, generation: int) -> bool:
-        """Whether that generation works."""
         state = self.state
         work = None if state is None else state.work
         return work is not None and (work.phase, work.generation) == (WorkPhase.RUNNING, generation)
 
     def until_running(self, generation: int) -> None:
-        """Returns when that generation works."""
         until(lambda: self.is_running(generation), lambda: self.state)
 
     def join(self) -> EndProcessor:
-        """Its end."""
         self._thread.join(60)
         assert self.end is not None, self.state
         return self.end
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[Local]:
+def local(tmp_path: Path) -> Iterator[_Local]:
     """A processor that works as its generation 1; afterwards it is gone."""
-    made = Local(tmp_path)
+    made = _Local(tmp_path)
     made.until_running(1)
     yield made
     made.coordination.stop()
@@ -82,7 +78,7 @@ def local(tmp_path: Path) -> Iterator[Local]:
 
 @pytest.mark.parametrize("cause", [StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST])
 def test_an_end_that_is_no_fault_of_the_works_leads_to_a_new_generation(
-    local: Local, cause: StopCause
+    local: _Local, cause: StopCause
 ) -> None:
     """Which fences the one before, as that may still write."""
     local.work.end(cause)
@@ -100,7 +96,7 @@ def test_an_end_that_is_no_fault_of_the_works_leads_to_a_new_generation(
     ],
 )
 def test_other_ends_are_the_processors_too(
-    local: Local, cause: StopCause, end: EndProcessor
+    local: _Local, cause: StopCause, end: EndProcessor
 ) -> None:
     """In order where the tasks have finished, or a signal stops both; else with the last line."""
     local.work.end(cause)
@@ -108,14 +104,14 @@ def test_other_ends_are_the_processors_too(
     assert len(local.work.started) == 1
 
 
-def test_what_is_broken_ends_the_work_first(local: Local) -> None:
+def test_what_is_broken_ends_the_work_first(local: _Local) -> None:
     """And the processor with that line."""
     local.coordination.broken("the tree is gone")
     assert local.join() == EndProcessor(EndCause.FAILED, "the tree is gone")
     assert local.work.running is None
 
 
-def test_a_stop_waits_for_the_work(local: Local) -> None:
+def test_a_stop_waits_for_the_work(local: _Local) -> None:
     """A work that hangs in its stop keeps its processor registered."""
     local.work.stops_silently = True
     local.coordination.stop()
@@ -129,7 +125,7 @@ def test_a_stop_waits_for_the_work(local: Local) -> None:
     assert local.tree.readings().registrations == ()
 
 
-def test_what_an_earlier_connection_saw_counts_no_more(local: Local) -> None:
+def test_what_an_earlier_connection_saw_counts_no_more(local: _Local) -> None:
     """Its answer may be older than what is known."""
     other = Registration(0, ProcessorId("other"), Host("there"))
     local.coordination.event(Connection(is_up=True), ProcessorsSeen((other,)))
@@ -139,7 +135,7 @@ def test_what_an_earlier_connection_saw_counts_no_more(local: Local) -> None:
     assert [r.processor_id for r in local.state.registrations] == [OWN]
 
 
-def test_an_answer_that_no_work_waits_for_changes_nothing(local: Local) -> None:
+def test_an_answer_that_no_work_waits_for_changes_nothing(local: _Local) -> None:
     """As the second one to a question that was sent again after a reconnection."""
     local.coordination.confirmed(Incarnation(OWN, 1), is_newest=False)
     local.coordination.stop()
@@ -149,7 +145,7 @@ def test_an_answer_that_no_work_waits_for_changes_nothing(local: Local) -> None:
 
 def test_a_generation_that_is_not_the_newest_is_ended_before_it_goes_on(tmp_path: Path) -> None:
     """The work waits for the answer, and gets none."""
-    made = Local(tmp_path)
+    made = _Local(tmp_path)
     made.until_running(1)
     made.coordination.stop()
     made.join()
@@ -171,13 +167,13 @@ def test_work_that_cannot_be_started_ends_the_processor(tmp_path: Path) -> None:
             """It is not."""
             raise FileNotFoundError(2, "No such file", "python")
 
-    made = Local(tmp_path, work=Unable(OWN))
+    made = _Local(tmp_path, work=Unable(OWN))
     end = made.join()
     assert end.cause is EndCause.FAILED
     assert end.text.startswith("the work cannot be started: [Errno 2] No such file")
 
 
-def test_a_begin_and_each_registration_make_work_and_planner_ready(local: Local) -> None:
+def test_a_begin_and_each_registration_make_work_and_planner_ready(local: _Local) -> None:
     """What a start takes is done while the processor waits for its session, and its version."""
     assert (local.work.prepared, local.planner.prepared) == (2, 1)
     local.work.end(StopCause.LEASE_LOST)

@@ -50,7 +50,7 @@ MODEL = JobModel(
 
 
 @dataclass
-class Driven:
+class _Driven:
     """The machine on the tree; all that it orders is done at once."""
 
     tree: LocalTree
@@ -60,20 +60,16 @@ class Driven:
     answers: list[tuple[Incarnation, bool]] = field(default_factory=list)
 
     def event(self, connection: Connection, event: Event) -> None:
-        """What the tree sees."""
         assert connection.is_up
         self.queue.append(event)
 
     def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
-        """What the tree answers."""
         self.answers.append((incarnation, is_newest))
 
     def broken(self, cause: str) -> None:
-        """A local tree has no such end."""
         raise AssertionError(cause)
 
     def run(self, *events: Event) -> None:
-        """Until nothing is left to do."""
         self.queue += events
         while self.queue:
             decision = step(self.state, self.queue.pop(0))
@@ -102,9 +98,9 @@ class Driven:
             self.queue.append(WorkEnded(self.state.work.generation, StopCause.ORDERED))
 
 
-def driven(folder: Path) -> Driven:
+def driven(folder: Path) -> _Driven:
     """A processor that has begun in the folder, and works."""
-    made = Driven(LocalTree(folder))
+    made = _Driven(LocalTree(folder))
     made.tree.acquire()
     made.tree.begin(made)
     made.run()

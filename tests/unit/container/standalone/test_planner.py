@@ -35,24 +35,22 @@ from homeport.job_coordinator.zookeeper.tree import Readings
 FACTORY = "job.coordinator.factory"
 
 
-class Answers:
+class _Answers:
     """Keeps what comes."""
 
     def __init__(self) -> None:
         self.found: queue.SimpleQueue[Computed | str] = queue.SimpleQueue()
 
     def planned(self, answer: Computed) -> None:
-        """A JobModel."""
         self.found.put(answer)
 
     def broken(self, cause: str) -> None:
-        """Why there is none."""
         self.found.put(cause)
 
 
 def test_a_version_that_its_machine_has_not_seen_yet_makes_an_order_void() -> None:
     """No computation begins from a base that was replaced, and no fault of it counts."""
-    answers, versions = Answers(), iter([3, 4])
+    answers, versions = _Answers(), iter([3, 4])
 
     def readings() -> Readings:
         version = next(versions)
@@ -70,7 +68,7 @@ def test_a_version_that_its_machine_has_not_seen_yet_makes_an_order_void() -> No
 
 def test_a_fault_of_an_order_that_was_replaced_does_not_count() -> None:
     """The machine gave another one meanwhile."""
-    answers, begun, go = Answers(), queue.SimpleQueue[int](), queue.SimpleQueue[str]()
+    answers, begun, go = _Answers(), queue.SimpleQueue[int](), queue.SimpleQueue[str]()
 
     def readings() -> Readings:
         begun.put(1)
@@ -88,7 +86,7 @@ def test_a_fault_of_an_order_that_was_replaced_does_not_count() -> None:
 
 def test_a_fault_of_the_program_ends_the_processor_and_not_the_thread_alone() -> None:
     """The machine would wait for its answer for ever."""
-    answers = Answers()
+    answers = _Answers()
 
     def readings() -> Readings:
         raise KeyError("jobModels")
@@ -103,7 +101,7 @@ def test_a_stream_that_cannot_be_made_ready_is_the_next_orders_fault(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """No processor ends before it has something to compute."""
-    answers = Answers()
+    answers = _Answers()
     planner = JobPlanner(Config({}), lambda: Readings(1, (), {}, {}), answers)
     with caplog.at_level("DEBUG", "homeport.container.standalone.planner"):
         planner.prepare()
@@ -116,20 +114,19 @@ def test_a_stream_that_cannot_be_made_ready_is_the_next_orders_fault(
     assert not planner._thread.is_alive()
 
 
-class Stream(InMemoryCoordinatorStream):
+class _Stream(InMemoryCoordinatorStream):
     """In the place of the planner's, which is opened when an order comes."""
 
     is_open = True
 
-    def read(self) -> Stream:
-        """Itself."""
+    def read(self) -> _Stream:
         return self
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-def planner_of(stream: Stream, readings: Callable[[], Readings], answers: Answers) -> JobPlanner:
+def _planner_of(stream: _Stream, readings: Callable[[], Readings], answers: _Answers) -> JobPlanner:
     """Return the stream of a job that has run under ZooKeeper."""
     ConfigManager(stream).set(FACTORY, ZOOKEEPER, "test")
     stream.catch_up()
@@ -144,9 +141,9 @@ def planner_of(stream: Stream, readings: Callable[[], Readings], answers: Answer
 
 def test_a_tree_that_is_an_older_copy_is_refused() -> None:
     """An incarnation of version 5 has begun: 5 would come twice, and the first is not fenced."""
-    answers, stream = Answers(), Stream()
+    answers, stream = _Answers(), _Stream()
     EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
-    planner = planner_of(stream, lambda: Readings(4, (), {}, {}), answers)
+    planner = _planner_of(stream, lambda: Readings(4, (), {}, {}), answers)
     planner.compute(4, None)
     said = str(answers.found.get(timeout=60))
     assert "under another tree of zookeeper, or a later copy, which is not at hand" in said
@@ -156,9 +153,9 @@ def test_a_tree_that_is_an_older_copy_is_refused() -> None:
 
 def test_a_version_that_is_published_while_the_stream_is_read_is_no_fault() -> None:
     """Its incarnations report before this processor has seen it; the order is void."""
-    answers, stream, versions = Answers(), Stream(), iter([4, 5, 5])
+    answers, stream, versions = _Answers(), _Stream(), iter([4, 5, 5])
     EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
-    planner = planner_of(stream, lambda: Readings(next(versions), (), {}, {}), answers)
+    planner = _planner_of(stream, lambda: Readings(next(versions), (), {}, {}), answers)
     planner.compute(4, None)
     until(lambda: planner._order is None, lambda: planner._order)
     planner.compute(5, None)
@@ -179,7 +176,7 @@ def test_a_version_that_is_published_while_the_stream_is_read_is_no_fault() -> N
 )
 def test_a_job_that_has_run_elsewhere_is_refused(recorded: str, own: str, line: str) -> None:
     """As an incarnation of there could still write."""
-    stream = Stream()
+    stream = _Stream()
     ConfigManager(stream).set(FACTORY, recorded, "test")
     EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
     stream.catch_up()
@@ -188,7 +185,7 @@ def test_a_job_that_has_run_elsewhere_is_refused(recorded: str, own: str, line: 
         _require_own(stream, config, 4)
 
 
-def model_of(**inputs: tuple[int, ...]) -> JobModel:
+def _model_of(**inputs: tuple[int, ...]) -> JobModel:
     """A task for each name, with these partitions; all in one container."""
     tasks = {
         TaskName(name): TaskModel(
@@ -210,7 +207,7 @@ def test_the_standbys_of_a_version_are_known_to_the_next() -> None:
 def test_standbys_without_a_place_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """It says how many, why, and what to do; nothing where all have theirs, or none is wanted."""
     config = Config({"job.standbytasks.replication.factor": "2"})
-    containers = model_of(a=(0,), b=(1,)).containers
+    containers = _model_of(a=(0,), b=(1,)).containers
     warn_of_missing_standbys(config, containers, {Host("here")})
     assert [record.getMessage() for record in caplog.records] == [
         (

@@ -44,34 +44,31 @@ PLAN = next_plan(
 CONFIG = Config({"job.name": "j", "job.default.system": "kafka", "my.password": "secret"})
 
 
-class Tree:
+class _Tree:
     """Version 1, and where the two answer."""
 
     def __init__(self) -> None:
         self.found: dict[int, str] = {1: "http://h1:1/", 2: "http://h2:1/"}
 
     def model(self, version: int) -> JobModel:
-        """The first one alone."""
         if version != 1:
             raise StoreError("there is no such version")
         return JobModel(Config({}), {})
 
     def urls(self) -> Mapping[int, str]:
-        """As the test says."""
         return self.found
 
 
-class Stepped:
+class _Stepped:
     """A page, and the machine whose steps it gets."""
 
     def __init__(self, own: Registration) -> None:
         served = Served(CONFIG, "zookeeper", own.processor_id, own.location)
-        self.tree = Tree()
+        self.tree = _Tree()
         self.page = ProcessorPage(served, self.tree, lambda: None)
         self._state = ProcessorState(own.processor_id, own.location)
 
     def feed(self, *events: Event) -> None:
-        """The machine decides, and the page gets it."""
         for event in events:
             decision = step(self._state, event)
             self._state = decision.state
@@ -93,8 +90,8 @@ def test_its_url_is_one_that_others_can_ask(host: str, named: str) -> None:
         thread.stop()
 
 
-def _planned(own: Registration) -> Stepped:
-    stepped = Stepped(own)
+def _planned(own: Registration) -> _Stepped:
+    stepped = _Stepped(own)
     stepped.feed(
         SessionBegun(),
         Registered(own.sequence),
@@ -110,7 +107,7 @@ def test_the_first_registration_answers_for_the_job() -> None:
     leader, follower = _planned(FIRST), _planned(SECOND)
     assert leader.page.leader_url() == ""
     assert follower.page.leader_url() == "http://h1:1/"
-    assert Stepped(SECOND).page.leader_url() is None
+    assert _Stepped(SECOND).page.leader_url() is None
     assert (leader.page.url_of(ONE), leader.page.url_of(TWO)) == ("", "http://h2:1/")
     assert leader.page.url_of(ProcessorId("three")) is None
 
@@ -134,11 +131,11 @@ def test_the_status_has_every_registered_processor() -> None:
 def test_a_processor_says_what_it_waits_for() -> None:
     """Each obstacle has its words."""
 
-    def waits(stepped: Stepped) -> list[str]:
+    def waits(stepped: _Stepped) -> list[str]:
         found: list[str] = stepped.page.own_status().to_json()["containers"][0]["waits"]
         return found
 
-    stepped = Stepped(SECOND)
+    stepped = _Stepped(SECOND)
     assert waits(stepped) == ["for ZooKeeper to answer"]
     stepped.feed(SessionBegun(), Registered(2), ProcessorsSeen((FIRST, SECOND)))
     due = "for version 1 (The processors are not the members of the newest version)"
@@ -156,7 +153,7 @@ def test_a_processor_says_what_it_waits_for() -> None:
 
 def test_a_processor_that_stands_still_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its page answers, with what was so when it went round last."""
-    page, now = Stepped(SECOND).page, 50_000
+    page, now = _Stepped(SECOND).page, 50_000
     monkeypatch.setattr(processor_page, "boot_ms", lambda: now)
     page.turned()
     now += 10_000
@@ -192,7 +189,7 @@ def test_a_version_has_the_configuration_of_the_processor() -> None:
     assert model.config == CONFIG
     assert page.job_model(1) is model
     assert page.job_model(7) is None
-    assert Stepped(FIRST).page.job_model(None) is None
+    assert _Stepped(FIRST).page.job_model(None) is None
 
 
 def test_one_that_does_not_answer_stays_unknown() -> None:
@@ -206,7 +203,7 @@ def test_one_that_does_not_answer_stays_unknown() -> None:
 def test_what_only_yarn_has_is_refused() -> None:
     """In one line that says why."""
     with pytest.raises(WireError, match="no meaning for a standalone job"):
-        asyncio.run(Stepped(FIRST).page.what_if([]))
+        asyncio.run(_Stepped(FIRST).page.what_if([]))
 
 
 A, B = TaskName("a"), TaskName("b")
@@ -217,7 +214,7 @@ def test_the_status_has_each_standby_with_its_lag() -> None:
     """What was not said is not known: in a restore, and of a processor that does not answer."""
     standbys = {ONE: (Standby(B, TaskName("Standby-b-0")),), TWO: (OF_A,)}
     plan = next_plan(None, (FIRST, SECOND), {ONE: (A,), TWO: (B,)}, {}, standbys=standbys)
-    stepped = Stepped(FIRST)
+    stepped = _Stepped(FIRST)
     stepped.feed(
         SessionBegun(),
         Registered(1),
@@ -245,7 +242,7 @@ def test_the_leader_counts_the_tasks_that_lost_their_processor() -> None:
     """One that does not lead does not, so that the sum over all processors is right."""
 
     def counted(own: Registration) -> tuple[dict[str, int], dict[str, float]]:
-        stepped = Stepped(own)
+        stepped = _Stepped(own)
         taken = Plan(2, PLAN.members, lost=3, unbacked=1)
         stepped.feed(SessionBegun(), Registered(own.sequence), ProcessorsSeen((FIRST, SECOND)))
         stepped.feed(PlanSeen(PLAN), PlanSeen(taken), PlanSeen(taken))
