@@ -60,7 +60,7 @@ class ContainerJob:
 
     @staticmethod
     def of(model: JobModel, processor_id: ProcessorId) -> ContainerJob:
-        """Return the view for one processor; ConfigError: a container cannot do what is asked."""
+        """Return the view for one processor; ConfigError: a container cannot do that."""
         container = model.containers.get(processor_id)
         if container is None:
             raise ConfigError(

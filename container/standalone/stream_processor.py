@@ -79,7 +79,7 @@ _LOOPBACK = "127.0.0.1"
 class ServerThread:
     """Serves a page between ``start`` and ``stop``, at the place that ``config`` names.
 
-    It gives nobody a token: secrets stay masked, and nothing is taken but questions.
+    No client gets a token: secrets stay masked, and nothing is taken but questions.
     """
 
     def __init__(self, page: ProcessorPage, config: Config) -> None:
