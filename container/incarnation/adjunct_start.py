@@ -58,7 +58,7 @@ def adjunct_storage(
 ) -> AdjunctStorage | None:
     """Return the adjunct stores of the container ``owner``, not open; None where the job has none.
 
-    owner``: for a standby, the active container. ``roots``: the folders of stores that a start may
+    ``owner``: for a standby, the active container. ``roots``: the folders of stores that a start may
     find again, and of others.
     """
     if not job.adjuncts:
@@ -128,7 +128,7 @@ def adjunct_feed(
 ) -> AdjunctFeed | None:
     """Return what fills the open stores; None where the job has none.
 
-    bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
+    ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
     those that each task is handed. ``columns``: {store that the pipeline takes: how its entries
     become rows}.
 

@@ -64,7 +64,7 @@ FAILED = 1
 def main(arguments: Sequence[str] | None = None, reached: Reached | None = None) -> NoReturn:
     """Run the incarnations of this process, and end it with nothing of them left behind.
 
-    reached``: gets each step of a transaction and of a flush when it is done.
+    ``reached``: gets each step of a transaction and of a flush when it is done.
     """
     memory = watch_lease(os.environ)
     orders = Orders()

@@ -70,7 +70,7 @@ class ApplicationMaster:
 class ProcessorCoordinator:
     """The processor that is the parent of this incarnation.
 
-    memory``: shared with it. ``tree``: the id of its tree; empty: it has none.
+    ``memory``: shared with it. ``tree``: the id of its tree; empty: it has none.
     """
 
     keeps_locality = True

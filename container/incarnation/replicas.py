@@ -126,7 +126,7 @@ def adjunct_follower(
 ) -> AdjunctFollower | None:
     """Return the follower of the standby's adjunct stores, recovered; None where it has none.
 
-    readers``: of each system with one of their streams.
+    ``readers``: of each system with one of their streams.
 
     ConfigError: an extractor or a serde cannot be had. DiskError, StoreError: a directory cannot be
     used. UnavailableError: Kafka does not answer.
@@ -169,7 +169,7 @@ def _connect(system: SystemConfig, _of_an_active_one: Mapping[str, Any]) -> Cons
 class Replicas:
     """Keeps the standbys of ``job`` by ``restore``, ``follow`` and ``close``, in one thread.
 
-    send``: gets the report of each poll of the heads. ``pause``: raises to end whatever is under
+    ``send``: gets the report of each poll of the heads. ``pause``: raises to end whatever is under
     way.
     """
 

@@ -54,7 +54,7 @@ class _ChangedError(HomeportError):
 class StandbyTasks:
     """Keeps standbys beside active tasks: ``start``, or ``run`` in any thread; then ``close``.
 
-    first``: the standbys to begin with; None: none. ``orders``: the file that says which are
+    ``first``: the standbys to begin with; None: none. ``orders``: the file that says which are
     wanted, once there is one. ``has_shared``: whether the active tasks keep the adjunct stores of
     the container, which are the processor's whatever its tasks are.
     """

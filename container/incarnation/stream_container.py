@@ -164,7 +164,7 @@ class StreamContainer:
     ) -> None:
         """Begin nothing, but what ``ready`` has.
 
-        launcher``: gets the reports, and keeps a spare. ``reached``: gets each step of a
+        ``launcher``: gets the reports, and keeps a spare. ``reached``: gets each step of a
         transaction and of a flush when it is done.
         """
         self._job = job
