@@ -58,8 +58,8 @@ def adjunct_storage(
 ) -> AdjunctStorage | None:
     """Return the adjunct stores of the container ``owner``, not open; None where the job has none.
 
-    ``owner``: for a standby, the active container. ``roots``: the folders of stores that a start may
-    find again, and of others.
+    ``owner``: for a standby, the active container. ``roots``: the folders of stores that a start
+    may find again, and of others.
     """
     if not job.adjuncts:
         return None

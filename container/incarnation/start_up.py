@@ -352,9 +352,9 @@ def read_positions(
     A partition's start counts as processed up to it, so that what arrives while a job is down is
     not passed over by ``upcoming`` a second time.
 
-    ``stream``: read to its head; it says how many partitions an input had when the job first read it,
-    and which positions are of a topic that is no more. ``storage``: restored; adjunct stores say
-    where their streams are read on.
+    ``stream``: read to its head; it says how many partitions an input had when the job first read
+    it, and which positions are of a topic that is no more. ``storage``: restored; adjunct stores
+    say where their streams are read on.
 
     StoreError: a checkpoint lies beyond the end of its partition, or a changelog cannot be taken
     back. LostInputError: records were deleted before they were read, and the job is to fail then.
