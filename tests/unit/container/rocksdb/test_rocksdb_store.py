@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import IntKey
-from homeport.config.errors import StoreError
 from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.container.rocksdb.rocksdb_store import POSITION_KEY, RocksDbMemory, RocksDbStore
 
@@ -42,20 +42,8 @@ def test_files_after_a_kill_agree_with_their_position(tmp_path: Path) -> None:
     store.write({b"a": b"2", b"b": b"2"}, 2)
     shutil.copytree(tmp_path / "live", tmp_path / "left")
     store.close()
-    store = RocksDbStore(tmp_path / "left", MEMORY)
-    assert store.position == 1
-    assert list(store.scan()) == [(b"a", b"1")]
-    store.close()
-
-
-def test_a_damaged_directory_is_said_to_be_so(tmp_path: Path) -> None:
-    """The error names the path."""
-    store = RocksDbStore(tmp_path, MEMORY)
-    store.write({b"a": b"1"}, 1)
-    store.close()
-    (tmp_path / "CURRENT").write_bytes(b"x")
-    with pytest.raises(StoreError, match="RocksDB cannot open it"):
-        RocksDbStore(tmp_path, MEMORY)
+    with closing(RocksDbStore(tmp_path / "left", MEMORY)) as store:
+        assert (store.position, list(store.scan())) == (1, [(b"a", b"1")])
 
 
 def _configured(**options: str) -> RocksDbConfig:
@@ -63,43 +51,34 @@ def _configured(**options: str) -> RocksDbConfig:
     return RocksDbConfig.of(Config(given), "s")
 
 
+_OPTIONS = {
+    "rocksdb_compression": ("bzip2", "compression=kBZip2Compression"),
+    "rocksdb_compaction_style": ("universal", "compaction_style=kCompactionStyleUniversal"),
+    "rocksdb_compaction_universal_size_ratio": ("3", "size_ratio=3"),
+    "rocksdb_block_size_bytes": ("8192", "block_size=8192"),
+    "rocksdb_num_write_buffers": ("4", "max_write_buffer_number=4"),
+    "rocksdb_max_log_file_size_bytes": ("1000000", "max_log_file_size=1000000"),
+    "rocksdb_keep_log_file_num": ("3", "keep_log_file_num=3"),
+    "rocksdb_max_open_files": ("77", "max_open_files=77"),
+    "rocksdb_max_background_jobs": ("3", "max_background_jobs=3"),
+    "rocksdb_compaction_num_levels": ("5", "num_levels=5"),
+    "rocksdb_compaction_level0_file_num_compaction_trigger": (
+        "6",
+        "level0_file_num_compaction_trigger=6",
+    ),
+    "rocksdb_compaction_target_file_size_base": ("1000000", "target_file_size_base=1000000"),
+    "rocksdb_compaction_target_file_size_multiplier": ("2", "target_file_size_multiplier=2"),
+    "container_write_buffer_size_bytes": ("4000000", "write_buffer_size=500000"),
+}
+
+
 def test_options_reach_rocksdb(tmp_path: Path) -> None:
     """It writes down what it was opened with."""
-    config = _configured(
-        rocksdb_compression="bzip2",
-        rocksdb_compaction_style="universal",
-        rocksdb_compaction_universal_size_ratio="3",
-        rocksdb_block_size_bytes="8192",
-        rocksdb_num_write_buffers="4",
-        rocksdb_max_log_file_size_bytes="1000000",
-        rocksdb_keep_log_file_num="3",
-        rocksdb_max_open_files="77",
-        rocksdb_max_background_jobs="3",
-        rocksdb_compaction_num_levels="5",
-        rocksdb_compaction_level0_file_num_compaction_trigger="6",
-        rocksdb_compaction_target_file_size_base="1000000",
-        rocksdb_compaction_target_file_size_multiplier="2",
-        container_write_buffer_size_bytes="4000000",
-    )
+    config = _configured(**{name: value for name, (value, _) in _OPTIONS.items()})
     RocksDbStore(tmp_path, RocksDbMemory(1 << 26, 2, task_count=2), config).close()
     (options,) = tmp_path.glob("OPTIONS-*")
     said = options.read_text(encoding="utf-8").replace(" ", "")
-    for line in (
-        "compression=kBZip2Compression",
-        "compaction_style=kCompactionStyleUniversal",
-        "size_ratio=3",
-        "block_size=8192",
-        "max_write_buffer_number=4",
-        "max_log_file_size=1000000",
-        "keep_log_file_num=3",
-        "max_open_files=77",
-        "max_background_jobs=3",
-        "num_levels=5",
-        "level0_file_num_compaction_trigger=6",
-        "target_file_size_base=1000000",
-        "target_file_size_multiplier=2",
-        "write_buffer_size=500000",
-    ):
+    for _, line in _OPTIONS.values():
         assert f"\n{line}\n" in said or f";{line};" in said or f"{{{line};" in said, line
 
 

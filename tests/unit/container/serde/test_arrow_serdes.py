@@ -80,9 +80,3 @@ def test_bytes_of_another_serde_are_refused(name: str, data: bytes) -> None:
     """Never a wrong value in silence."""
     with pytest.raises(WireError):
         _form(name).from_bytes([None, data])
-
-
-@pytest.mark.parametrize("name", ["json", "avro", "module:Own"])
-def test_other_serdes_have_no_arrow_form(name: str) -> None:
-    """Their values have no one type."""
-    assert arrow_form(name) is None

@@ -47,29 +47,16 @@ LIST = {"type": "array", "items": "string"}
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
-        *(("int", 2**31), ("int", True), ("int", 1.5), ("long", 2**63), ("long", Decimal(1))),
-        *(("float", 1e39), ("float", True), ("double", 2**53 + 1), ("double", "1"), ("null", 5)),
-        *(("boolean", 1), ("boolean", "x"), ("string", b"a"), ("string", "\ud83d"), ("bytes", "a")),
-        *((ENUM, "C"), (ENUM, 0), (MAP, {1: 2}), (MAP, [("a", 1), ("a", 2)]), (MAP, "ab")),
-        *((LIST, "abc"), (LIST, {"a"}), (LIST, [None]), (_of("date", "int"), AT)),
-        *(
-            (_of("timestamp-millis"), AT.replace(microsecond=1)),
-            (_of("timestamp-millis"), AT.date()),
-        ),
-        *((_of("timestamp-millis"), True), (_of("local-timestamp-micros"), AT)),
-        *((_of("time-millis", "int"), dt.time(1, 2, 3, 4)), (_of("uuid", "string"), "x")),
-        *((_of("time-micros"), dt.time(1, tzinfo=UTC)), (PRICE, Decimal("1.234")), (PRICE, 1.5)),
-        *((PRICE, Decimal(1234)), (PRICE, 100), (PRICE, Decimal("1E+9999")), ("float", 2**24 + 1)),
-        *((_of("date", "int"), 2**31 - 1), (_of("timestamp-micros"), 2**62)),
-        *((_of("time-micros"), -1), (_of("time-millis", "int"), 86_400_000)),
+        *(("long", Decimal(1)), ("double", "1"), ("null", 5), (MAP, "ab"), (LIST, "abc")),
+        *((LIST, {"a"}), (LIST, [None]), (_of("timestamp-millis"), AT.replace(microsecond=1))),
+        *((_of("timestamp-millis"), AT.date()), (_of("timestamp-millis"), True)),
+        *((_of("time-micros"), dt.time(1, tzinfo=UTC)), (PRICE, 100), (PRICE, Decimal("1E+9999"))),
+        *((_of("timestamp-micros"), 2**62), (_of("time-micros"), -1)),
+        *((_of("time-millis", "int"), 86_400_000), (PRICE, Decimal("NaN")), (PRICE, b"\1")),
         *((_of("timestamp-millis"), AT.replace(year=1, month=1, day=1, tzinfo=EAST)),),
-        *((PRICE, Decimal("123.45")), (PRICE, Decimal("NaN")), (PRICE, b"\1"), (PRICE, True)),
-        *((["null", "int"], 1.5), (["int", "string"], 1.5), (["null", "int", "string"], b"a")),
-        *(
-            (_record("R", "int"), {}),
-            (_record("R", "int"), {"f": 1, "g": 2}),
-            (["int", "long"], None),
-        ),
+        *((PRICE, True), (["int", "string"], 1.5), (["null", "int", "string"], b"a")),
+        *((_record("R", "int"), {}), (_record("R", "int"), {"f": 1, "g": 2})),
+        *((_record("R", "int"), {"f": "1"}), (_record("R", "int"), None)),
     ],
 )
 def test_what_the_schema_cannot_carry_is_refused_and_never_cast(

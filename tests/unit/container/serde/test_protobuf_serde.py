@@ -52,6 +52,8 @@ def test_every_field_is_in_the_dict_and_the_column() -> None:
     assert serde.columns is not None
     found = serde.columns().decode(pa.array([data, None, b"\xff\xff", b""], pa.binary()))
     assert list(found.bad) == [2]
+    with pytest.raises(WireError, match="not of the serde 'protobuf'"):
+        serde.from_bytes(b"\xff\xff")
     rows = found.column.to_pylist(maps_as_pydicts="strict")
     large = {"tail": "N1", "seats": decimal.Decimal(2**64 - 1)}
     assert rows[0] == VALUE | {"plane": large}
@@ -64,12 +66,6 @@ def test_what_the_message_cannot_carry_is_refused(value: object) -> None:
     """At the send or put."""
     with pytest.raises(TypeError, match=r"Flight cannot carry it|carries a mapping"):
         _serde().to_bytes(value)
-
-
-def test_damaged_bytes_are_refused() -> None:
-    """One by one, too."""
-    with pytest.raises(WireError, match="not of the serde 'protobuf'"):
-        _serde().from_bytes(b"\xff\xff")
 
 
 def test_a_message_that_holds_itself_is_no_column() -> None:
