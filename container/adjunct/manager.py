@@ -1,22 +1,24 @@
 """What fills adjunct stores: which records are for which store, and which are left for tasks.
 
-PURE. Source: ADJUNCT, "Key classes", ``AdjunctDataStoreManager``. The loop hands over tables.
+PURE. Source: ADJUNCT, "Key classes", ``AdjunctDataStoreManager``. The loop hands over tables. A
+store takes no record below its own position, so what is read again changes nothing.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from homeport.config.settings.adjunct_section import AdjunctStore
+from homeport.config.settings.adjunct_section import AdjunctStore, VersionMarkers
 from homeport.container.adjunct.extractor import Bytes, Extraction
-from homeport.container.adjunct.markers import markers_in
-from homeport.container.adjunct.versions import Marker, Run
+from homeport.container.adjunct.versions import Marker, Progress, Run, VersionProgress, parse_marker
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 Filling = tuple[Run, Bytes, Bytes]
@@ -42,6 +44,53 @@ class BaseStorageManager(Protocol):
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
         """The partitions whose stores were not found, or not valid, when it was opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one micro-batch brings to one store, to be written as a whole.
+
+    ``entries`` {key: value; None: it has none any more}. ``parts``: where the store stands with
+    them.
+    """
+
+    entries: Mapping[bytes, bytes | None]
+    parts: VersionProgress
+
+
+class Intake:
+    """Implements ``AdjunctSink`` for a store of one data set without versions.
+
+    Args:
+        starts: {partition: the offset that the store has all records below}.
+    """
+
+    def __init__(self, starts: Mapping[SystemStreamPartition, Progress]) -> None:
+        self._parts = dict(starts)
+        self._entries: dict[bytes, bytes | None] = {}
+        self._is_empty = True
+
+    def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
+        """As ``AdjunctSink``."""
+        part = self._parts[run.partition]
+        start = bisect_left(run.offsets, part.next)
+        if start == len(run.offsets):
+            return
+        for index in range(start, len(run.offsets)):
+            key = keys[index]
+            if key is not None:
+                self._entries[key] = values[index]
+        records = part.records + len(run.offsets) - start
+        self._parts[run.partition] = replace(part, next=run.offsets[-1] + 1, records=records)
+        self._is_empty = False
+
+    def sealed(self) -> Layer | None:
+        """All that was taken since the last call; None where that is nothing."""
+        if self._is_empty:
+            return None
+        layer = Layer(self._entries, dict(self._parts))
+        self._entries, self._is_empty = {}, True
+        return layer
 
 
 class TableManager(ABC):
@@ -116,6 +165,31 @@ class BuiltInManager(TableManager):
         keys, values = _entries(rows, markers, self._extractions[store.name])
         offsets, timestamps = rows["offset"].to_pylist(), rows["timestamp"].to_pylist()
         return Run(place, offsets, timestamps, markers), keys, values
+
+
+def markers_in(rows: pa.Table, known_by: VersionMarkers | None) -> dict[int, Marker | None]:
+    """{index of a row: its marker; None: one that is not understood}, in the order of the rows.
+
+    ``known_by``: None: the stream has none.
+    """
+    if known_by is None:
+        return {}
+    if known_by.header is not None:
+        return dict(_by_header(rows["headers"], known_by.header))
+    assert known_by.key is not None  # noqa: S101 - for the type checker: one of both is set
+    is_marker = pc.fill_null(pc.equal(rows["key"], known_by.key.encode()), False)  # noqa: FBT003 - pyarrow takes it by position
+    places = pc.indices_nonzero(is_marker)
+    values = rows["value"].take(places).to_pylist()
+    return dict(zip(places.to_pylist(), map(parse_marker, values), strict=True))
+
+
+def _by_header(headers: pa.ChunkedArray, name: str) -> Iterator[tuple[int, Marker | None]]:
+    places = pc.indices_nonzero(headers.is_valid())
+    for place, pairs in zip(places.to_pylist(), headers.take(places).to_pylist(), strict=True):
+        found = [value for key, value in pairs if key == name]
+        if found:
+            # Of headers with one name the last counts, as for a task.
+            yield place, parse_marker(found[-1])
 
 
 def without(rows: pa.Table, markers: Mapping[int, Marker | None]) -> tuple[pa.Table, list[int]]:

@@ -19,8 +19,13 @@ from homeport.container.adjunct.extractor import (
     encoded,
     has_reserved,
 )
-from homeport.container.adjunct.manager import BaseStorageManager, Filling, TableManager, without
-from homeport.container.adjunct.markers import markers_in
+from homeport.container.adjunct.manager import (
+    BaseStorageManager,
+    Filling,
+    TableManager,
+    markers_in,
+    without,
+)
 from homeport.container.adjunct.versions import Marker, Run
 from homeport.container.api import AdjunctDataStoreManager, IncomingMessage, Partition
 from homeport.container.callables import object_fault

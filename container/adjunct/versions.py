@@ -311,9 +311,13 @@ class Versions:
         return tuple(
             number
             for number, parts in sorted(self.building.items())
-            if (began := [p.began_ms for p in parts.values() if p.began_ms is not None])
-            and now_ms - min(began) > late_ms
+            if (began := began_ms(parts)) is not None and now_ms - began > late_ms
         )
+
+
+def began_ms(parts: VersionProgress) -> int | None:
+    """Return the time of the first record of ``parts``; None: they have none."""
+    return min((p.began_ms for p in parts.values() if p.began_ms is not None), default=None)
 
 
 class _RunInVersions(ABC):

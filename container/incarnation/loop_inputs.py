@@ -14,8 +14,7 @@ from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.faults import Named
 from homeport.container.spark.prepared import MAX_ROWS_SPARK
 from homeport.container.storage.container_storage import ContainerStorage
-from homeport.container.storage.typed_store import TypedStore
-from homeport.container.storage.value_guard import ValueGuard
+from homeport.container.storage.typed_store import TypedStore, ValueGuard
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.model.ids import TaskName
 

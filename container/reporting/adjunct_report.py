@@ -7,7 +7,7 @@ from dataclasses import replace
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
-from homeport.container.storage.adjunct.store_facts import StoreFacts
+from homeport.container.storage.adjunct.filled_store import StoreFacts
 from homeport.job_coordinator.status.container_report import AdjunctState
 
 

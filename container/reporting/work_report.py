@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from homeport.container.host.lease_memory import unheard
-from homeport.container.storage.value_guard import ValueGuard
+from homeport.container.storage.typed_store import ValueGuard
 from homeport.job_coordinator.status.container_report import (
     STAGE_BOUNDS_S,
     AdjunctState,

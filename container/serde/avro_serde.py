@@ -27,7 +27,7 @@ from homeport.container.serde.avro_values import (
     to_avro,
 )
 from homeport.container.serde.columns import Columns, object_columns, reason_of
-from homeport.container.serde.serdes import Serde
+from homeport.container.serde.serdes import Serde, not_installed
 
 _PRIMITIVES = {
     "null": pa.null(),
@@ -135,12 +135,7 @@ def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
     try:
         import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
     except ImportError:
-        raise ConfigError(
-            key,
-            AVRO,
-            "fastavro is not installed",
-            "install homeport[avro] for the interpreter of the job's containers",
-        ) from None
+        raise not_installed(key, AVRO, "fastavro", "avro") from None
     try:
         parsed = fastavro.parse_schema(sound(json.loads(schema)))
         to_avro(parsed)  # which refuses unions whose values look alike

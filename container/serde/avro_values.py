@@ -19,11 +19,12 @@ from typing import Any
 from homeport.container.serde.exact_values import (
     Convert,
     double,
+    map_of,
     octets,
     of_class,
     or_null,
-    pairs_of,
     single,
+    text,
     truth,
     whole,
 )
@@ -272,7 +273,7 @@ class _Writer(_Names):
             each = self.of(schema["items"])
             return lambda items: [each(item) for item in of_class(items, list, tuple)]
         if kind == "map":
-            return _map_in(self.of(schema["values"]))
+            return map_of(text, self.of(schema["values"]))
         return _leaf_in(schema)
 
 
@@ -418,20 +419,8 @@ def _record_in(parts: Mapping[str, Convert], *, is_whole: bool) -> Convert:
     return convert
 
 
-def _map_in(of_value: Convert) -> Convert:
-    def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
-        found: dict[str, Any] = {}
-        for key, part in pairs_of(value):
-            if of_class(key, str) in found:
-                raise ValueError(f"the map has the key {key!r} twice")
-            found[key] = of_value(part)
-        return found
-
-    return convert
-
-
 def _symbol(value: Any, symbols: Sequence[str]) -> str:  # noqa: ANN401 - a user's value
-    if of_class(value, str) not in symbols:
+    if text(value) not in symbols:
         raise ValueError(f"the enum has no symbol {value!r}")
     return str(value)
 
@@ -479,7 +468,7 @@ def _date(value: Any) -> Any:  # noqa: ANN401 - a user's value
 
 
 def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401 - a user's value
-    return uuid.UUID(uuid_text(of_class(value, str)))
+    return uuid.UUID(uuid_text(text(value)))
 
 
 def _time(step: int, kind: type, *, is_local: bool) -> Convert:
@@ -507,7 +496,7 @@ _PRIMITIVES: dict[str, Convert] = {
     "float": single,
     "double": double,
     "bytes": octets,
-    "string": lambda value: of_class(value, str),
+    "string": text,
     "null": lambda value: of_class(value, type(None)),
 }
 _KINDS_OF_TYPES = {*_NAMED, *_UNNAMED, *_PRIMITIVES}

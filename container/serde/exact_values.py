@@ -26,6 +26,12 @@ def or_null(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
+def text(value: Any) -> str:  # noqa: ANN401 - a user's value
+    """Return text; TypeError where ``value`` is none."""
+    found: str = of_class(value, str)
+    return found
+
+
 def truth(value: Any) -> bool:  # noqa: ANN401 - a user's value
     """Return a truth value, also one of NumPy's; TypeError where it is none."""
     return bool(of_class(value, bool, np.bool_))
@@ -80,3 +86,21 @@ def pairs_of(value: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a user'
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value):  # noqa: PLR2004 - a pair
         raise TypeError("a map is a mapping, or a list of pairs of a key and a value")
     return value
+
+
+def map_of(of_key: Convert, of_value: Convert) -> Convert:
+    """Return what makes a dict of the entries of a map, as of ``pairs_of``.
+
+    It raises ValueError for a key that stands there twice.
+    """
+
+    def convert(value: Any) -> dict[Any, Any]:  # noqa: ANN401 - a user's value
+        found: dict[Any, Any] = {}
+        for key, part in pairs_of(value):
+            own = of_key(key)
+            if own in found:
+                raise ValueError(f"the map has the key {key!r} twice")
+            found[own] = of_value(part)
+        return found
+
+    return convert

@@ -1,13 +1,15 @@
 """The serde json with a schema: objects whose fields have declared types.
 
 A missing field is null, one that is not declared is passed over, and one of another type makes the
-record undecodable: nothing is cast. PURE.
+record undecodable: nothing is cast. The writer of JSON by itself makes null of a number that is not
+finite, and text of bytes and of any key: what JSON or the type cannot carry is refused. PURE.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -30,11 +32,20 @@ from homeport.container.serde.columns import (
     reason_of,
     require_years,
 )
-from homeport.container.serde.exact_values import FLOAT_LIMIT
-from homeport.container.serde.json_values import to_json
+from homeport.container.serde.exact_values import (
+    FLOAT_LIMIT,
+    Convert,
+    double,
+    is_float,
+    map_of,
+    of_class,
+    or_null,
+    single,
+    text,
+    truth,
+    whole,
+)
 from homeport.container.serde.serdes import Serde
-
-_Convert = Callable[[Any], Any]
 
 
 def json_schema_serde(kind: pa.StructType) -> Serde:
@@ -152,7 +163,7 @@ _PYTHON: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
 )
 
 
-def _convert(kind: pa.DataType, *, is_exact: bool) -> _Convert | None:
+def _convert(kind: pa.DataType, *, is_exact: bool) -> Convert | None:
     """From msgspec's objects to those of Python's that Arrow takes; None: they are these.
 
     ``is_exact``: as the column of ``kind`` would give them back.
@@ -161,15 +172,15 @@ def _convert(kind: pa.DataType, *, is_exact: bool) -> _Convert | None:
         return _convert_struct(kind, is_exact=is_exact)
     if pa.types.is_map(kind):
         item = _convert(kind.item_type, is_exact=is_exact)
-        return None if item is None else _or_null(lambda d: {k: item(v) for k, v in d.items()})
+        return None if item is None else or_null(lambda d: {k: item(v) for k, v in d.items()})
     if pa.types.is_list(kind):
         each = _convert(kind.value_type, is_exact=is_exact)
-        return None if each is None else _or_null(lambda items: [each(item) for item in items])
+        return None if each is None else or_null(lambda items: [each(item) for item in items])
     leaf = _leaf(kind, is_exact=is_exact)
-    return None if leaf is None else _or_null(leaf)
+    return None if leaf is None else or_null(leaf)
 
 
-def _leaf(kind: pa.DataType, *, is_exact: bool) -> _Convert | None:
+def _leaf(kind: pa.DataType, *, is_exact: bool) -> Convert | None:
     if pa.types.is_decimal(kind):
         return _decimal_of(kind)
     if is_exact and pa.types.is_timestamp(kind):
@@ -179,7 +190,7 @@ def _leaf(kind: pa.DataType, *, is_exact: bool) -> _Convert | None:
     return None
 
 
-def _convert_struct(kind: pa.StructType, *, is_exact: bool) -> _Convert:
+def _convert_struct(kind: pa.StructType, *, is_exact: bool) -> Convert:
     parts = [
         (field.name, attrgetter(f"f{number}"), _convert(field.type, is_exact=is_exact))
         for number, field in enumerate(kind)
@@ -191,10 +202,10 @@ def _convert_struct(kind: pa.StructType, *, is_exact: bool) -> _Convert:
             for name, getter, convert in parts
         }
 
-    return _or_null(convert)
+    return or_null(convert)
 
 
-def _decimal_of(kind: pa.Decimal128Type) -> _Convert:
+def _decimal_of(kind: pa.Decimal128Type) -> Convert:
     """Arrow makes 0 of a number with some more digits than it has."""
     traps = [decimal.Inexact, decimal.InvalidOperation]
     context = decimal.Context(prec=kind.precision, traps=traps)
@@ -210,10 +221,99 @@ def _decimal_of(kind: pa.Decimal128Type) -> _Convert:
     return convert
 
 
-def _or_null(convert: _Convert) -> _Convert:
-    return lambda value: None if value is None else convert(value)
-
-
 def _in_utc(time: dt.datetime) -> dt.datetime:
     """A time without a zone is one of UTC."""
     return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
+
+
+_MINUTE = dt.timedelta(minutes=1)
+
+
+def to_json(kind: pa.DataType) -> Convert:
+    """Return what makes of a value of ``kind`` one that the writer of JSON takes for exactly that.
+
+    Ranges are the reader's to check. It raises TypeError or ValueError.
+    """
+    if pa.types.is_struct(kind):
+        return _of_struct(kind)
+    if pa.types.is_map(kind):
+        return _of_map(kind)
+    if pa.types.is_list(kind):
+        each = to_json(kind.value_type)
+        return or_null(lambda items: [each(item) for item in of_class(items, list, tuple)])
+    return or_null(next(convert for is_kind, convert in _LEAVES if is_kind(kind)))
+
+
+def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
+    """Return a value without a declared type: ``value`` itself.
+
+    Raises:
+        TypeError, ValueError: a key in it is no text, or a number is not finite.
+    """
+    if isinstance(value, float):
+        _finite(value)
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            of_class(key, str)
+            of_any(part)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            of_any(part)
+    return _time(value) if isinstance(value, dt.datetime) else value
+
+
+def _of_struct(kind: pa.StructType) -> Convert:
+    known = {field.name: to_json(field.type) for field in kind}
+
+    def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
+        found: dict[str, Any] = {}
+        for name, part in of_class(value, Mapping).items():
+            try:
+                found[of_class(name, str)] = known.get(name, of_any)(part)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"{name}: {error}") from None
+        return found
+
+    return or_null(convert)
+
+
+def _of_map(kind: pa.MapType) -> Convert:
+    is_whole = pa.types.is_integer(kind.key_type)
+    of_key: Convert = (lambda key: str(whole(key))) if is_whole else text
+    return or_null(map_of(of_key, to_json(kind.item_type)))
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"JSON has no number {value}")
+    return value
+
+
+def _decimal(value: Any) -> Any:  # noqa: ANN401 - a user's value
+    if isinstance(value, decimal.Decimal | str):
+        return value
+    return _finite(float(value)) if is_float(value) else whole(value)
+
+
+def _time(value: Any) -> Any:  # noqa: ANN401 - a user's value
+    below = getattr(value, "nanosecond", 0)
+    offset = value.utcoffset() if isinstance(value, dt.datetime) else None
+    if offset is not None and offset % _MINUTE:  # which RFC 3339 does not have
+        value = value.astimezone(dt.UTC)
+    if below:  # which the writer leaves out
+        text: str = dt.datetime.isoformat(value, timespec="microseconds")
+        return f"{text[:26]}{below:03}{text[26:]}"
+    return of_class(value, dt.datetime, str)
+
+
+_LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Convert], ...] = (
+    (pa.types.is_string, text),
+    (pa.types.is_boolean, truth),
+    (pa.types.is_integer, whole),
+    (pa.types.is_float32, lambda value: _finite(single(value))),
+    (pa.types.is_floating, lambda value: _finite(double(value))),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_binary, lambda value: of_class(value, bytes, bytearray, memoryview, str)),
+    (pa.types.is_date, lambda value: of_class(value, dt.date, str)),
+    (pa.types.is_timestamp, _time),
+)

@@ -17,7 +17,7 @@ from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.serde_names import PROTOBUF
 from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.protobuf_values import TIMESTAMP, dict_of, is_map, message_of
-from homeport.container.serde.serdes import Serde
+from homeport.container.serde.serdes import Serde, not_installed
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -44,12 +44,7 @@ def message_class(key: str, path: str, descriptors: bytes, message: str) -> type
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra: only for a job with protobuf
     except ImportError:
-        raise ConfigError(
-            key,
-            PROTOBUF,
-            "protobuf is not installed",
-            "install homeport[protobuf] for the interpreter of the job's containers",
-        ) from None
+        raise not_installed(key, PROTOBUF, "protobuf", "protobuf") from None
     pool = descriptor_pool.DescriptorPool()
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(descriptors)

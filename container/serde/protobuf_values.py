@@ -19,9 +19,9 @@ from homeport.container.serde.exact_values import (
     Convert,
     double,
     octets,
-    of_class,
     pairs_of,
     single,
+    text,
     truth,
     whole,
 )
@@ -292,7 +292,7 @@ def _taken(field: FieldDescriptor) -> Convert:
     if field.enum_type is not None:
         return _enum_number(field)
     if field.type == field.TYPE_STRING:
-        return lambda value: of_class(value, str)
+        return text
     if field.type == field.TYPE_BYTES:
         return octets
     if field.cpp_type == field.CPPTYPE_BOOL:

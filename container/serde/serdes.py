@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from homeport.config.errors import HomeportError, WireError
+from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.container.serde.columns import Columns, reason_of
 
 
@@ -44,6 +44,12 @@ class Serde:
     from_bytes: Callable[[bytes], Any]
     is_own: bool = False
     columns: Callable[[], Columns] | None = None
+
+
+def not_installed(key: str, value: str, what: str, extra: str) -> ConfigError:
+    """Return the error of a job without the package ``what``, which an extra of homeport's has."""
+    remedy = f"install homeport[{extra}] for the interpreter of the job's containers"
+    return ConfigError(key, value, f"{what} is not installed", remedy)
 
 
 SerdesOf = Callable[[str, str], tuple[Serde | None, Serde | None]]

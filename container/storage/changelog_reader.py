@@ -28,7 +28,14 @@ class Chunk:
         return sum(map(len, self.entries)) + sum(len(v) for v in values if v is not None)
 
 
-class ChangelogReader(Protocol):
+class RecordReader(Protocol):
+    """How the records of a partition are read."""
+
+    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
+        """The committed records of [start, head), in order."""
+
+
+class ChangelogReader(RecordReader, Protocol):
     """How changelogs are read at a start."""
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
@@ -36,9 +43,6 @@ class ChangelogReader(Protocol):
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
         """Oldest offset and head of each (stream, partition), in the order given."""
-
-    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The committed records of [start, head), in order."""
 
 
 class RestoreListener(Protocol):

@@ -136,8 +136,7 @@ class ContainerStorage:
 
     def ids(self) -> tuple[list[StoreId], list[StoreId]]:
         """All open stores, and those of them that have a changelog."""
-        logged = [item.id for item in self._opened if item.config.changelog is not None]
-        return [item.id for item in self._opened], logged
+        return [item.id for item in self._opened], [item.id for item in self.logged]
 
     @property
     def stored_inputs(self) -> StoredInputs:
@@ -159,8 +158,7 @@ class ContainerStorage:
             (item.changelog.stream, item.task.changelog_partition): (
                 -1 if item.position is None else item.position
             )
-            for item in self._opened
-            if item.config.changelog is not None
+            for item in self.logged
         }
 
     def changes(self) -> list[Changes]:

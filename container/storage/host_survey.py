@@ -15,7 +15,7 @@ from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.progress import offset_file
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
-from homeport.container.storage.directory_files import DirectoryFiles
+from homeport.container.storage.directory import DirectoryFiles
 from homeport.container.storage.directory_lock import LOCK_FILE, Holder, read_holder
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.container.storage.task_store import found_files

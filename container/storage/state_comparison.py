@@ -15,12 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
-from typing import Protocol
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.progress.restore import ChangelogRange
-from homeport.container.storage.changelog_reader import ChangelogReader, Chunk
+from homeport.container.storage.changelog_reader import RecordReader
 
 Pairs = Iterable[tuple[bytes, bytes]]
 
@@ -29,13 +28,6 @@ _FIRST = 10
 _MERGED = 1000
 _DELETED, _PRESENT, _UNKNOWN = b"d", b"p", b"u"
 _SINCE, _UP_TO = b"+", b"="
-
-
-class RecordReader(Protocol):
-    """What ``ChangelogReader`` has to read records."""
-
-    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The committed records of [start, head), in order."""
 
 
 class Kind(StrEnum):
@@ -94,7 +86,7 @@ def compare_stores(own: Pairs, other: Pairs) -> Comparison:
 
 
 def compare_with_changelog(
-    own: Pairs, position: int, changelog: Changelog, reader: ChangelogReader, digests: StorageEngine
+    own: Pairs, position: int, changelog: Changelog, reader: RecordReader, digests: StorageEngine
 ) -> Comparison:
     """How a store at ``position`` differs from what its changelog says up to there.
 

@@ -23,8 +23,7 @@ from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
 from homeport.container.progress.transaction_plan import Changes, Step, StoreId
-from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.directory_files import DirectoryFiles, OffsetFound
+from homeport.container.storage.directory import DirectoryFiles, OffsetFound, StoreDirectory
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel

@@ -18,7 +18,7 @@ from homeport.container.adjunct.frames import (
     StoreFrames,
     too_large,
 )
-from homeport.container.adjunct.intake import Layer
+from homeport.container.adjunct.manager import Layer
 from homeport.container.adjunct.versions import Versions
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers
 from homeport.container.storage.adjunct.filled_store import FilledStore, Handed

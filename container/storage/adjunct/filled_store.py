@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
-from homeport.container.adjunct.intake import Layer
+from homeport.container.adjunct.manager import Layer
 from homeport.container.adjunct.recovery import (
     META_FILE,
     NO_STORE,
@@ -24,7 +24,8 @@ from homeport.container.adjunct.recovery import (
 )
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore
-from homeport.container.adjunct.versions import Run
+from homeport.container.adjunct.version_text import CATALOGUE_FILE, parse_catalogue
+from homeport.container.adjunct.versions import Catalogue, Run, VersionProgress
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskError
@@ -33,8 +34,7 @@ from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
-from homeport.container.storage.adjunct.store_facts import StoreFacts
-from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory import DirectoryFiles, StoreDirectory
 from homeport.container.storage.host_survey import extent_of
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -54,37 +54,78 @@ class RefusedStoreError(StoreError):
         self.refusal = Refusal(reason, story)
 
 
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """Of one store as it stands.
+
+    ``records``: of its stream, that it has taken since it was new; of a version, those of it.
+    ``size_bytes``: on the disk; None: it is in memory. ``positions`` {partition: next offset}.
+    ``since_ms``: the time of the newest record that came since its container began; of a version,
+    of its first record; in ms since 1970; None: not known. ``version``: the one that tasks see;
+    None: there is none. ``late``: how many versions under way have had no end for too long; None:
+    the store has no versions, or it is not known. ``awaits``: what its first version lacks; None:
+    nothing, or it has no versions.
+    """
+
+    records: int
+    size_bytes: int | None
+    positions: Mapping[SystemStreamPartition, int]
+    since_ms: int | None = None
+    version: int | None = None
+    late: int | None = None
+    awaits: str | None = None
+
+    @staticmethod
+    def of_parts(
+        parts: VersionProgress,
+        size_bytes: int | None,
+        since_ms: int | None,
+        version: int | None = None,
+    ) -> StoreFacts:
+        """Those of a store with ``parts``."""
+        records = sum(part.records for part in parts.values())
+        positions = {partition: part.next for partition, part in parts.items()}
+        return StoreFacts(records, size_bytes, positions, since_ms, version)
+
+    def age_s(self, now_ms: int) -> float | None:
+        """Seconds since ``since_ms``, by a clock that may be set back."""
+        return None if self.since_ms is None else max(0, now_ms - self.since_ms) / 1000
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a store of a container; its ``directory`` is locked.
+
+    ``kept_bytes``: as of ``ReadOnlyEntries``. ``beside``: makes calls that no batch waits for.
+    """
+
+    planned: PlannedStore
+    config: StoreConfig
+    directory: StoreDirectory
+    engines: StorageEngines
+    kept_bytes: int
+    beside: Executor
+
+
 class FilledStore(ABC):
     """``find``, then ``begin``; from then on it is read, handed records, written and flushed.
 
     How many engines are in the directory, and what they hold, each kind of store says.
     """
 
-    def __init__(
-        self,
-        planned: PlannedStore,
-        config: StoreConfig,
-        directory: StoreDirectory,
-        engines: StorageEngines,
-        kept_bytes: int,
-        beside: Executor,
-    ) -> None:
-        """Nothing is open; the directory is locked.
-
-        ``kept_bytes``: as of ``ReadOnlyEntries``. ``beside``: makes calls that no batch waits for.
-        """
-        self.planned = planned
-        self.name = str(planned.directory)
-        self._config = config
-        self._directory = directory
-        self._engines = engines
-        self._beside = beside
+    def __init__(self, parts: Parts) -> None:
+        self.planned = parts.planned
+        self.name = str(parts.planned.directory)
+        self._config = parts.config
+        self._directory = parts.directory
+        self._engines = parts.engines
+        self._beside = parts.beside
         self._has_moved = self._has_begun = False
         self.was_reset = False
         self._meta: AdjunctMeta | None = None
         self._is_meta_due = False
         self._kept_ms: int | None = None
-        store = planned.store
+        store, kept_bytes = parts.planned.store, parts.kept_bytes
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
 
@@ -178,13 +219,11 @@ class FilledStore(ABC):
         if story is not None:
             return FoundStore(exists=True, fault=Refusal(RefusalReason.DAMAGED_STORE, story))
         try:
-            text = directory.read_text(META_FILE)
-            if text is None:
-                return FoundStore(exists=True)
-            meta, newest_ms = parse_meta(text), directory.written_ms(META_FILE)
-        except WireError as error:
-            story = f"{META_FILE} is damaged: {error}"
-            return FoundStore(exists=True, fault=Refusal(RefusalReason.DAMAGED_META, story))
+            meta, newest_ms = meta_in(directory)
+        except RefusedStoreError as error:
+            return FoundStore(exists=True, fault=error.refusal)
+        if meta is None:
+            return FoundStore(exists=True)
         positions, fault = self._opened()
         return FoundStore(True, meta, positions, newest_ms, fault)  # noqa: FBT003 - it exists
 
@@ -294,6 +333,29 @@ class FilledStore(ABC):
             self._close_engines()
         finally:
             self._directory.release()
+
+
+def meta_in(files: DirectoryFiles) -> tuple[AdjunctMeta | None, int]:
+    """Return what ADJUNCT-META says and when it was written; None and 0 without the file.
+
+    Raises:
+        DiskError: it may not be read.
+        RefusedStoreError: it is damaged.
+    """
+    try:
+        text = files.read_text(META_FILE)
+        return (None, 0) if text is None else (parse_meta(text), files.written_ms(META_FILE))
+    except WireError as error:
+        story = f"{META_FILE} is damaged: {error}"
+        raise RefusedStoreError(RefusalReason.DAMAGED_META, story) from None
+
+
+def catalogue_in(files: DirectoryFiles) -> Catalogue:
+    """Return what the catalogue says; RefusedStoreError without it, WireError if it is spoilt."""
+    text = files.read_text(CATALOGUE_FILE)
+    if text is None:
+        raise RefusedStoreError(RefusalReason.MISSING_POSITION, f"{CATALOGUE_FILE} is missing")
+    return parse_catalogue(text)
 
 
 def cannot_follow(store: str, partition: SystemStreamPartition, story: str) -> StoreError:

@@ -8,26 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
-from homeport.container.adjunct.recovery import (
-    META_FILE,
-    NO_STORE,
-    AdjunctMeta,
-    FoundStore,
-    parse_meta,
-)
+from homeport.container.adjunct.recovery import META_FILE, NO_STORE, FoundStore
 from homeport.container.adjunct.store_plan import PlannedStore
-from homeport.container.adjunct.version_text import (
-    CATALOGUE_FILE,
-    PARTS_KEY,
-    parse_catalogue,
-    parse_parts,
-)
-from homeport.container.adjunct.versions import Catalogue, VersionProgress, Versions
+from homeport.container.adjunct.version_text import CATALOGUE_FILE, PARTS_KEY, parse_parts
+from homeport.container.adjunct.versions import VersionProgress, Versions, began_ms
 from homeport.container.engine.storage_engine import PersistentEngineFactory, StoreView
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
-from homeport.container.storage.adjunct.store_facts import StoreFacts
-from homeport.container.storage.directory_files import DirectoryFiles
+from homeport.container.storage.adjunct.filled_store import (
+    RefusedStoreError,
+    StoreFacts,
+    catalogue_in,
+    meta_in,
+)
+from homeport.container.storage.directory import DirectoryFiles
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -89,57 +83,36 @@ def look(path: Path, planned: PlannedStore, factory: str) -> AdjunctLook:
     files = DirectoryFiles(path)
     if not files.has_content:
         return AdjunctLook(NO_STORE)
-    story, reason, meta = files.read_damage(), RefusalReason.DAMAGED_STORE, None
-    if story is None:
-        try:
-            text = files.read_text(META_FILE)
-            meta = None if text is None else parse_meta(text)
-        except WireError as error:
-            story, reason = f"{META_FILE} is damaged: {error}", RefusalReason.DAMAGED_META
+    story = files.read_damage()
     if story is not None:
-        return AdjunctLook(FoundStore(exists=True, fault=Refusal(reason, story)))
-    return _looked(files, meta, planned, persistent_engine(factory))
-
-
-def _looked(
-    files: DirectoryFiles,
-    meta: AdjunctMeta | None,
-    planned: PlannedStore,
-    kind: PersistentEngineFactory,
-) -> AdjunctLook:
-    fault, facts, newest_ms = None, None, 0
+        return AdjunctLook(FoundStore(True, fault=Refusal(RefusalReason.DAMAGED_STORE, story)))  # noqa: FBT003 - it exists
     try:
-        newest_ms = 0 if meta is None else files.written_ms(META_FILE)
-        found = _of_versions if planned.store.is_bounded else _of_one
-        facts = found(files, planned, kind)
+        meta, newest_ms = meta_in(files)
+    except RefusedStoreError as error:
+        return AdjunctLook(FoundStore(True, fault=error.refusal))  # noqa: FBT003 - it exists
+    fault, facts, kind = None, None, persistent_engine(factory)
+    try:
+        if planned.store.is_bounded:
+            facts = _of_versions(files, planned, kind)
+        else:
+            facts = StoreFacts.of_parts(_parts_at(path, kind), None, None)
     except (StoreError, WireError) as error:
         fault = Refusal(RefusalReason.DAMAGED_STORE, str(error))
     positions: Mapping[SystemStreamPartition, int] = {} if facts is None else facts.positions
-    return AdjunctLook(
-        FoundStore(exists=True, meta=meta, positions=positions, newest_ms=newest_ms, fault=fault),
-        facts,
-    )
-
-
-def _of_one(
-    files: DirectoryFiles, _planned: PlannedStore, kind: PersistentEngineFactory
-) -> StoreFacts:
-    return StoreFacts.of_parts(_parts_at(files.path, kind), None, None)
+    return AdjunctLook(FoundStore(True, meta, positions, newest_ms, fault), facts)  # noqa: FBT003 - as above
 
 
 def _of_versions(
     files: DirectoryFiles, planned: PlannedStore, kind: PersistentEngineFactory
 ) -> StoreFacts:
-    catalogue = _catalogue(files)
+    catalogue = catalogue_in(files)
     names = [path.name[1:] for path in files.path.glob("v[1-9]*")]
     folders = {int(n): files.path / f"v{n}" for n in names if n.isascii() and n.isdigit()}
     stores = dict(_begun(folders, catalogue.served, kind))
     versions = Versions.found(planned.partitions, catalogue, stores)
     known = {*catalogue.settled_below, *(p for parts in stores.values() for p in parts)}
     positions = {p: versions.cursor(p).next for p in known}
-    served = stores.get(catalogue.served or 0, {})
-    began = [part.began_ms for part in served.values() if part.began_ms is not None]
-    since_ms = min(began, default=None)
+    since_ms = began_ms(stores.get(catalogue.served or 0, {}))
     return StoreFacts(catalogue.records, None, positions, since_ms, catalogue.served)
 
 
@@ -154,17 +127,10 @@ def _begun(
                     yield number, _parts_of(view)
 
 
-def _catalogue(files: DirectoryFiles) -> Catalogue:
-    text = files.read_text(CATALOGUE_FILE)
-    if text is None:
-        raise StoreError(f"{files.path}: {CATALOGUE_FILE} is missing")
-    return parse_catalogue(text)
-
-
 def _served_path(path: Path) -> Path:
     if not (path / CATALOGUE_FILE).exists():
         return path
-    served = _catalogue(DirectoryFiles(path)).served
+    served = catalogue_in(DirectoryFiles(path)).served
     if served is None:
         raise StoreError(f"{path}: the store has no whole version yet")
     return path / f"v{served}"

@@ -8,43 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from homeport.config.errors import StoreError
-from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
-from homeport.container.adjunct.intake import Intake, Layer
+from homeport.container.adjunct.manager import Intake, Layer
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
-from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import PARTS_KEY, parse_parts, parts_text
 from homeport.container.adjunct.versions import Progress, Run, VersionProgress
 from homeport.container.engine.storage_engine import StorageEngine
-from homeport.container.host.executors import Executor
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
+    Parts,
     Reached,
     RefusedStoreError,
+    StoreFacts,
     cannot_follow,
 )
-from homeport.container.storage.adjunct.store_facts import StoreFacts
-from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
+from homeport.container.storage.storage_engines import persistent_engine
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 class UnboundedStore(FilledStore):
     """As ``FilledStore``; tasks see each batch from its turn on."""
 
-    def __init__(
-        self,
-        planned: PlannedStore,
-        config: StoreConfig,
-        directory: StoreDirectory,
-        engines: StorageEngines,
-        kept_bytes: int,
-        beside: Executor,
-    ) -> None:
-        """As ``FilledStore``."""
-        super().__init__(planned, config, directory, engines, kept_bytes, beside)
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
         self._engine: StorageEngine | None = None
         self._parts: VersionProgress = {}
         self._intake = Intake({})

@@ -16,16 +16,13 @@ from pathlib import Path
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import StoreError
-from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
-from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import (
     CATALOGUE_FILE,
     PARTS_KEY,
     awaited,
     catalogue_text,
-    parse_catalogue,
     parse_parts,
     parts_text,
 )
@@ -36,6 +33,7 @@ from homeport.container.adjunct.versions import (
     VersionProgress,
     Versions,
     VersionVerdict,
+    began_ms,
     flush_step,
     removable,
     verdict_plan,
@@ -43,7 +41,6 @@ from homeport.container.adjunct.versions import (
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.host.disk_space import room_on_disk_of
-from homeport.container.host.executors import Executor
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import RefusalReason
@@ -51,13 +48,14 @@ from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
     Handed,
+    Parts,
     Reached,
     RefusedStoreError,
+    StoreFacts,
+    catalogue_in,
 )
-from homeport.container.storage.adjunct.store_facts import StoreFacts
-from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.directory_files import DirectoryFiles
-from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
+from homeport.container.storage.directory import DirectoryFiles
+from homeport.container.storage.storage_engines import persistent_engine
 from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -73,18 +71,9 @@ class VersionedStore(FilledStore):
     What it is handed waits as it is: versions are dealt out when the layer is written.
     """
 
-    def __init__(
-        self,
-        planned: PlannedStore,
-        config: StoreConfig,
-        directory: StoreDirectory,
-        engines: StorageEngines,
-        kept_bytes: int,
-        beside: Executor,
-    ) -> None:
-        """As ``FilledStore``."""
-        super().__init__(planned, config, directory, engines, kept_bytes, beside)
-        self._versions = Versions(planned.partitions)
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._versions = Versions(parts.planned.partitions)
         self._open: dict[int, StorageEngine] = {}
         self._unflushed: set[int] = set()
         self._shown: int | None = None
@@ -144,10 +133,8 @@ class VersionedStore(FilledStore):
             return StoreFacts(0, size_bytes, self.positions, late=late, awaits=awaits)
         text = self._engine_of(served).get(PARTS_KEY)
         parts = parse_parts((text or b"{}").decode())
-        began = [part.began_ms for part in parts.values() if part.began_ms is not None]
         records = sum(part.records for part in parts.values())
-        since_ms = min(began, default=None)
-        return StoreFacts(records, size_bytes, self.positions, since_ms, served, late)
+        return StoreFacts(records, size_bytes, self.positions, began_ms(parts), served, late)
 
     # -- the start
 
@@ -159,11 +146,7 @@ class VersionedStore(FilledStore):
         return None
 
     def _open_found(self) -> Mapping[SystemStreamPartition, int]:
-        text = self._directory.read_text(CATALOGUE_FILE)
-        if text is None:
-            reason = RefusalReason.MISSING_POSITION
-            raise RefusedStoreError(reason, f"{CATALOGUE_FILE} is missing")
-        catalogue = parse_catalogue(text)
+        catalogue = catalogue_in(self._directory)
         for number in removable(catalogue, self._found_numbers()):
             self._remove(number)
         stores = self._opened_versions(catalogue)

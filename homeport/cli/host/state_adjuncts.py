@@ -21,8 +21,7 @@ from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.extractor import Bytes
-from homeport.container.adjunct.manager import TableManager
-from homeport.container.adjunct.markers import markers_in
+from homeport.container.adjunct.manager import TableManager, markers_in
 from homeport.container.adjunct.recovery import StreamNow, recover
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.user_manager import ManagerFailedError

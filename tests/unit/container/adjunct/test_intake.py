@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.container.adjunct.intake import Intake, Layer
+from homeport.container.adjunct.manager import Intake, Layer
 from homeport.container.adjunct.steps import flush_steps
 from homeport.container.adjunct.versions import Progress, Run
 from homeport.job_coordinator.model.job_model import SystemStreamPartition

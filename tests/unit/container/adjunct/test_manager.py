@@ -9,8 +9,7 @@ import pytest
 
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.container.adjunct.extractor import KeyAndValue, Serdes
-from homeport.container.adjunct.manager import BuiltInManager, TableManager
-from homeport.container.adjunct.markers import markers_in
+from homeport.container.adjunct.manager import BuiltInManager, TableManager, markers_in
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from tests.unit.container.adjunct.adjuncts import PLANES, adjunct

@@ -35,8 +35,7 @@ from homeport.container.processing.stream_task_instance import (
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.storage_engines import StorageEngines
-from homeport.container.storage.typed_store import TypedStore
-from homeport.container.storage.value_guard import ValueGuard
+from homeport.container.storage.typed_store import TypedStore, ValueGuard
 from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")

@@ -9,7 +9,7 @@ from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.reporting.adjunct_report import adjunct_states
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
-from homeport.container.storage.adjunct.store_facts import StoreFacts
+from homeport.container.storage.adjunct.filled_store import StoreFacts
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from homeport.job_coordinator.status.container_report import AdjunctState

@@ -12,7 +12,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.host import lease_memory
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.reporting.work_report import WorkReport
-from homeport.container.storage.value_guard import ValueGuard
+from homeport.container.storage.typed_store import ValueGuard
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.status.container_report import (
     STAGE_BOUNDS_S,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
+from homeport.container.progress.restore import ChangelogRange
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.state_comparison import (
@@ -30,12 +30,6 @@ class _Log:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-
-    def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        raise AssertionError(changelogs)
-
-    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
-        raise AssertionError(changelogs)
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
         assert (stream, partition) == (STREAM, 3)

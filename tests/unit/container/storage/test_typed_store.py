@@ -17,8 +17,7 @@ from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.serde.serdes import serde
 from homeport.container.storage.overlay import Overlay
-from homeport.container.storage.typed_store import TypedStore
-from homeport.container.storage.value_guard import ValueGuard
+from homeport.container.storage.typed_store import TypedStore, ValueGuard
 from homeport.job_coordinator.model.ids import TaskName
 
 _MEMORY = RocksDbMemory(1 << 24, 1)

@@ -17,7 +17,7 @@ from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.offset_file import encode
 from homeport.container.storage import directory
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
-from homeport.container.storage.adjunct.store_facts import StoreFacts
+from homeport.container.storage.adjunct.filled_store import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.task_store import passed
 from tests.unit.container.storage.adjunct.adjunct_hosts import (
