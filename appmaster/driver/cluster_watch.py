@@ -59,7 +59,7 @@ class ClusterWatch:
         return self._hosts or ()
 
     async def watch_resources(self) -> None:
-        """Looks at the containers for ever."""
+        """Watch the containers for ever."""
         while True:
             reports = await self._client.reports()
             if reports is not None:
@@ -67,7 +67,7 @@ class ClusterWatch:
             await asyncio.sleep(_POLL_S)
 
     async def watch_hosts(self) -> None:
-        """Looks at the hosts for ever."""
+        """Watch the hosts for ever."""
         while True:
             loop = asyncio.get_running_loop()
             try:
@@ -79,7 +79,7 @@ class ClusterWatch:
             await asyncio.sleep(_HOSTS_POLL_S)
 
     def close(self) -> None:
-        """No request is made any more."""
+        """Stop making requests."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _observe(self, reports: tuple[ResourceReport, ...]) -> None:

@@ -99,7 +99,7 @@ class CoordinatorStreamClient:
         return None if self._read_ms is None else boot_ms() - self._read_ms
 
     async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
-        """All are in the stream, or none: until they are, as nothing can go on without.
+        """Write all messages or none, again and again until they are in the stream.
 
         What an operator's tool asked for can go on without its answer: one that cannot be written
         is left out, and said in the log.
@@ -125,7 +125,7 @@ class CoordinatorStreamClient:
                 return
 
     async def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of keys and upgrades that was read since the last call, in their order."""
+        """Return the records of keys and upgrades that were read since the last call, in order."""
         return await self._in_thread(self._stream.taken_keys)
 
     async def audited(self, offset: int) -> bool:
@@ -138,14 +138,14 @@ class CoordinatorStreamClient:
         return True
 
     async def remove(self, tombstones: Iterable[CoordinatorStreamMessage]) -> None:
-        """Records of others are gone, if Kafka takes the tombstones now; else they are left."""
+        """Remove records of others, if Kafka takes the tombstones now; else leave them."""
         try:
             await self._write(list(tombstones))
         except (UnavailableError, WireError) as e:
             log.warning("records without a use stay in the coordinator stream: %s", e)
 
     async def publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
-        """What ``publish`` writes is in the stream: until it is, as nothing can go on without.
+        """Call ``publish`` until what it writes is in the stream: nothing can go on without.
 
         The next try reads first what became of the last one, and writes only what lacks.
         """
@@ -167,14 +167,14 @@ class CoordinatorStreamClient:
         return published
 
     async def report_stops(self, stopped: Mapping[Incarnation, str]) -> None:
-        """The next rank need not wait for these, if Kafka takes the records now."""
+        """Write these stops, if Kafka takes them now: the next rank need not wait for them."""
         try:
             await self._write([StopManager.message(i, cause) for i, cause in stopped.items()])
         except UnavailableError as e:
             log.warning("the next attempt will wait for what has stopped: %s", e)
 
     async def read(self) -> StreamNews | None:
-        """What the stream says; None where Kafka does not.
+        """Return what the stream says; None where Kafka does not.
 
         Raises:
             OutrankedError: a higher rank has taken over (safety A2).
@@ -189,7 +189,7 @@ class CoordinatorStreamClient:
         return news
 
     async def at_head(self, call: Callable[[], _T]) -> _T:
-        """What ``call`` makes of the stream, read to its head.
+        """Return what ``call`` makes of the stream, read to its head.
 
         Raises:
             UnavailableError: Kafka did not answer.
@@ -203,11 +203,11 @@ class CoordinatorStreamClient:
         return await self._in_thread(read)
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
-        """{key of the configuration: its newest record}, as of the last reading."""
+        """Return {key of the configuration: its newest record}, as of the last reading."""
         return await self._in_thread(lambda: self._stream.latest(MessageType.SET_CONFIG))
 
     async def package(self, name: str) -> bytes | None:
-        """The package with that sha256, as of the last reading; None where it is not there.
+        """Return the package with that sha256, as of the last reading; None where it is not there.
 
         An order to have it follows from a record that is behind it in the stream.
         """
@@ -216,7 +216,7 @@ class CoordinatorStreamClient:
     async def change(
         self, make: Callable[[CoordinatorStream], list[CoordinatorStreamMessage]]
     ) -> None:
-        """What ``make`` makes of the stream, read to its head, is in it; or what it raises is.
+        """Write what ``make`` makes of the stream, read to its head; raise what it raises.
 
         Raises:
             UnavailableError: Kafka did not answer.
@@ -225,7 +225,7 @@ class CoordinatorStreamClient:
         await self.do(lambda stream: stream.write(make(stream)))
 
     async def do(self, call: Callable[[CoordinatorStream], object]) -> None:
-        """``call`` has done, on the stream, read to its head, what it does; errors as above."""
+        """Call ``call`` with the stream, read to its head; errors as for ``change``."""
 
         def run() -> None:
             self._catch_up()
@@ -237,12 +237,12 @@ class CoordinatorStreamClient:
         await self._in_thread(run)
 
     async def placement(self, uuid: str) -> PlacementResponse | None:
-        """The last answer to that request, as of the last reading."""
+        """Return the last answer to that request, as of the last reading."""
         placements = PlacementManager(self._stream)
         return (await self._in_thread(placements.read_responses)).get(uuid)
 
     def close(self) -> None:
-        """No request is made any more."""
+        """Stop making requests."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _write(self, messages: list[CoordinatorStreamMessage]) -> None:

@@ -47,7 +47,7 @@ class Containers(Protocol):
     """What the messages need of the allocator's state."""
 
     def container(self, processor_id: ProcessorId) -> ContainerState | None:
-        """The container of that processor; None where there is none."""
+        """Return the container of that processor; None where there is none."""
 
 
 def messages(
@@ -58,7 +58,7 @@ def messages(
     unseen_ms: int,
     submission: int,
 ) -> Iterator[CoordinatorStreamMessage]:
-    """The records of a decision that led to ``after``, in their order.
+    """Yield the records of a decision that led to ``after``, in their order.
 
     ``now_ms``: since 1970. ``unseen_ms``: how long an incarnation that this attempt permits can run
     on under a higher rank. ``submission``: which one this driver runs.

@@ -91,7 +91,7 @@ log = logging.getLogger("driver")
 
 
 def checked_step(before: AllocatorState, event: Event, events: EventLog) -> Decision:
-    """The decision on ``event``.
+    """Return the decision on ``event``.
 
     Raises:
         InvariantViolation: a bug of ours; the message has the state, and from ``events`` the last
@@ -113,7 +113,7 @@ class Timers:
         self._handles: dict[Timer, asyncio.TimerHandle] = {}
 
     def set(self, timer: Timer, delay_ms: int) -> None:
-        """It ends in so many ms, and not when it would have before.
+        """Let it end in so many ms, and not when it would have before.
 
         At once where ``delay_ms`` is below 0. The loop reckons in floats, which do not take every
         whole number: what is longer than 24 days ends after these.
@@ -124,7 +124,7 @@ class Timers:
         self._handles[timer] = loop.call_later(delay_s, self._fire, timer)
 
     def cancel(self, timer: Timer) -> None:
-        """It does not end any more."""
+        """Cancel it."""
         handle = self._handles.pop(timer, None)
         if handle is not None:
             handle.cancel()
@@ -239,7 +239,7 @@ class Driver:
         )
 
     async def run(self, coordinator_url: str) -> instructions.EndJob:
-        """Runs the job to its end and ends the application; how it ended.
+        """Run the job to its end, end the application, and return how it ended.
 
         Args:
             coordinator_url: where launchers and containers find the job coordinator.
@@ -290,11 +290,11 @@ class Driver:
             self.live.close()
 
     def found(self, incarnation: Incarnation, host: Host) -> None:
-        """An incarnation that an earlier driver permitted runs on ``host``."""
+        """Note that an incarnation that an earlier driver permitted runs on ``host``."""
         self._account_for(incarnation, f"runs on {host}")
 
     def gone(self, incarnation: Incarnation, cause: str) -> None:
-        """An incarnation that an earlier driver permitted has stopped, with evidence."""
+        """Note the stop of an incarnation that an earlier driver permitted, with evidence."""
         is_retired = self._published.retired.get(incarnation.processor_id) == incarnation.epoch
         if self._account_for(incarnation, f"has stopped: {cause}") and is_retired:
             self.post(RetiredStopped(incarnation, cause))
@@ -385,11 +385,11 @@ class Driver:
                     self._end = instruction
 
     def post(self, event: Event) -> None:
-        """Hands in an event without a caller that waits."""
+        """Hand in an event without a caller that waits."""
         self._queue.post(event)
 
     async def ask(self, event: Event, message: LauncherMessage) -> Decision:
-        """The decision on the event of a launcher's message; see ``EventQueue.ask``."""
+        """Return the decision on the event of a launcher's message; see ``EventQueue.ask``."""
         return await self._queue.ask(event, message)
 
     async def _run_orders(self) -> None:
@@ -482,11 +482,11 @@ class Driver:
         )
 
     async def publish(self, change: ModelChange) -> bool:
-        """The change is in force; False: it may not be, as the job ends. WireError: see there."""
+        """Publish the change; False: it may not be, as the job ends. WireError: see there."""
         return await self._publisher.publish(change, lambda: self.may_change)
 
     def configured(self, config: Config) -> None:
-        """What the driver itself reads of the configuration is in force."""
+        """Take over what the driver itself reads of the configuration."""
         self.settings = self.settings.configured(config)
         logs.set_level(LogConfig.of(config).level)
         self._skein.environment = {**self._skein.environment, **self.settings.environment}
@@ -502,7 +502,7 @@ class Driver:
             self.gone(incarnation, cause)
 
     def end_job(self, request: ShutdownRequested) -> None:
-        """The job ends in order, once it is known what an earlier driver has left running."""
+        """End the job in order, once it is known what an earlier driver has left running."""
         self._shutdown = self._shutdown or request
         self._end_if_due()
 

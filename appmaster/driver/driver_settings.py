@@ -48,7 +48,7 @@ class DriverSettings:
 
     @staticmethod
     def of(config: Config) -> DriverSettings:
-        """The settings that the configuration gives; of earlier drivers it knows nothing."""
+        """Return the settings that the configuration gives; of earlier drivers it knows nothing."""
         job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
         task = TaskConfig.of(config)
         goes_on_ms = unseen_ms(job.isolation_max_ms, manager.lease_ms)
@@ -75,7 +75,7 @@ class DriverSettings:
         )
 
     def configured(self, config: Config) -> DriverSettings:
-        """The settings under another configuration; what earlier drivers left stays."""
+        """Return the settings under another configuration; what earlier drivers left stays."""
         new = DriverSettings.of(config)
         return replace(
             self,
@@ -86,7 +86,7 @@ class DriverSettings:
 
 
 def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> AllocatorSettings:
-    """What the allocator needs of the configuration; ``strict_hosts``: see its settings."""
+    """Return what the allocator needs of the configuration; ``strict_hosts``: see its settings."""
     manager, task = ClusterManagerConfig.of(config), TaskConfig.of(config)
     silence_ms = manager.lease_ms + margin_ms(manager.lease_ms)
     return AllocatorSettings(

@@ -57,7 +57,7 @@ class DriverView:
         return self.now()[1]
 
     def runs(self, incarnation: Incarnation) -> bool:
-        """Whether the allocator takes it to run."""
+        """Return whether the allocator takes it to run."""
         container = self.state.container(incarnation.processor_id)
         return (
             container is not None
@@ -66,7 +66,7 @@ class DriverView:
         )
 
     def place_of(self, processor_id: ProcessorId) -> Host | None:
-        """The host whose launcher has its container; None: none has, or there is no such one."""
+        """Return the host whose launcher has its container; None: none has, or none is known."""
         container = self.state.container(processor_id)
         if container is None or container.resource_id is None:
             return None
@@ -118,7 +118,7 @@ class DriverView:
 def log_url(
     container: ShownContainer, webs: Mapping[Host, str], identity: JobIdentity
 ) -> str | None:
-    """The end of its log on the page of its NodeManager; None: it has none there.
+    """Return the end of its log on the page of its NodeManager; None: it has none there.
 
     Args:
         container: its part of the status.

@@ -39,16 +39,16 @@ class Item:
         return self.answer is not None and self.answer.cancelled()
 
     async def event(self) -> Event | None:
-        """The event, once its work is done; None where it led to none."""
+        """Return the event, once its work is done; None where it led to none."""
         return await self.source() if callable(self.source) else self.source
 
     def decided(self, decision: Decision | None) -> None:
-        """The caller gets the decision."""
+        """Give the decision to the caller."""
         if self.answer is not None and not self.answer.done():
             self.answer.set_result(decision)
 
     def failed(self, error: BaseException) -> None:
-        """The caller gets the error: there will be no decision."""
+        """Give the error to the caller: there will be no decision."""
         if self.answer is not None and not self.answer.done():
             self.answer.set_exception(UnavailableError(f"the AM attempt ends: {error}"))
 
@@ -61,12 +61,12 @@ class EventQueue:
         self._held: Item | None = None
 
     async def take(self) -> Item:
-        """The next one, once there is one."""
+        """Return the next one, once there is one."""
         (item,) = await self.take_all(1)
         return item
 
     async def take_all(self, limit: int) -> list[Item]:
-        """The next ones, as many as there are, in order; at least one, and work by itself."""
+        """Return the next ones that are there, in order; at least one, and work by itself."""
         items: list[Item] = []
         while not items:
             items.extend(i for i in [await self._next()] if not i.is_withdrawn)
@@ -84,11 +84,11 @@ class EventQueue:
         return held or await self._items.get()
 
     def post(self, event: Event) -> None:
-        """Hands in an event without a caller that waits."""
+        """Hand in an event without a caller that waits."""
         self._items.put_nowait(Item(event))
 
     async def ask(self, event: Event, message: LauncherMessage | None = None) -> Decision:
-        """The decision on ``event``, which comes from ``message``, once it has been taken.
+        """Return the decision on ``event``, which comes from ``message``, once it has been taken.
 
         Raises:
             UnavailableError: it takes longer than the caller may wait; it will still be taken,
@@ -108,7 +108,7 @@ class EventQueue:
         return decision
 
     async def carry_out(self, work: Work) -> Decision | None:
-        """The decision on the event that ``work`` leads to, None where it leads to none.
+        """Return the decision on the event that ``work`` leads to, None where it leads to none.
 
         Nothing is decided between the work and the event. Takes as long as it takes.
         """

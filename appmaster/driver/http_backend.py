@@ -76,11 +76,11 @@ class DriverBackend:
         self._hurry = Hurry()
 
     def job_model(self, version: int | None) -> JobModel | None:
-        """The JobModel in force, or one of this attempt's; None for any other version."""
+        """Return the JobModel in force, or one of this attempt's; None for any other version."""
         return self._job_models.get(version)
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """{processor_id: what it is} of the standbys of warm moves, which no JobModel has."""
+        """Return the containers of the standbys of warm moves, which no JobModel has."""
         if not self._view.state.placements:
             return {}
         model = self._job_models.model
@@ -90,21 +90,21 @@ class DriverBackend:
         return {standby.processor_id: standby for standby in standbys}
 
     async def package(self, name: str) -> bytes | None:
-        """As the coordinator stream has it, for any attempt."""
+        """Return the package as the coordinator stream has it, for any attempt."""
         return await self._view.stream.package(name)
 
     def locality(self) -> Mapping[ProcessorId, Host]:
-        """{processor_id: host} as the coordinator stream has it."""
+        """Return {processor_id: host} as the coordinator stream has it."""
         return self._view.localities
 
     def is_running(self, resource_id: ResourceId) -> bool:
-        """Whether a stream container that this AM permitted runs there."""
+        """Return whether a stream container that this AM permitted runs there."""
         launcher = self._driver.launchers.find(resource_id)
         running = None if launcher is None else launcher.running
         return running is not None and self._view.runs(running)
 
     async def check_in(self, message: CheckIn) -> Order:
-        """What the launcher is to do now."""
+        """Return what the launcher is to do now."""
         request_id = self._resources.request_of(message.skein_id)
         if message.attempt != self._attempt:
             return self._order(OrderKind.EXIT)
@@ -203,28 +203,28 @@ class DriverBackend:
         return poll_interval_ms(settings.check_in_interval_ms, launchers, settings.lease_ms)
 
     async def started(self, message: Started) -> None:
-        """A stream container has started."""
+        """Have the allocator know that a stream container has started."""
         self._require_known(message.incarnation)
         await self._driver.ask(ContainerStarted(message.incarnation), message)
 
     async def stopped(self, message: Stopped) -> None:
-        """A stream container has ended."""
+        """Have the allocator know that a stream container has ended."""
         self._require_known(message.incarnation)
         event = ContainerStopped(message.incarnation, message.cause, message.exit_code)
         await self._driver.ask(event, message)
 
     async def unfit(self, message: Unfit) -> None:
-        """A container cannot start a launcher; its failure gets the reason."""
+        """Note why a container cannot start a launcher: its failure gets the reason."""
         if self._resources.request_of(message.skein_id) is None:
             raise WireError(f"the application has no container {shown(message.skein_id)}")
         self._view.resources.unfit(message.skein_id, message.reason)
 
     async def shutdown(self) -> None:
-        """The orderly end of the job has been ordered."""
+        """Order the orderly end of the job."""
         self._driver.end_job(ShutdownRequested())
 
     def status(self) -> ShownStatus:
-        """The state of the job."""
+        """Return the state of the job."""
         return self._view.shown()
 
     def _require_known(self, incarnation: Incarnation) -> None:
@@ -245,7 +245,7 @@ class DriverDecisions:
         self._asking = asyncio.Lock()
 
     def events(self, asked: EventsAsked) -> bytes:
-        """The last events that decided something."""
+        """Return the last events that decided something."""
         return self._driver.decisions.events.to_json(asked)
 
     async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
@@ -268,7 +268,7 @@ class DriverDecisions:
         return outlook.shown()
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
-        """What the coordinator stream has of each key of the configuration.
+        """Return what the coordinator stream has of each key of the configuration.
 
         Raises:
             UnavailableError: its thread waits for Kafka.
@@ -280,5 +280,5 @@ class DriverDecisions:
             raise UnavailableError("the coordinator stream waits for Kafka; ask again") from None
 
     def metrics(self) -> Iterable[Metric]:
-        """The allocator in numbers, now."""
+        """Return the allocator in numbers, now."""
         return self._driver.decisions.metrics.collect(self._driver.state)

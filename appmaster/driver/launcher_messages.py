@@ -52,7 +52,7 @@ class StandbyReports:
         self._known[processor_id] = _LastReport(standby.epoch, lag, has_spark)
 
     def news(self) -> Iterator[LagsReported | SparesReported]:
-        """What has changed since the last call."""
+        """Yield what has changed since the last call."""
         lags, self._lags = self._lags, {}
         ready, self._ready = self._ready, {}
         if lags:
@@ -85,7 +85,7 @@ class LauncherMessages:
             self.view.status.started(known)
 
     def reported(self, step: Step) -> None:
-        """The reports get the launcher's message before the decision."""
+        """Give the launcher's message to the reports, before the decision."""
         match step.message:
             case Started() as message:
                 self.view.status.started(message)

@@ -38,7 +38,7 @@ log = logging.getLogger("driver")
 
 
 def is_for(request: PlacementRequest, application: str, config: Config) -> bool:
-    """Whether a request is meant for this run of the job."""
+    """Return whether a request is meant for this run of the job."""
     return request.deployment_id in {application, config.get(keys.APP_RUN_ID.name)} - {None}
 
 
@@ -77,19 +77,19 @@ class PlacementRequests:
         self._unfinished = self._requests.unfinished()
 
     def unfinished(self) -> Iterator[PlacementRequested]:
-        """What an earlier driver of this run has begun and not ended, the oldest first."""
+        """Yield what an earlier driver of this run has begun and not ended, the oldest first."""
         for response, fault in sorted(self._unfinished, key=lambda u: u[0].request.timestamp_ms):
             request, source = response.request, response.source
             if is_for(request, self._application, self._config()):
                 yield PlacementRequested(request, fault, is_resumed=True, source=source)
 
     def heard(self, news: StreamNews) -> None:
-        """The coordinator stream says this now."""
+        """Know what the coordinator stream has now."""
         if news.has_requests:
             self._is_news.set()
 
     async def run(self) -> None:
-        """Takes requests for ever, as they come."""
+        """Take requests for ever, as they come."""
         while True:
             await self._is_news.wait()
             self._is_news.clear()
@@ -131,7 +131,7 @@ class PlacementRequests:
 def messages_of_a_new_run(
     stream: CoordinatorStream, application: str, config: Config, now_ms: int
 ) -> Iterator[CoordinatorStreamMessage]:
-    """Of earlier runs: what was not ended has failed, and other answers are deleted."""
+    """Yield for earlier runs that what was not ended has failed; delete other answers."""
     for uuid, response in sorted(PlacementManager(stream).read_responses().items()):
         if is_for(response.request, application, config):
             continue

@@ -17,7 +17,7 @@ CHECK_INS_PER_S = 250
 
 
 def poll_interval_ms(configured_ms: int, launchers: int, lease_ms: int) -> int:
-    """In how many ms a launcher is to ask again, where there are so many of them.
+    """Return in how many ms a launcher is to ask again, where there are so many of them.
 
     No longer than half a lease, which a launcher may be silent for (``LauncherTable``) with one
     poll lost, unless more is configured.
@@ -42,7 +42,7 @@ class Hurry:
         self._given: deque[int] = deque(maxlen=HURRIES_PER_S)
 
     def next_ms(self, interval_ms: int, now_ms: int) -> int:
-        """In how many ms a launcher is to ask again that is awaited, and else would in that."""
+        """Return after how many ms an awaited launcher asks again, else after ``interval_ms``."""
         if len(self._given) == HURRIES_PER_S and now_ms - self._given[0] < _SECOND_MS:
             return interval_ms
         self._given.append(now_ms)
@@ -50,12 +50,12 @@ class Hurry:
 
 
 def is_overdue(heard_ms: int, now_ms: int, interval_ms: int, lease_ms: int) -> bool:
-    """Whether a launcher that asks in that interval has missed its time: its host may be lost."""
+    """Return whether a launcher that asks in that interval is late: its host may be lost."""
     return now_ms - heard_ms > interval_ms + lease_ms // 4
 
 
 def lease_pause_ms(due_ms: int | None) -> int:
-    """When the keeper is to be asked again whose lease has run out.
+    """Return when the keeper is to be asked again whose lease has run out.
 
     Args:
         due_ms: in how many ms the first one can; None: there is no lease.

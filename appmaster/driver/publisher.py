@@ -34,7 +34,7 @@ class Publisher:
     _rolling: RollingRestarts
 
     async def publish(self, change: ModelChange, may_change: Callable[[], bool]) -> bool:
-        """The change is in force, unless it may not be when its turn comes: False.
+        """Publish the change, and return whether it could be done when its turn came.
 
         Raises:
             WireError: a record of it cannot be written, as one that is too large; nothing is.

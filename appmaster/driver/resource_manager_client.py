@@ -52,14 +52,14 @@ class ResourceManagerClient:
         return self._open > 0
 
     def order(self, instruction: RequestResource | CancelRequest) -> None:
-        """It will be carried out after those before it."""
+        """Carry it out after those before it."""
         self._orders.put_nowait(instruction)
         self._open += 1
 
     async def carry_out(
         self, refused: Callable[[RequestResource | CancelRequest, UnavailableError], None]
     ) -> None:
-        """Carries out orders for ever; ``refused`` gets each that Skein did not take."""
+        """Carry out orders for ever; ``refused`` gets each that Skein did not take."""
         while True:
             order = await self._orders.get()
             try:
@@ -70,7 +70,7 @@ class ResourceManagerClient:
             self._open -= 1
 
     async def reports(self) -> tuple[ResourceReport, ...] | None:
-        """Containers that have not ended, and those that just did; None where Skein is silent."""
+        """Return the containers that run or have just ended; None where Skein is silent."""
         try:
             found = await self._in_thread(self._resources.resources)
         except UnavailableError as e:
@@ -81,7 +81,7 @@ class ResourceManagerClient:
         return tuple(self._explained(report) for report in found)
 
     def unfit(self, skein_id: str, reason: str) -> None:
-        """No launcher can start in this container; ``reason`` is the story of its end."""
+        """Note why no launcher can start in this container: it is the story of its end."""
         log.warning("container %s: %s", skein_id, reason)
         self._unfit[skein_id] = reason
 
@@ -96,7 +96,7 @@ class ResourceManagerClient:
         return replace(report, container=replace(container, story=reason))
 
     async def finish(self, result: JobResult, diagnostics: str) -> None:
-        """Launchers have exited by themselves, or had their time; then the application has ended.
+        """Let launchers exit by themselves for a while; then end the application.
 
         Raises:
             UnavailableError: Skein is silent.
@@ -110,7 +110,7 @@ class ResourceManagerClient:
         await self._in_thread(partial(self._resources.finish, result, diagnostics))
 
     def close(self) -> None:
-        """No request is made any more."""
+        """Stop making requests."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _give(self, order: RequestResource | CancelRequest) -> None:

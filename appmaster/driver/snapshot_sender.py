@@ -30,7 +30,7 @@ _PROPERTIES = {"linger.ms": 0, "message.timeout.ms": 10_000}
 def sending_snapshots(
     config: Config, origin: Origin, metrics: Collector, status: Callable[[], ShownStatus]
 ) -> Iterator[None]:
-    """Within the block each snapshot reporter of the configuration sends.
+    """Let each snapshot reporter of the configuration send, within the block.
 
     To be used on the event loop, where ``metrics`` and ``status`` are read.
     """
@@ -74,7 +74,7 @@ class SnapshotSender:
         self._fault = ""
 
     async def run(self) -> None:
-        """Sends at each interval until it is cancelled."""
+        """Send at each interval until it is cancelled."""
         while True:
             found = self._look()
             fault = await asyncio.to_thread(self._send, found)

@@ -39,7 +39,7 @@ class HostJava:
 
 
 def own_java(environment: Mapping[str, str]) -> HostJava | None:
-    """The Java of this machine; None where there is none."""
+    """Return the Java of this machine; None where there is none."""
     named = environment.get("JAVA_HOME")
     path = shutil.which(f"{named}/bin/java" if named else "java", path=environment.get("PATH"))
     if path is None:
@@ -55,7 +55,7 @@ def own_java(environment: Mapping[str, str]) -> HostJava | None:
 def ensure(
     cache: Path, java: HostJava, packages: Iterable[Installed], say: Callable[[str], None]
 ) -> Path | None:
-    """The folder in ``cache`` with the archive and the JVM's command; made now if it is not there.
+    """Return the folder in ``cache`` with archive and JVM command; make it where it is not there.
 
     None where it cannot be made: Spark works as well without, and starts later.
     """

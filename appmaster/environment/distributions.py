@@ -36,7 +36,7 @@ class Installed:
 
 
 def required(extras: frozenset[str] = frozenset()) -> list[Installed]:
-    """Homeport and all that it requires, as installed with the interpreter that runs this.
+    """Return Homeport and all that it requires, as installed with the interpreter that runs this.
 
     In the order of their names. ``extras``: of homeport, as ``avro``.
 
@@ -94,7 +94,7 @@ def _installed(name: str, distribution: metadata.Distribution) -> Installed:
 
 
 def travels(path: PurePath) -> bool:
-    """Whether a file of a package is packed: not where no job can use it.
+    """Return whether a file of a package is packed: not where no job can use it.
 
     Packages' tests within them, and Spark's shell, are a tenth of all bytes and a quarter of all
     files, and each host unpacks what is packed.
@@ -117,13 +117,13 @@ def _require_whole(name: str, files: dict[str, Path]) -> None:
 
 
 def versions_in(site_packages: Path) -> dict[str, str]:
-    """{package: version} of all that is installed there, in the order of names."""
+    """Return {package: version} of all that is installed there, in the order of names."""
     found = metadata.distributions(path=[str(site_packages)])
     return dict(sorted((canonicalize_name(d.name), d.version) for d in found))
 
 
 def needed_glibc(site_packages: Path, own: tuple[int, int]) -> tuple[int, int]:
-    """The oldest glibc that all packages installed there can be loaded with.
+    """Return the oldest glibc that all packages installed there can be loaded with.
 
     A package that was built on this machine may need the glibc ``own`` of this machine.
     """

@@ -52,7 +52,7 @@ def job_python(
     open_files: Callable[[], contextlib.AbstractContextManager[HadoopFiles]],
     say: Callable[[str], None],
 ) -> JobPython:
-    """What the configuration names, checked as far as that is possible on this machine.
+    """Return what the configuration names, checked as far as that is possible on this machine.
 
     An archive is unpacked into the cache, once: the job's classes are checked with it.
 
@@ -79,7 +79,7 @@ def job_python(
 
 
 def interpreter(given: str | None) -> JobPython:
-    """``yarn.python.executable``, by default the interpreter that runs this.
+    """Return ``yarn.python.executable``, by default the interpreter that runs this.
 
     Raises:
         ConfigError: there is none at that path, or it must not be executed.
@@ -104,7 +104,7 @@ def published(
     open_files: Callable[[], contextlib.AbstractContextManager[HadoopFiles]],
     say: Callable[[str], None],
 ) -> JobPython:
-    """The same; its archive lies in the user's folder of the cluster, where it stays.
+    """Return ``python`` with its archive in the user's folder of the cluster, where it stays.
 
     Its name is that of its content: what is there already is not sent again, and YARN unpacks it
     once on each node, however many applications use it.

@@ -58,7 +58,7 @@ def pack(
     say: Callable[[str], None],
     java: HostJava | None = None,
 ) -> Packed:
-    """The environment with homeport and what the ``requirements.txt`` in ``job`` asks for.
+    """Return the environment with homeport and what the ``requirements.txt`` in ``job`` asks for.
 
     Args:
         cache: of this user, shared by all clones and installations.
@@ -102,7 +102,7 @@ class _Wanted:
     class_data: Path | None
 
     def digest(self, packages: list[Installed]) -> str:
-        """Of all of it but for the packages, and of those given."""
+        """Return the digest of all but the packages, and of those given."""
         digest = hashlib.sha256(_FORM)
         digest.update(f"{self.machine}\n".encode())
         for package in packages:
@@ -163,7 +163,7 @@ def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """What commands that were killed have begun is gone; the caller holds the lock of ``folder``.
+    """Remove what killed commands have begun; the caller holds the lock of ``folder``.
 
     What run-job unpacks without that lock goes when it is a day old.
     """
@@ -179,7 +179,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_unused(folder: Path) -> None:
-    """What no command asked for in a week is gone, and all but the four archives used last."""
+    """Remove what no command asked for in a week, and all but the four archives used last."""
     archives = _by_last_use(folder, "homeport-*.tar.gz")
     for found in archives[_KEPT:] + _unused(archives[:_KEPT]):
         found.unlink()
@@ -219,7 +219,7 @@ _STORED, _FAST = 0, 1
 
 
 def write_archive(tree: Path, target: Path, kept: Path, is_own: Callable[[Path], bool]) -> None:
-    """The archive is at its place; what is half written has another name.
+    """Write the archive; what is half written has another name.
 
     Args:
         tree: the unpacked environment.

@@ -46,7 +46,7 @@ class Machine:
 
     @staticmethod
     def own() -> Machine:
-        """The interpreter and the machine that run this.
+        """Return the interpreter and the machine that run this.
 
         Raises:
             HomeportError: the C library is not glibc, for which the packages are built.
@@ -69,7 +69,7 @@ class Machine:
 
 
 def place(tree: Path, packages: Iterable[Installed], machine: Machine) -> None:
-    """The files of the packages are below ``tree``, as hard links where the disk allows that.
+    """Place the files of the packages below ``tree``, as hard links where the disk allows.
 
     Raises:
         HomeportError: a file is missing, or cannot be written.
@@ -91,7 +91,7 @@ def place(tree: Path, packages: Iterable[Installed], machine: Machine) -> None:
 
 
 def place_file(source: Path, target: Path) -> None:
-    """The file is at ``target``, as a hard link where the disk allows that; its folder is made."""
+    """Place the file at ``target``, as a hard link where the disk allows; make its folder."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -102,7 +102,7 @@ def place_file(source: Path, target: Path) -> None:
 
 
 def install(tree: Path, requirements: Path, packages: Iterable[Installed], log: Path) -> None:
-    """What the file of requirements asks for is installed into ``tree``, beside its packages.
+    """Install what the file of requirements asks for into ``tree``, beside its packages.
 
     Their versions stay as they are. pip asks the package index that it is configured for.
 
@@ -139,7 +139,7 @@ def _run(command: list[str], requirements: Path, log: Path) -> None:
 
 
 def finish(tree: Path, machine: Machine, identity: str) -> None:
-    """Commands start the interpreter beside them; the node's programs and the description exist."""
+    """Let commands start the interpreter beside them; write node programs and description."""
     commands = tree / "bin"
     commands.mkdir(exist_ok=True)
     for command in list(commands.iterdir()):
@@ -174,7 +174,7 @@ def _relocate(command: Path) -> None:
 
 
 def describe(tree: Path) -> Mapping[str, object]:
-    """What ``environment.json`` says of the environment in ``tree``; empty where it is none."""
+    """Return what ``environment.json`` has of the environment in ``tree``; empty: no such file."""
     try:
         found = json.loads((tree / DESCRIPTION_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -183,7 +183,7 @@ def describe(tree: Path) -> Mapping[str, object]:
 
 
 def files_of(tree: Path) -> Iterator[Path]:
-    """Every file and link below ``tree``, in sorted order."""
+    """Yield every file and link below ``tree``, in sorted order."""
     for folder, below, names in os.walk(tree):
         below.sort()
         for name in sorted(names):

@@ -46,7 +46,7 @@ class AmContainer:
 
     @classmethod
     def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
-        """The container that this process runs in.
+        """Return the container that this process runs in.
 
         Raises:
             ConfigError: not a container that Skein started.
@@ -87,7 +87,7 @@ class AmContainer:
         return host_of(self.environment.get("NM_HOST", "localhost"))
 
     def known_host(self, host: Host) -> Host | None:
-        """The host of the cluster that a locality value means, by name or by address."""
+        """Return the host of the cluster that a locality value means, by name or by address."""
         hosts = self.submission.services
         if host in hosts:
             return host
@@ -98,7 +98,7 @@ _LOOK_S = 10.0
 
 
 def await_kafka(config: Config, log: logging.Logger) -> None:
-    """The coordinator stream's Kafka answers. Waits for as long as it takes, and says so.
+    """Wait until the coordinator stream's Kafka answers, for as long as it takes, and say so.
 
     A program that began meanwhile would only fail, again and again, until its supervisor gave the
     attempt up.
@@ -108,7 +108,7 @@ def await_kafka(config: Config, log: logging.Logger) -> None:
 
 
 def origin_of(container: AmContainer, config: Config) -> Origin:
-    """Whose snapshots of metrics those of this driver are."""
+    """Return whose snapshots of metrics those of this driver are."""
     job, resource = JobConfig.of(config), container.environment.get("CONTAINER_ID", "")
     version = importlib.metadata.version("homeport")
     return Origin(job.name, job.id, resource, container.host, version, wall_ms())

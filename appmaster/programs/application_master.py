@@ -94,7 +94,7 @@ log = logging.getLogger("driver")
 
 
 def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
-    """Where this driver's facts go."""
+    """Return where this driver's facts go."""
     base = container.environment.get("LOGGED_STORE_BASE_DIR") or job.logged_store_base_dir
     folder = history_directory(
         job.history_dir, base or container.folder / "state", job.directory_name
@@ -105,7 +105,7 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
 def settings_of(
     container: AmContainer, stream: CoordinatorStreamStore, config: Config
 ) -> DriverSettings:
-    """The driver's settings, from the configuration and from records of earlier drivers."""
+    """Return the driver's settings, from the configuration and from records of earlier drivers."""
     ending = JobEndManager(stream).read(container.rank.submission)
     return replace(
         DriverSettings.of(config),
@@ -124,7 +124,7 @@ def new_driver(
     heartbeat: Heartbeat,
     found: Inheritance,
 ) -> Driver:
-    """The driver of this attempt, before its first event."""
+    """Return the driver of this attempt, before its first event."""
     config = job_models.model.config
     job = JobConfig.of(config)
     history = history_of(container, job)
@@ -167,7 +167,7 @@ async def serve(
     heartbeat: Heartbeat,
     found: Inheritance,
 ) -> JobResult:
-    """Serves and drives the job until its end; how it ended.
+    """Serve and drive the job until its end, and return how it ended.
 
     Raises:
         HomeportError: this attempt cannot go on.
@@ -215,7 +215,7 @@ def server_of(
     port: int | None,
     access: ServedAccess,
 ) -> JobCoordinatorServer:
-    """What serves the driver by HTTP, on that port; None: on the one that the job names."""
+    """Return what serves the driver by HTTP, on that port; None: on the one that the job names."""
     manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
     actions = DriverActions(driver, container.submission.submitted.file, require_model)
     server = JobCoordinatorServer(
@@ -237,7 +237,7 @@ def job_coordinator(
     job_models: JobModelStore,
     history: HistoryWriter,
 ) -> LiveJobCoordinator:
-    """What changes the JobModel while the job runs."""
+    """Return what changes the JobModel while the job runs."""
     return LiveJobCoordinator(
         configuration=LiveConfiguration(container.submission.submitted),
         job_models=job_models,
@@ -249,7 +249,7 @@ def job_coordinator(
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
-    """The last incarnation of each processor that this attempt has permitted, retired ones too.
+    """Return the last incarnation that this attempt has permitted, of each processor.
 
     The driver waits for incarnations with an earlier permit, and does not adopt them.
     """
@@ -258,7 +258,7 @@ def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarna
 
 
 def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inheritance:
-    """What this driver waits for of lower ranks: nothing, once the attempt has given a permit.
+    """Return what this driver waits for: nothing, once the attempt has given a permit.
 
     It has waited then; what witnessed their stops may have been overwritten since, as a processor
     has one such record.
@@ -272,7 +272,7 @@ def announce(
     stream: CoordinatorStreamStore,
     resources: ClusterResourceManager,
 ) -> None:
-    """The coordinator stream and YARN's page say where the job coordinator answers.
+    """Write where the job coordinator answers into the coordinator stream and YARN's page.
 
     YARN's proxy does not trust ``certificate``, so a page of https has no link there.
     """
@@ -295,7 +295,7 @@ def begin(
     *,
     is_submission: bool,
 ) -> JobModelPublished:
-    """The JobModel that the stream names is in force, or the first one of this attempt is."""
+    """Put the JobModel into force that the stream names, or the first one of this attempt."""
     named = EpochManager(stream).read_job_model_version()
     model = job_models.find(named) if named else None
     if model is None:
@@ -317,7 +317,7 @@ def begin(
 def accept_inputs(
     config: Config, stream: CoordinatorStreamStore, submission: int, history: HistoryWriter
 ) -> None:
-    """The stream has the topic ids of the inputs; log and history name those that begin again.
+    """Write the topic ids of the inputs; log and history name inputs that begin again.
 
     Raises:
         ConfigError: one was recreated since the job has read it, and must not begin.
@@ -342,7 +342,7 @@ def _skein_of(
 
 
 def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
-    """YARN, through Skein's AM. Raises UnavailableError where the RM's address is not known."""
+    """Return YARN, through Skein's AM; UnavailableError where the RM's address is not known."""
     # The ResourceManager is found by the localised yarn-site.xml: no Hadoop client is needed here.
     rest = ResourceManagerRest.from_folder(container.folder)
     yarn = YarnConfig.of(container.submission.submitted.config)
@@ -353,7 +353,7 @@ def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
 
 
 def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster) -> JobResult:
-    """Takes the job over and drives it to its end; how it ended.
+    """Take the job over, drive it to its end, and return how it ended.
 
     Raises:
         HomeportError: this attempt cannot go on.
@@ -381,7 +381,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
 
 
 def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inheritance:
-    """What lower ranks have permitted, as found now; for how long is in their own records."""
+    """Return what lower ranks have permitted; their own records have for how long."""
     own = DriverSettings.of(container.submission.submitted.config)
     return Inheritance(boot_ms(), takeover.permits(stream, own.unseen_ms))
 
@@ -389,7 +389,7 @@ def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inher
 def failures(
     stream: CoordinatorStreamStore, config: Config, *, is_first: bool
 ) -> dict[ProcessorId, ChargedFailures]:
-    """What earlier drivers of the application have charged; a new one begins with nothing."""
+    """Return what earlier drivers have charged; a new application begins with nothing."""
     retries = RetryManager(stream)
     if is_first:
         retries.forget()
@@ -404,7 +404,7 @@ def failures(
 
 
 def report_failure(container: AmContainer, error: HomeportError) -> None:
-    """The application has failed, with the error as its diagnostics, if Skein can be reached."""
+    """Report to YARN that the application has failed with the error, if Skein can be reached."""
     try:
         skein = _skein_of(container, ResourceManagerRest((), ""))
         skein.finish(JobResult.FAILED, str(error))
@@ -413,7 +413,7 @@ def report_failure(container: AmContainer, error: HomeportError) -> None:
 
 
 def main(open_cluster: OpenCluster = skein_cluster) -> int:
-    """Drives the job of this YARN container; the exit code, whose meaning the module's text has."""
+    """Drive the job of this YARN container; return the exit code: see the module's text."""
     logs.begin(sys.stdout, os.environ)
     heartbeat = Heartbeat(os.environ)
     heartbeat.await_turn()
@@ -450,7 +450,7 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
 
 
 def look_less_often() -> None:
-    """The state of a large job is looked through fifty times less often.
+    """Have the garbage collector look through the state of a job fifty times less often.
 
     It lives long and nothing in it holds itself, so each look is in vain: with 20,000 containers it
     kept one event waiting for a third of a second, and cost a quarter of all the driver's time.

@@ -40,7 +40,7 @@ log = logging.getLogger("keeper")
 
 
 def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> int:
-    """The guard knows what the coordinator stream says now; unchanged where Kafka is silent.
+    """Let the guard know what the coordinator stream has now, unless Kafka is silent.
 
     Return the generation of the job's token; 0 where Kafka is silent, or the record has none.
     """
@@ -61,7 +61,7 @@ def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> int:
 
 
 def answers(resource_manager: ResourceManagerRest) -> bool:
-    """Whether the ResourceManager does."""
+    """Return whether the ResourceManager answers."""
     try:
         resource_manager.require_reachable()
     except UnavailableError as e:
@@ -77,7 +77,7 @@ async def watch(
     access: ServedAccess,
     unreached_ms: int,
 ) -> str:
-    """Looks until this attempt is over; why it is.
+    """Look until this attempt is over, and return why it is.
 
     Args:
         container: of the attempt.
@@ -109,7 +109,7 @@ async def watch(
 
 
 async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat: Heartbeat) -> int:
-    """Keeps leases until a higher rank is seen, or the attempt is isolated; the exit code.
+    """Keep leases until a higher rank is seen or the attempt is isolated; the exit code.
 
     Raises:
         HomeportError: this process cannot go on.
@@ -137,7 +137,7 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
 
 
 def main() -> int:
-    """Keeps the leases of this AM container; the exit code."""
+    """Keep the leases of this AM container; return the exit code."""
     heartbeat = Heartbeat(os.environ)
     heartbeat.await_turn()
     heartbeat.start()

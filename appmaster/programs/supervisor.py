@@ -60,7 +60,7 @@ log = logging.getLogger("supervisor")
 
 
 def now_ms() -> int:
-    """Milliseconds of a clock that stands still while the machine sleeps, as its children do."""
+    """Return ms of a clock that stands still while the machine sleeps, as children do."""
     return time.monotonic_ns() // 1_000_000
 
 
@@ -97,16 +97,16 @@ class Process:
         return self.popen.pid
 
     def begin(self, starts: int, port: str) -> None:
-        """It is this process's turn: the ``starts``th of its program, on that port if any."""
+        """Give this process its turn: the ``starts``th of its program, on that port if any."""
         with contextlib.suppress(BrokenPipeError):  # it is gone, which ``poll`` finds
             os.write(self._turn, f"{starts} {port}\n".encode())
 
     def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
+        """Return its exit code; None while it runs."""
         return self.popen.poll()
 
     def close(self) -> None:
-        """Nothing of it is held any more."""
+        """Release all that is held of it."""
         os.close(self.pipe)
         os.close(self._turn)
 
@@ -142,7 +142,7 @@ class Child:
         self._start_at_ms = 0
 
     def look(self) -> int | None:
-        """Started if it is due, killed if it hangs; the exit code of one that has just ended."""
+        """Start it if due, kill it if it hangs; return the exit code of one that just ended."""
         process = self._process
         if process is None:
             if now_ms() >= self._start_at_ms:
@@ -167,16 +167,16 @@ class Child:
         return self._vitals.is_hopeless
 
     def why(self, exit_code: int) -> str:
-        """Why the process that ended last did so, by itself or by its exit code."""
+        """Return why the process that ended last did so, by itself or by its exit code."""
         return self._cause or f"exit code {exit_code}"
 
     def signal(self, number: signal.Signals) -> None:
-        """The process, if there is one, has been sent the signal."""
+        """Send the signal to the process, if there is one."""
         if self._process is not None and self._process.poll() is None:
             self._process.popen.send_signal(number)
 
     def end(self, patience_s: float) -> None:
-        """No process of the child is left; it is killed when the patience is over."""
+        """End the child's process, which is killed when the patience is over."""
         if self._spare is not None:
             self._spare.popen.kill()
             self._spare.popen.wait()
@@ -274,7 +274,7 @@ class Supervisor:
         ]
 
     def run(self) -> int:
-        """Runs until the application ends; the exit code. No child is left then."""
+        """Run until the application ends and no child is left; return the exit code."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
         code: int | None = None
@@ -327,7 +327,7 @@ class Supervisor:
 
 
 def log_why(story: str, environment: Mapping[str, str]) -> None:
-    """The story, and where our log is, is where YARN looks for an attempt's diagnostics.
+    """Write the story, and where our log is, where YARN looks for an attempt's diagnostics.
 
     That is the file of the AM container's log folder that was written last among those with
     ``stderr`` in their names (``yarn.nodemanager.container.stderr.pattern``). Everybody can read
@@ -343,7 +343,7 @@ def log_why(story: str, environment: Mapping[str, str]) -> None:
 
 
 def main() -> int:
-    """Supervises the AM's programs until the application ends; the exit code."""
+    """Supervise the AM's programs until the application ends; return the exit code."""
     logs.begin(sys.stdout, os.environ)
     return Supervisor(PROGRAMS, _WITH_SPARE if _SPARE_OPTION in sys.argv else ()).run()
 

@@ -140,7 +140,7 @@ class AllocatorMetrics:
         self._chosen: dict[ProcessorId, ProcessorId | None] = {}
 
     def decided(self, event: Event, decision: Decision) -> None:
-        """One more decision."""
+        """Count a decision."""
         if isinstance(event, JobModelPublished):
             self._note_failovers_under_way(event)
         for reason in decision.reasons:
@@ -206,7 +206,7 @@ class AllocatorMetrics:
             self._counts[f"expired-{expired}"] += 1
 
     def recovered(self, recovery: Recovery) -> None:
-        """A recovery is over."""
+        """Count a recovery that is over."""
         took_ms = recovery.since_ms - recovery.began_ms
         self._recoveries.observe((recovery.cause,), took_ms)
         if self._moved.pop(recovery.processor_id, None) == recovery.epoch:
@@ -216,11 +216,11 @@ class AllocatorMetrics:
             self._phases.observe((kind, phase.value), lasted_ms)
 
     def lease_expired(self) -> None:
-        """A lease ran out."""
+        """Count a lease that ran out."""
         self._counts["heartbeats-expired"] += 1
 
     def collect(self, state: AllocatorState) -> Iterator[Metric]:
-        """Each metric with its samples, where ``state`` is the present one."""
+        """Yield each metric with its samples, where ``state`` is the present one."""
         for group, name, about in _COUNTERS:
             yield _samza_metric(group, name, about, self._counts[name], grows=True)
         yield from self._present(state)
@@ -338,7 +338,7 @@ class _Histogram:
 
 
 def samza_name(group: str, name: str) -> str:
-    """Prometheus' name of Samza's metric, by the one rule above; ``_total`` is not in it."""
+    """Return Prometheus' name of Samza's metric, by the one rule above; ``_total`` is not in it."""
     return f"samza_{group.rpartition('.')[2]}_{name.replace('-', '_')}"
 
 

@@ -41,7 +41,7 @@ _STREAM = "the coordinator stream"
 
 
 def placement_named(request: PlacementRequest) -> str:
-    """What a request asks, as ``move 0``."""
+    """Return what a request asks, as ``move 0``."""
     words = {FORCE_RESTART_LAST_SEEN: "restart", CANCEL: "cancel"}
     how = words.get(request.destination, "warm move" if request.is_warm else "move")
     return f"{how} {request.processor_id}"
@@ -51,7 +51,7 @@ class Followed(Protocol):
     """The driver's side of the coordinator stream."""
 
     async def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of keys and upgrades that was read since the last call, in their order."""
+        """Return the records of keys and upgrades that were read since the last call, in order."""
 
     async def audited(self, offset: int) -> bool:
         """Return whether the stream has up to where the audit trail is complete."""
@@ -80,7 +80,7 @@ class AuditedChanges:
             self._position = record.offset
 
     async def follow(self, stream: Followed) -> None:
-        """Each record that operators wrote is in the trail, and the stream says up to where."""
+        """Write each operator's record to the trail, and to the stream up to where it is done."""
         for record in await stream.taken_keys():
             self._written(record)
             self._position = record.offset
@@ -91,15 +91,15 @@ class AuditedChanges:
             self._noted = position
 
     def requested_by_http(self, request: str) -> None:
-        """A request of that uuid comes by HTTP."""
+        """Note that a request of that uuid comes by HTTP."""
         self._requests_by_http.add(request)
 
     def by_http(self, records: Iterable[CoordinatorStreamMessage]) -> None:
-        """These records of keys come by HTTP; may be called by another thread."""
+        """Note that these records of keys come by HTTP; another thread may call it."""
         self._by_http.extend(records)
 
     def not_written(self, records: Iterable[CoordinatorStreamMessage]) -> None:
-        """These may not be in the stream: if they are, a line too many is better than none."""
+        """Forget records that may not be in the stream: a line too many is better than none."""
         self._by_http = [known for known in self._by_http if known not in [*records]]
 
     def _written(self, record: KeyRecord) -> None:
@@ -127,7 +127,7 @@ class AuditedChanges:
         self.trail.add(Change(author, address, through, f"config {key}", *shown))
 
     def requested(self, request: PlacementRequest, host: Host | None) -> None:
-        """The driver has taken a request about a container, which runs on ``host`` (None: not)."""
+        """Note a request that the driver has taken; its container runs on ``host`` (None: not)."""
         if request.uuid in self._requests_by_http:
             self._requests_by_http.discard(request.uuid)
             return

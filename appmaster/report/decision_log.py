@@ -53,12 +53,12 @@ class DecisionLog:
         self._stopped: set[Incarnation] = set()
 
     def started(self, message: Started) -> None:
-        """A stream container has reported its start."""
+        """Note that a stream container has reported its start."""
         self.recoveries.started(message.incarnation, message.seconds, boot_ms())
         self.event("started", message.incarnation, seconds=dict(message.seconds))
 
     def stopped(self, message: Stopped, seen_ms: int) -> None:
-        """A launcher has reported a stop, which it saw at ``seen_ms``."""
+        """Note a stop that a launcher has reported, and saw at ``seen_ms``."""
         incarnation = message.incarnation
         self.recoveries.seen(incarnation, seen_ms)
         log.info(
@@ -70,7 +70,7 @@ class DecisionLog:
         )
 
     def works(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
-        """A running container reports its work, again and again."""
+        """Note what a running container reports of its work, again and again."""
         after_ms = None if report is None else report.works_after_ms
         if after_ms is not None:
             self._report(self.recoveries.works(incarnation, after_ms, boot_ms()))
@@ -82,7 +82,7 @@ class DecisionLog:
             self._history.event("recovered", recovery.processor_id, recovery.epoch, **facts)
 
     def decided(self, step: Step) -> None:
-        """What followed from an event is recorded. To be called before it is carried out."""
+        """Record what followed from an event, before it is carried out."""
         event, decision = step.event, step.decision
         if step.before.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
@@ -140,7 +140,7 @@ class DecisionLog:
         return isinstance(instruction, ReleaseResource)
 
     def permitted(self, permit: PermitContainer, container: ContainerState | None) -> None:
-        """A permit is on its way to this container; None: it is not known any more."""
+        """Note a permit on its way to this container; None: it is not known any more."""
         incarnation = permit.incarnation
         if incarnation not in self._permitted:
             self._permitted.add(incarnation)
@@ -155,20 +155,20 @@ class DecisionLog:
             )
 
     def stop_ordered(self, order: StopContainer) -> None:
-        """An order to stop is on its way."""
+        """Note an order to stop that is on its way."""
         if order.incarnation not in self._stopped:
             self._stopped.add(order.incarnation)
             self.event("stop-ordered", order.incarnation, resource=order.resource_id)
 
     def revoked(self, incarnation: Incarnation, renewed_ms: int | None) -> None:
-        """A lease ran out, which the keeper renewed last at ``renewed_ms``; None: it never did."""
+        """Note a lease that ran out; ``renewed_ms``: when it was renewed last; None: never."""
         self.metrics.lease_expired()
         if renewed_ms is not None:
             self.recoveries.seen(incarnation, renewed_ms)
         self.event("revoked", incarnation, renewed_ms=renewed_ms)
 
     def event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
-        """Something befell an incarnation."""
+        """Write what befell an incarnation into the history."""
         self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
 
 

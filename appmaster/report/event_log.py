@@ -59,7 +59,7 @@ class EventLog:
         self._last = 0
 
     def add(self, event: Event, decision: Decision, instructions: Iterable[Instruction]) -> None:
-        """The event is the newest; ``instructions``: those of the decision that are shown."""
+        """Add the newest event; ``instructions``: those of the decision that are shown."""
         self._last += 1
         reasons, records, orders = decision.reasons, decision.records, tuple(instructions)
         said = (reasons[:MAX_SHOWN], records[:MAX_SHOWN], orders[:MAX_SHOWN])
@@ -83,7 +83,7 @@ class EventLog:
             self._bytes -= len(self._entries.popleft().body)
 
     def trail(self, event: Event) -> str:
-        """The last events of the processors that ``event`` is about, or of all, the newest last.
+        """Return the last events of the processors of ``event``, or of all, the newest last.
 
         For the report of an event that could not be decided: one line each, with its reasons.
         """
@@ -97,7 +97,7 @@ class EventLog:
         return "\n".join(lines)
 
     def to_json(self, asked: EventsAsked) -> bytes:
-        """The body of ``GET /v1/events``, in the order of their numbers.
+        """Return the body of ``GET /v1/events``, in the order of their numbers.
 
         Shapes: ``first`` and ``last``, the numbers of the oldest event kept and of the newest one
         (0: none yet); ``more``, whether some of the requested ones are left out, the oldest ones

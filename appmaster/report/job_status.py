@@ -118,7 +118,7 @@ class JobStatus:
         self._begun_ms = self.now_ms()
 
     def entered(self, decision: Decision, launchers: LauncherTable) -> None:
-        """The allocator has decided so, and is in the state that it names."""
+        """Note a decision of the allocator, which is in the state that it names."""
         for processor_id in sorted(decision.changes.containers):
             container = decision.state.container(processor_id)
             if container is None:
@@ -161,11 +161,11 @@ class JobStatus:
         return any(noted.reported == incarnation for noted in self._failures)
 
     def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
-        """Placing has begun, so long after the attempt; no stop of these was reported."""
+        """Note that placing has begun, so long after the attempt; no stop of these was reported."""
         self.held_back = (waited_ms, unheard)
 
     def started(self, message: Started) -> None:
-        """A stream container has reported how it was restored; it may report so again."""
+        """Note how a stream container was restored; it may report so again."""
         facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
         if facts.started != message:
             stores = (how for tasks in message.restored.values() for how in tasks.values())
@@ -175,12 +175,12 @@ class JobStatus:
         facts.started = message
 
     def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
-        """A running container reports this of its work; None: nothing."""
+        """Note what a running container reports of its work; None: nothing."""
         facts = self._facts.setdefault(incarnation.processor_id, _Facts())
         facts.report = None if report is None else (incarnation, report)
 
     def stopped(self, message: Stopped) -> None:
-        """A stream container has ended; what was neither ordered nor its own wish is a failure.
+        """Note the end of a stream container: a failure unless ordered or its own wish.
 
         A report that is made again, as while the driver cannot take it, adds no other.
         """
@@ -202,11 +202,11 @@ class JobStatus:
         self._failures.append(_Noted(shown, message.incarnation))
 
     def failed(self, what: str) -> None:
-        """Something else went wrong that people should know of."""
+        """Note that something else went wrong."""
         self._failures.append(_Noted(ShownFailure(cause=what, at_ms=self.now_ms())))
 
     def diagnostics(self, end: EndJob) -> str:
-        """What YARN gets of the job's end: of a failed job also where to look, in one line.
+        """Return what YARN gets of the job's end: of a failed job also where to look, in one line.
 
         Everybody can read it on YARN's pages, so no line of any log is in it.
         """
@@ -407,7 +407,7 @@ class JobHealth(Enum):
 
 
 def health(state: AllocatorState) -> JobHealth:
-    """The health of the job in this state."""
+    """Return the health of the job in this state."""
     own = [c for c in state.containers if not c.is_temporary]
     phases = {c.phase for c in own if not c.is_retired}
     if ContainerPhase.FAILED in phases:

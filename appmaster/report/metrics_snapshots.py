@@ -43,7 +43,7 @@ class Origin:
 def snapshots(
     origin: Origin, families: Iterable[Metric], containers: Iterable[ShownContainer], now_ms: int
 ) -> list[bytes]:
-    """The AM's snapshot, then those of the containers that run, in the order of the status."""
+    """Return the AM's snapshot, then those of running containers, in the order of the status."""
     of_job, of_processors = _by_processor(families)
     found = [_snapshot(origin, _AM, origin.resource, origin.host, origin.began_ms, now_ms, of_job)]
     for container in containers:

@@ -116,14 +116,14 @@ class Recovery:
         return self.phase is None
 
     def entered(self, phase: RecoveryPhase | None, at_ms: int) -> Recovery:
-        """The phase under way has ended at ``at_ms``, or as it began, and ``phase`` has begun."""
+        """Return it with ``phase`` begun, and the phase under way ended, both at ``at_ms``."""
         at_ms = max(at_ms, self.since_ms)
         passed = _ORDER if phase is None else _ORDER[: _ORDER.index(phase)]
         spent_ms = {p: 0 for p in passed if p not in self.unknown} | self.phases_ms(at_ms)
         return replace(self, phase=phase, since_ms=at_ms, spent_ms=spent_ms)
 
     def phases_ms(self, now_ms: int) -> dict[RecoveryPhase, int]:
-        """{phase: how long it took}, in order: 0 where it did not happen, absent where unknown.
+        """Return {phase: its ms}, in order: 0 where it did not happen, absent where unknown.
 
         Of one that is not over the phase under way counts up to now, later ones are absent.
         """
@@ -190,13 +190,13 @@ class Recoveries:
         return self._last.get(processor_id)
 
     def seen(self, incarnation: Incarnation, at_ms: int) -> None:
-        """The last sign of life of an incarnation whose end is about to be decided on."""
+        """Note the last sign of life of an incarnation whose end is about to be decided on."""
         self._seen[incarnation.processor_id] = (incarnation.epoch, at_ms)
 
     def decided(
         self, before: AllocatorState, event: Event, decision: Decision, times: Times
     ) -> tuple[Recovery, ...]:
-        """The records of the decision on ``event`` are written; see the class."""
+        """Take a decision whose records are written, and return what is over; see the class."""
         ended: tuple[Recovery, ...] = ()
         for reason in decision.reasons:
             processor_id, kind = reason.processor_id, reason.kind
@@ -349,7 +349,7 @@ class Recoveries:
 
 
 def cause_of(event: Event) -> str:
-    """What ended a container that ran, as a label: the launcher's word, or how it was lost."""
+    """Return what ended a container, as a label: the launcher's word, or how it was lost."""
     match event:
         case ContainerStopped(cause=cause):
             return cause.value

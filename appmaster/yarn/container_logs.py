@@ -37,7 +37,7 @@ class ContainerLog:
         return f"{self._name} of {self._container}"
 
     def last(self, count: int) -> tuple[bytes, int]:
-        """Its last ``count`` bytes, and its length; nothing where the file is not there yet.
+        """Return its last ``count`` bytes, and its length; nothing where the file is not there yet.
 
         Raises:
             UnavailableError: the node does not serve it.
@@ -51,7 +51,7 @@ class ContainerLog:
         return found
 
     def after(self, position: int) -> tuple[bytes, int]:
-        """What is in it from that byte on, and its length.
+        """Return what is in it from that byte on, and its length.
 
         Raises:
             UnavailableError: the node does not serve it.
@@ -81,7 +81,7 @@ class ContainerLog:
 
 
 def content_of(answer: bytes, count: int) -> tuple[bytes, int] | None:
-    """The last ``count`` bytes of a file in a NodeManager's answer, and the file's length.
+    """Return the last ``count`` bytes of a file in a NodeManager's answer, and the file's length.
 
     A NodeManager writes lines about the file before them, the length among these, and lines after
     them. None: the answer has another form.

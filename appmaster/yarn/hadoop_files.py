@@ -43,13 +43,13 @@ class HadoopFiles:
         self._configuration = jvm.org.apache.hadoop.conf.Configuration()
 
     def home(self) -> str:
-        """The URL of the user's folder, as ``hdfs://namenode:8020/user/ada``."""
+        """Return the URL of the user's folder, as ``hdfs://namenode:8020/user/ada``."""
         with _one_line("the user's folder"):
             system = self._jvm.org.apache.hadoop.fs.FileSystem.get(self._configuration)
             return str(system.getHomeDirectory().toString())
 
     def facts(self, url: str) -> FileFacts | None:
-        """Size and time of the file; None where there is none."""
+        """Return size and time of the file; None where there is none."""
         with _one_line(url):
             system, path = self._at(url)
             if not system.exists(path):
@@ -58,7 +58,7 @@ class HadoopFiles:
             return FileFacts(int(status.getLen()), int(status.getModificationTime()))
 
     def put(self, local: Path, url: str) -> None:
-        """The file is at ``url``, whole; its folders are made."""
+        """Put the whole file at ``url``, and make its folders."""
         with _one_line(url):
             system, path = self._at(url)
             system.mkdirs(path.getParent())
@@ -68,7 +68,7 @@ class HadoopFiles:
                 system.delete(partial, False)  # noqa: FBT003 - Java's signature
 
     def get(self, url: str, local: Path) -> None:
-        """The file is at ``local``."""
+        """Copy the file to ``local``."""
         with _one_line(url):
             system, path = self._at(url)
             system.copyToLocalFile(False, path, self._path(f"file://{local}"), True)  # noqa: FBT003 - Java's signature
@@ -85,7 +85,7 @@ class HadoopFiles:
 def hadoop_files(
     environment: Mapping[str, str], login: KerberosLogin | None = None
 ) -> Iterator[HadoopFiles]:
-    """The cluster's files, through a JVM that is gone afterwards.
+    """Yield the cluster's files, through a JVM that is gone afterwards.
 
     ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
 

@@ -63,7 +63,7 @@ class ClusterFacts:
 
 
 def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    """Why the job cannot run there, or not come home; the first is enough."""
+    """Yield why the job cannot run there, or not come home; the first is enough."""
     yarn, kind = YarnConfig.of(config), facts.scheduler.kind
     if kind == FIFO and JobConfig.of(config).host_affinity_enabled:
         yield ConfigError(
@@ -178,7 +178,7 @@ def _label_refusals(
 
 
 def warnings(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    """What makes containers come home late, or not always."""
+    """Yield what makes containers come home late, or not always."""
     queue = YarnConfig.of(config).queue
     if facts.scheduler.kind in {CAPACITY, FAIR} and facts.scheduler.queue(queue) is None:
         yield ConfigError(

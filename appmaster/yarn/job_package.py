@@ -60,7 +60,7 @@ class PreparedPackage:
 
 
 def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str | None:
-    """The path that ``yarn.package.path`` means, which exists and is a folder, zip or tar.gz.
+    """Return the path that ``yarn.package.path`` means: a folder, zip or tar.gz that exists.
 
     None where the key is missing and ``may_be_none``, as of a job that is SQL alone. A URL of the
     cluster's file system, as ``hdfs:``, stays as it is; ``prepared`` looks for it.
@@ -93,7 +93,7 @@ def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str 
 def prepared(
     place: Path | str | None, open_files: Callable[[], AbstractContextManager[HadoopFiles]]
 ) -> Iterator[PreparedPackage]:
-    """The package, packed or unpacked as need be; temporary files are gone afterwards.
+    """Yield the package, packed or unpacked as need be; temporary files are gone afterwards.
 
     Args:
         place: as of ``package_path``; None: a package without code.
@@ -178,7 +178,7 @@ class _File:
 
 
 def zip_folder(folder: Path, target: Path) -> Path:
-    """``target`` holds the files below ``folder`` in sorted order, without byte code.
+    """Zip the files below ``folder`` into ``target``, in sorted order and without byte code.
 
     Raises:
         ConfigError: the folder has what a zip would not have, changes meanwhile, or is too large.
@@ -208,7 +208,7 @@ def zip_folder(folder: Path, target: Path) -> Path:
 
 
 def unpack_zip(archive: Path, folder: Path) -> Path:
-    """``folder`` holds what a container gets of the zip ``archive``.
+    """Unpack into ``folder`` what a container gets of the zip ``archive``.
 
     Raises:
         ConfigError: hosts would get something else of it, or it is too large.
@@ -224,7 +224,7 @@ def unpack_zip(archive: Path, folder: Path) -> Path:
 
 
 def unpack_tar(archive: Path, folder: Path) -> Path:
-    """``folder`` holds what a container gets of the tar.gz ``archive``; errors as ``unpack_zip``.
+    """Unpack into ``folder`` what a container gets of the tar.gz ``archive``; errors as above.
 
     Links within it stay links, as on the hosts.
     """

@@ -25,7 +25,7 @@ class KerberosLogin:
 
 
 def kerberos_login(config: Config) -> KerberosLogin | None:
-    """The login that the configuration names; None where it names none.
+    """Return the login that the configuration names; None where it names none.
 
     Raises:
         ConfigError: one of the two keys is missing, or the keytab cannot be read.

@@ -17,7 +17,7 @@ HOSTS_FILE_VARIABLE = "HOMEPORT_HOSTS_FILE"
 
 
 def read_hosts_file(path: Path) -> dict[str, str]:
-    """{name in lower case: address} of a file like /etc/hosts; a name's first entry counts."""
+    """Return {lower-case name: address} of a hosts file; a name's first entry counts."""
     table: dict[str, str] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         fields = line.partition("#")[0].split()
@@ -34,7 +34,7 @@ class NodeNames:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> NodeNames:
-        """The names in the file of ``HOMEPORT_HOSTS_FILE``; none where there is no such file."""
+        """Return the names in the file of ``HOMEPORT_HOSTS_FILE``; none where there is no file."""
         path = environment.get(HOSTS_FILE_VARIABLE, "")
         try:
             return cls(read_hosts_file(Path(path)) if path else {})
@@ -42,11 +42,11 @@ class NodeNames:
             return cls({})
 
     def known_address(self, name: str) -> str | None:
-        """The address of ``name`` in the table; None where it is not there."""
+        """Return the address of ``name`` in the table; None where it is not there."""
         return self._table.get(name.strip().lower())
 
     def address(self, name: str) -> str:
-        """The IPv4 address of ``name``.
+        """Return the IPv4 address of ``name``.
 
         Raises:
             UnavailableError: neither table nor system knows it.
@@ -63,6 +63,6 @@ class NodeNames:
             ) from None
 
     def with_known_address(self, endpoint: str) -> str:
-        """``host:port`` with the address of the host where the table has it; else as it is."""
+        """Return ``host:port`` with the host's address where the table has it."""
         host, separator, port = endpoint.rpartition(":")
         return f"{self.known_address(host) or host}{separator}{port}" if separator else endpoint

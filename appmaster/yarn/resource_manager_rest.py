@@ -70,7 +70,7 @@ class Node:
     web: str = ""
 
     def report(self) -> HostReport:
-        """What it says of its host."""
+        """Return what it says of its host."""
         return HostReport(
             self.host,
             self.rack,
@@ -107,7 +107,7 @@ class Application:
 
 
 def read_hadoop_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """{key: value} of those XML files of ``folder`` that exist, later files winning.
+    """Return {key: value} of those XML files of ``folder`` that exist, later files winning.
 
     ``${key}`` is not replaced.
 
@@ -131,7 +131,7 @@ def read_hadoop_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def substituted(values: Mapping[str, str], text: str) -> str:
-    """``text`` with each ``${key}`` replaced by its value, as in Hadoop; unknown ones stay."""
+    """Return ``text`` with each known ``${key}`` replaced by its value, as in Hadoop."""
     for _ in range(_MAX_SUBSTITUTIONS):
         replaced = _VARIABLE.sub(lambda m: values.get(m.group(1), m.group(0)), text)
         if replaced == text:
@@ -141,7 +141,7 @@ def substituted(values: Mapping[str, str], text: str) -> str:
 
 
 def resource_manager_urls(values: Mapping[str, str]) -> tuple[str, ...]:
-    """Base URLs of the ResourceManagers that a client configuration names, in its order."""
+    """Return the base URLs of the ResourceManagers that a configuration names, in its order."""
     scheme = "https" if values.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
     key = (
         "yarn.resourcemanager.webapp.https.address"
@@ -218,7 +218,7 @@ class ApplicationHosts:
         self._is_known = False
 
     def host_reports(self) -> tuple[HostReport, ...]:
-        """As of ``ResourceManagerRest``, of these hosts alone."""
+        """Return the reports of these hosts alone; see ``ResourceManagerRest``."""
         if not self._is_known:
             scheduler = self._rest.scheduler()
             self._partition = self._rest.partition(scheduler, self._queue, self._label)
@@ -237,7 +237,7 @@ class ResourceManagerRest:
 
     @classmethod
     def from_folder(cls, folder: Path) -> ResourceManagerRest:
-        """The ResourceManager that the Hadoop client configuration in ``folder`` names.
+        """Return the ResourceManager that the Hadoop client configuration in ``folder`` names.
 
         Raises:
             UnavailableError: the folder has no yarn-site.xml, or that names no ResourceManager.
@@ -257,7 +257,7 @@ class ResourceManagerRest:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> ResourceManagerRest:
-        """The ResourceManager that the folder in ``HADOOP_CONF_DIR`` names.
+        """Return the ResourceManager that the folder in ``HADOOP_CONF_DIR`` names.
 
         Raises:
             UnavailableError: the variable is not set, or as for ``from_folder``.
@@ -282,7 +282,7 @@ class ResourceManagerRest:
         return self._urls
 
     def require_reachable(self) -> None:
-        """Returns if a ResourceManager answers.
+        """Check that a ResourceManager answers.
 
         Raises:
             UnavailableError: none does, or what answers there is something else.
@@ -294,12 +294,12 @@ class ResourceManagerRest:
             )
 
     def nodes(self) -> tuple[Node, ...]:
-        """All NodeManagers that the ResourceManager knows, lost ones included, by host."""
+        """Return all NodeManagers that the ResourceManager knows, lost ones included, by host."""
         body = self._get("/ws/v1/cluster/nodes").get("nodes") or {}
         return tuple(sorted((_node_of(n) for n in body.get("node") or ()), key=lambda n: n.host))
 
     def host_reports(self, partition: Partition | None = None) -> tuple[HostReport, ...]:
-        """The hosts that the ResourceManager knows, by name; those that are RUNNING are live.
+        """Return the hosts that the ResourceManager knows, by name; RUNNING ones are live.
 
         Of several NodeManagers on one host, the one with most free memory is returned. None: of
         hosts with whatever label.
@@ -311,15 +311,15 @@ class ResourceManagerRest:
         return tuple(best[host].report() for host in sorted(best))
 
     def running_hosts(self) -> frozenset[Host]:
-        """Hosts whose NodeManager is RUNNING."""
+        """Return the hosts whose NodeManager is RUNNING."""
         return frozenset(n.host for n in self.nodes() if n.is_running)
 
     def scheduler(self) -> Scheduler:
-        """The scheduler that it runs, with its queues."""
+        """Return the scheduler that it runs, with its queues."""
         return scheduler_of(self._get("/ws/v1/cluster/scheduler"))
 
     def partition(self, scheduler: Scheduler, queue: str, label: str | None) -> Partition | None:
-        """The nodes of containers with ``label`` in ``queue``; None: of this scheduler, all."""
+        """Return the nodes for containers with ``label`` in ``queue``; None: all of them."""
         if scheduler.kind != CAPACITY:
             return None
         found = scheduler.queue(queue)
@@ -328,12 +328,12 @@ class ResourceManagerRest:
         return Partition(wanted, shared)
 
     def applications(self, name: str) -> tuple[Application, ...]:
-        """The Skein applications named ``name`` that are remembered, oldest first."""
+        """Return the Skein applications named ``name`` that are remembered, oldest first."""
         found = self._applications(applicationTypes=APPLICATION_TYPE)
         return tuple(application for application in found if application.name == name)
 
     def tagged_applications(self, tag: str) -> tuple[Application, ...]:
-        """The applications with that tag that have not ended, oldest first."""
+        """Return the applications with that tag that have not ended, oldest first."""
         states = ",".join(sorted(ACTIVE_STATES))
         return tuple(self._applications(states=states, applicationTags=tag))
 
@@ -344,14 +344,14 @@ class ResourceManagerRest:
         return sorted(found, key=lambda a: (a.started_ms, a.application_id))
 
     def application(self, application_id: str) -> Application | None:
-        """The application of that id; None where the ResourceManager does not know it."""
+        """Return the application of that id; None where the ResourceManager does not know it."""
         try:
             return _application_of(self._get(f"/ws/v1/cluster/apps/{application_id}")["app"])
         except KeyError:
             return None
 
     def setting(self, key: str) -> str | None:
-        """The value of ``key`` in the ResourceManager's configuration; None: not known."""
+        """Return the value of ``key`` in the ResourceManager's configuration; None: not known."""
         try:
             body = self._get("/conf?" + urllib.parse.urlencode({"name": key, "format": "json"}))
         except UnavailableError:
@@ -360,7 +360,7 @@ class ResourceManagerRest:
         return None if value is None else str(value)
 
     def settings(self) -> dict[str, str]:
-        """All settings of the ResourceManager as it has them; of its scheduler's own files none.
+        """Return the ResourceManager's settings; those in its scheduler's own files are absent.
 
         Raises:
             UnavailableError: it does not show them, as with Kerberos.
@@ -368,13 +368,13 @@ class ResourceManagerRest:
         return _settings_of(self._get("/conf"))
 
     def node_settings(self, web: str) -> dict[str, str]:
-        """As ``settings``, of the NodeManager with the web address ``web``."""
+        """Return the settings of the NodeManager with the web address ``web``; see ``settings``."""
         scheme = urllib.parse.urlsplit(self.url).scheme
         node = ResourceManagerRest((f"{scheme}://{web}",), web, _NODE_TIMEOUT_S)
         return node.settings()
 
     def kill(self, application_id: str) -> None:
-        """Asks the ResourceManager to kill the application; it ends a little later.
+        """Ask the ResourceManager to kill the application; it ends a little later.
 
         Raises:
             UnavailableError: refused, or no answer.

@@ -40,7 +40,7 @@ class Queue:
         return self.state == _RUNNING
 
     def may_use(self, label: str) -> bool:
-        """Whether its applications may have nodes with this label."""
+        """Return whether its applications may have nodes with this label."""
         return label in self.labels or _EVERY_LABEL in self.labels
 
 
@@ -52,14 +52,14 @@ class Scheduler:
     queues: tuple[Queue, ...] = ()
 
     def queue(self, name: str) -> Queue | None:
-        """The queue of this path, with or without ``root.``, or of this last name; None: none."""
+        """Return the queue of this path, with or without ``root.``, or of this last name."""
         wanted = (name, f"root.{name}")
         found = [q for q in self.queues if q.path in wanted]
         found += [q for q in self.queues if q.is_leaf and q.path.rpartition(".")[2] == name]
         return found[0] if found else None
 
     def grows(self, name: str) -> bool:
-        """Whether a queue of this path is made when an application names it."""
+        """Return whether a queue of this path is made when an application names it."""
         parent = self.queue(name.rpartition(".")[0] or "root")
         return parent is not None and parent.grows
 
@@ -75,12 +75,12 @@ class Partition:
     shared: frozenset[str] = frozenset()
 
     def has(self, labels: frozenset[str]) -> bool:
-        """Whether a node with these labels is one of them."""
+        """Return whether a node with these labels is one of them."""
         return self.label in labels if self.label else labels <= self.shared
 
 
 def scheduler_of(body: Mapping[str, Any]) -> Scheduler:
-    """What ``/ws/v1/cluster/scheduler`` says."""
+    """Return the scheduler from the answer to ``/ws/v1/cluster/scheduler``."""
     info = (body.get("scheduler") or {}).get("schedulerInfo") or {}
     kind = str(info.get("type") or "")
     root = info.get("rootQueue") if kind == FAIR else info
@@ -103,7 +103,7 @@ def _queues(body: Mapping[str, Any]) -> Iterator[Queue]:
 
 
 def shared_labels(body: Mapping[str, Any]) -> frozenset[str]:
-    """The labels whose nodes are lent, by what ``/ws/v1/cluster/get-node-labels`` says."""
+    """Return the labels whose nodes are lent, from ``/ws/v1/cluster/get-node-labels``."""
     known = body.get("nodeLabelInfo") or ()
     labels = [known] if isinstance(known, Mapping) else known
     return frozenset(

@@ -39,18 +39,18 @@ UrlOf = Callable[[Application], str | None]
 
 
 def unknown(_application: Application) -> None:
-    """No job that serves https is known."""
+    """Know no job that serves https."""
 
 
 def no_others() -> list[Mapping[str, Any]]:
-    """There are no jobs but those of YARN."""
+    """Return no target: there are no jobs but those of YARN."""
     return []
 
 
 def targets(
     applications: Iterable[Application], rm_url: str, https_url: UrlOf = unknown
 ) -> tuple[list[Mapping[str, Any]], list[Application]]:
-    """One target for each job that runs or waits for its ApplicationMaster; and what is left out.
+    """Return a target for each job that runs or waits for its AM; and the jobs left out.
 
     Labels: ``job_name``, ``job_id``, ``application``. Left out are jobs that serve https and are
     not known to ``https_url``: YARN's proxy does not trust their certificates.
@@ -78,7 +78,7 @@ def targets(
 def of_yarn(
     rest: ResourceManagerRest | None, https_url: UrlOf
 ) -> tuple[list[Mapping[str, Any]], list[Application]]:
-    """As ``targets``, of all that YARN knows now; nothing without a YARN.
+    """Return the ``targets`` for all that YARN knows now; nothing without a YARN.
 
     Raises:
         UnavailableError: YARN does not answer, or Kafka for a job that serves https.
@@ -153,7 +153,7 @@ class TargetServer(ThreadingHTTPServer):
             ) from None
 
     def answer(self) -> bytes:
-        """The body; the log names once a job that is left out, and that YARN is away.
+        """Return the body; log once each job that is left out, and that YARN is away.
 
         Raises:
             HomeportError: YARN does not answer, or Kafka for a job that serves https, or ZooKeeper
@@ -177,13 +177,13 @@ class TargetServer(ThreadingHTTPServer):
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
     ) -> None:
-        """A client that has gone while YARN was slow is no error."""
+        """Ignore a client that has gone while YARN was slow."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 def why_left_out(application: Application) -> str:
-    """One line that says why a job is no target."""
+    """Return one line that says why a job is no target."""
     return (
         f"{application.application_id} ({application.name}) is no target: it serves https, which "
         "YARN's proxy does not reach; homeport metrics-targets --config-path=FILE, with the job's "
@@ -208,11 +208,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library has it
-        """Requests are not logged."""
+        """Log no request."""
 
 
 def main() -> None:
-    """Serves at the host and port that the command line names: the role of the docker image."""
+    """Serve at the host and port that the command line names: the role of the docker image."""
     host, port = sys.argv[1:]
     rest = ResourceManagerRest.from_environment(os.environ)
     TargetServer(rest, host, int(port)).serve_forever()

@@ -31,7 +31,7 @@ _DRIVER_VARIABLE = "SKEIN_DRIVER_JAVA_OPTIONS"
 
 
 def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein has no types
-    """The module skein, imported so that it writes nothing into the user's home folder."""
+    """Return the module skein, imported so that it writes nothing into the user's home folder."""
     os.environ.setdefault("SKEIN_CONFIG", str(cache_folder(environment) / "skein-config"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it compares versions with distutils
@@ -67,7 +67,7 @@ def _close(client: Any) -> None:  # noqa: ANN401 - skein has no types
 
 
 def driver_java_options(environment: Mapping[str, str]) -> str:
-    """Options of the JVM of Skein's driver, which lives for some seconds: it is to start quickly.
+    """Return the JVM options of Skein's driver, which is to start quickly.
 
     What the user gives in ``SKEIN_DRIVER_JAVA_OPTIONS`` comes after our own. A JVM takes one
     garbage collector alone, so that ours go where the user names one.
@@ -77,7 +77,7 @@ def driver_java_options(environment: Mapping[str, str]) -> str:
 
 
 def require_client(environment: Mapping[str, str]) -> None:
-    """This machine has what Skein's driver runs on.
+    """Check that this machine has what Skein's driver runs on.
 
     Raises:
         UnavailableError: Java or the ``yarn`` command is missing.
@@ -93,7 +93,7 @@ def require_client(environment: Mapping[str, str]) -> None:
 def skein_client(
     security: object, log: Path, environment: Mapping[str, str], login: KerberosLogin | None = None
 ) -> Iterator[Any]:
-    """A connection to YARN through Skein's driver, a JVM that is gone afterwards.
+    """Yield a connection to YARN through Skein's driver, a JVM that is gone afterwards.
 
     ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
 
@@ -115,7 +115,7 @@ def skein_client(
 
 @contextlib.contextmanager
 def one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein has no types
-    """An error of Skein's is one of ours, which names the log of its driver."""
+    """Turn an error of Skein's into one of ours, which names the log of its driver."""
     try:
         yield
     except (skein.exceptions.SkeinError, subprocess.SubprocessError, ValueError, OSError) as e:
@@ -138,7 +138,7 @@ class SkeinDriver:
 def starting_driver(
     log: Path, environment: Mapping[str, str], login: KerberosLogin | None
 ) -> Iterator[Callable[[], SkeinDriver]]:
-    """Skein's driver starts beside what the caller does; what is yielded waits until it serves.
+    """Start Skein's driver beside the caller's work; yield what waits until it serves.
 
     The driver is gone afterwards. One that is still starting then is killed: a caller that fails
     does not wait for it.

@@ -44,7 +44,7 @@ class RequestLedger:
         self._path = folder / _LEDGER_NAME
 
     def read(self) -> Mapping[str, RequestId]:
-        """{Skein id: request}; a last line that is not whole is left out."""
+        """Return {Skein id: request}; a last line that is not whole is left out."""
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -54,7 +54,7 @@ class RequestLedger:
         return {pair[0]: RequestId(int(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004 - a pair
 
     def add(self, skein_id: str, request_id: RequestId) -> None:
-        """The next driver will know."""
+        """Let the next driver know."""
         with self._path.open("ab") as file:
             file.write(f"{skein_id} {request_id}\n".encode())
 
@@ -80,7 +80,7 @@ log = logging.getLogger("driver")
 
 
 def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein has no types
-    """A client of Skein's AM at ``address`` whose every call has a time limit.
+    """Return a client of Skein's AM at ``address`` whose every call has a time limit.
 
     Must be called in a container, whose working directory has the application's certificate.
     """
@@ -104,7 +104,7 @@ class ToldEnd(NamedTuple):
 
 
 def reported_end(message: str) -> ToldEnd:
-    """How a container ended, from Skein's words.
+    """Return how a container ended, from Skein's words.
 
     Skein passes no exit code on. For codes above 0 it has one fixed text; of memory beyond the
     limit (YARN's -104 and -103) it makes a sentence; for other codes below 0 it repeats YARN's own
@@ -118,7 +118,7 @@ def reported_end(message: str) -> ToldEnd:
 
 
 def shortened(diagnostics: str) -> str:
-    """At most 8000 characters: what happened stands first, the error last, so the middle goes."""
+    """Return at most 8000 characters: begin and end have what happened and the error."""
     if len(diagnostics) <= _MAX_DIAGNOSTICS:
         return diagnostics
     half = (_MAX_DIAGNOSTICS - len(_CUT)) // 2
@@ -154,17 +154,17 @@ class SkeinResourceManager:
         self._known = set(self._skein_ids)
 
     def hosts(self) -> tuple[HostReport, ...]:
-        """The hosts that the application may have; live are those that are called RUNNING."""
+        """Return the hosts that the application may have; those called RUNNING are live."""
         return self._rest.host_reports()
 
     def request_of(self, skein_id: str) -> RequestId | None:
-        """The request that a Skein container was added for; None where it is not ours."""
+        """Return the request that a Skein container was added for; None where it is not ours."""
         return self._requests.get(skein_id)
 
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
     ) -> None:
-        """Requests a container; see the protocol."""
+        """Request a container; see the protocol."""
         if request_id in self._known:
             return
         service = ANY_SERVICE if host is None else self._services.get(host)
@@ -184,13 +184,13 @@ class SkeinResourceManager:
         return max(self._known, default=0) + 1
 
     def cancel(self, request_id: RequestId) -> None:
-        """The request is withdrawn or its container is being ended; see the protocol."""
+        """Withdraw the request, or end its container; see the protocol."""
         skein_id = self._skein_ids.get(request_id)
         if skein_id is not None:
             self._call(lambda: self._kill(skein_id))
 
     def resources(self) -> tuple[ResourceReport, ...]:
-        """All containers that have not ended, and those that just did; see the protocol."""
+        """Return all containers that have not ended, and those that just did; see the protocol."""
         active = {c.id: c for c in self._call(self._client.get_containers)}
         for skein_id in [i for i, c in active.items() if self._is_stray(i, str(c.state))]:
             log.warning("container %s, requested by a driver that has ended: killed", skein_id)
@@ -213,11 +213,11 @@ class SkeinResourceManager:
         return skein_id in self._inherited and not is_granted
 
     def add_page(self, url: str) -> None:
-        """``url`` is linked in Skein's page of the application."""
+        """Link ``url`` in Skein's page of the application."""
         self._call(lambda: self._client.ui.add_page(PAGE, url, "Homeport"))
 
     def finish(self, result: JobResult, diagnostics: str) -> None:
-        """The application has ended with this result."""
+        """End the application with this result."""
         self._call(lambda: self._client.shutdown(result.value, shortened(diagnostics)))
 
     def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:

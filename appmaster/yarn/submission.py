@@ -79,13 +79,13 @@ _WITH_PACKAGE = f'export PYTHONPATH="$PWD/{PACKAGE_NAME}${{PYTHONPATH:+:$PYTHONP
 
 
 def application_name(config: Config) -> str:
-    """The name of the job on YARN: ``<job.name>_<job.id>``, as the reference has it."""
+    """Return the name of the job on YARN: ``<job.name>_<job.id>``, as the reference has it."""
     job = JobConfig.of(config)
     return f"{job.name}_{job.id}"
 
 
 def job_tag(config: Config) -> str:
-    """The tag on YARN that no other job's applications have; several jobs may have one name there.
+    """Return the tag that this job's applications alone have: names on YARN are not unique.
 
     YARN writes tags in lower case and takes at most 100 characters, hence a digest (safety K3).
     """
@@ -95,17 +95,17 @@ def job_tag(config: Config) -> str:
 
 
 def services_of(hosts: Iterable[Host]) -> dict[Host, str]:
-    """{host: name of its service}, numbered in the order of the hosts' names."""
+    """Return {host: name of its service}, numbered in the order of the hosts' names."""
     return {host: f"h-{index}" for index, host in enumerate(sorted(set(hosts)))}
 
 
 def known_hosts(config: Config, running: Iterable[Host]) -> frozenset[Host]:
-    """The hosts of the ResourceManager's list and those of ``cluster-manager.hosts``."""
+    """Return the hosts of the ResourceManager's list and those of ``cluster-manager.hosts``."""
     return frozenset(running) | {host_of(h) for h in ClusterManagerConfig.of(config).hosts}
 
 
 def private_yarn_site(hadoop_conf_dir: Path) -> bytes:
-    """A complete copy of the client's yarn-site.xml with ``TUNED_YARN_SITE`` laid over it."""
+    """Return a copy of the client's yarn-site.xml with ``TUNED_YARN_SITE`` laid over it."""
     values = read_hadoop_files(hadoop_conf_dir, ("yarn-site.xml",)) | TUNED_YARN_SITE
     root = ET.Element("configuration")
     for key, value in sorted(values.items()):
@@ -129,12 +129,12 @@ class NodePython:
 
     @staticmethod
     def installed(python: str) -> NodePython:
-        """The interpreter at this path of every node."""
+        """Return the interpreter at this path of every node."""
         return NodePython(shlex.quote(python))
 
     @staticmethod
     def travelling(archive: str, start: str) -> NodePython:
-        """The environment in this archive, with an interpreter that ``start`` finds on the node."""
+        """Return the environment in this archive; ``start`` finds an interpreter on the node."""
         return NodePython(f"/bin/bash {_START_NAME}", archive, start)
 
 
@@ -156,7 +156,7 @@ class Submission:
 
 
 def am_java_options(memory_mb: int, environment: Mapping[str, str]) -> str:
-    """Options of the AM's JVM: a quarter of the memory is heap, as the driver lives there too."""
+    """Return the AM's JVM options: a quarter of the memory is heap, as the driver lives there."""
     options = f"-Xmx{max(_MIN_AM_HEAP_MB, memory_mb // 4)}m {_AM_JAVA_OPTIONS}"
     hosts_file = environment.get(HOSTS_FILE_VARIABLE, "")
     if hosts_file:
@@ -167,7 +167,7 @@ def am_java_options(memory_mb: int, environment: Mapping[str, str]) -> str:
 def specification(
     submission: Submission, files: Path, security: object, environment: Mapping[str, str]
 ) -> Any:  # noqa: ANN401 - a skein.ApplicationSpec; skein has no types
-    """The application's specification, after writing its private files into ``files``."""
+    """Return the application's specification, after writing its private files into ``files``."""
     skein = import_skein(environment)
     config = submission.config
     yarn, manager = YarnConfig.of(config), ClusterManagerConfig.of(config)
@@ -278,7 +278,7 @@ def _master(
 
 
 def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str, str]) -> str:
-    """Submits the application; its id. Afterwards its token is where ``token_path`` says.
+    """Submit the application, keep its token where ``token_path`` says, and return its id.
 
     Raises:
         UnavailableError: as for ``private_folder``, or YARN does not take it.

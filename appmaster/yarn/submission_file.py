@@ -48,7 +48,7 @@ class SubmissionFile:
     submitted: Submitted
 
     def to_bytes(self) -> bytes:
-        """The file's bytes."""
+        """Return the file's bytes."""
         body = {
             "submission": self.number,
             "config": dict(self.config),
@@ -60,7 +60,7 @@ class SubmissionFile:
 
     @staticmethod
     def from_bytes(data: bytes) -> SubmissionFile:
-        """The content that ``data`` carries; WireError where it is not such a file."""
+        """Return the content that ``data`` carries; WireError where it is not such a file."""
         try:
             body = json.loads(data)
             whole = dict(body["submitted"])
@@ -76,7 +76,7 @@ class SubmissionFile:
 
 
 def coordinator_part(config: Config) -> Config:
-    """The keys that are needed to read the coordinator stream, and no others."""
+    """Return the keys that are needed to read the coordinator stream, and no others."""
     job = JobConfig.of(config)
     system = f"systems.{job.coordinator_system}."
     return Config(

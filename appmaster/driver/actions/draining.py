@@ -69,7 +69,7 @@ class DrainHost:
         self._under_way: dict[Host, asyncio.Task[None]] = {}
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """By ``what-if``, as if the host was lost; ConfigError: the job knows no such host."""
+        """Plan it by ``what-if``, as if the host was lost; ConfigError: there is no such host."""
         host, is_undone = _host(asked), _flag(asked, "undo")
         before = await self._drained()
         after = host_change(before, host, is_drained=not is_undone).of(before)
@@ -99,7 +99,7 @@ class DrainHost:
         return Plan(f"undo drain {host}", plan.before, plan.after, lines)
 
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """The key is in the stream; the moves follow, and are answered under the uuid."""
+        """Write the key; the moves follow, and are answered under the uuid."""
         host, is_undone = _host(asked), _flag(asked, "undo")
         await self._write_key(host, by, is_drained=not is_undone)
         if is_undone:
@@ -112,7 +112,7 @@ class DrainHost:
         return {"uuid": own, "message": f"{host} gets no container any more; those there leave it"}
 
     def answer(self, asked: str) -> Mapping[str, Any] | None:
-        """How far the drain of that uuid has come; None: this driver knows none."""
+        """Return how far the drain of that uuid has come; None: this driver knows none."""
         return self._answers.get(asked)
 
     async def _drained(self) -> Sequence[str]:
@@ -190,7 +190,7 @@ class DrainHost:
 def write_by_http(
     audit: AuditedChanges, stream: CoordinatorStream, by: Caller, record: CoordinatorStreamMessage
 ) -> None:
-    """The record of a key is in the stream, as from the writer tool, and known to come by HTTP.
+    """Write the record of a key as the writer tool does, and note that it comes by HTTP.
 
     Errors as of the stream.
     """
@@ -227,7 +227,7 @@ REFUSED = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
 
 
 def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
-    """What would come of a command, line by line: what becomes of containers, then the answer."""
+    """Return what would come of a command: a line for each container, then the answer."""
     for fate in outlook.fates:
         yield fate_line(fate)
     if outlook.answer is None:
@@ -239,7 +239,7 @@ def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
 
 
 def fate_line(fate: Fate) -> str:
-    """Where a container is, and where it would be."""
+    """Return where a container is, and where it would be."""
     name, place = str(fate.before.processor_id), fate.host_before or "nowhere"
     if not fate.is_placed:
         return f"{name}: {place} -> nowhere"

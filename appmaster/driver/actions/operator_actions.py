@@ -94,15 +94,15 @@ class DriverActions:
         return tuple(self._actions)
 
     async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
-        """What the action of that name would do; nothing is changed."""
+        """Return what the action of that name would do; nothing is changed."""
         return await self._actions[name].plan(asked)
 
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Its record is in the coordinator stream."""
+        """Write its record into the coordinator stream."""
         return await self._actions[name].carry_out(asked, by)
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
-        """The last answer to a move or restart, or how far a drain has come."""
+        """Return the last answer to a move or restart, or how far a drain has come."""
         drained = self._drain.answer(uuid)
         if drained is not None:
             return drained
@@ -120,7 +120,7 @@ class _Move:
         self._driver = driver
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """By the allocator itself, from its present state."""
+        """Plan it by the allocator itself, from its present state."""
         request = self._request(asked)
         driver = self._driver
         before = driver.view.place_of(request.processor_id)
@@ -135,7 +135,7 @@ class _Move:
         )
 
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """The request is in the stream; its answer comes under its uuid."""
+        """Write the request; its answer comes under its uuid."""
         del by  # the record of a request, which is Samza's, has no room for a name
         request = self._request(asked)
         self._driver.audit.requested_by_http(request.uuid)
@@ -194,7 +194,7 @@ class _SetKey:
         self._check_model = check_model
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """As ``homeport config set`` checks it; ConfigError: it must not be changed so."""
+        """Check it as ``homeport config set`` does; ConfigError: it must not be changed so."""
         key, value = _key_of(asked)
         check_operators_key(key)
         check_key(key, value)
@@ -226,7 +226,7 @@ class _SetKey:
         )
 
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """The record is in the stream, as of the writer tool: a later deployment leaves it."""
+        """Write the record as the writer tool does: a later deployment leaves it."""
         key, value = _key_of(asked)
         check_operators_key(key)
         record = wire.tombstone(MessageType.SET_CONFIG, key)

@@ -128,7 +128,7 @@ class Rollout(ABC):
         decision: Decision,
         message: LauncherMessage | None,
     ) -> Iterator[CoordinatorStreamMessage]:
-        """The record that a failure changes, for the transaction of the decision on it.
+        """Yield the record that a failure changes, for the transaction of the decision on it.
 
         ``message``: the launcher's message that the event comes from.
         """
@@ -149,7 +149,7 @@ class Rollout(ABC):
             yield self.record(made)
 
     def entered(self, step: Step) -> None:
-        """A decision's records are in the stream; what launchers say is evidence."""
+        """Know a decision whose records are in the stream; what launchers say is evidence."""
         if self._next is not None:
             self._enter(self._next)
             self._next = None
@@ -157,7 +157,7 @@ class Rollout(ABC):
             self._evidence.heard(step.message, step.known_ms)
 
     async def run(self) -> None:
-        """Takes the steps for ever, as they become possible."""
+        """Take the steps for ever, as they become possible."""
         while True:
             if self._news is not None and machine.is_due(self._state, self._orders):
                 await self._queue.carry_out(self._step)

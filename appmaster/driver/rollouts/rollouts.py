@@ -51,7 +51,7 @@ class Upgrades(Rollout):
         self._state = UpgradeManager(stream).state(driver.application)
 
     def of(self, processor_id: ProcessorId) -> str | None:
-        """The package that the next permit of the processor has; None: the submission's."""
+        """Return the package for the next permit of the processor; None: the submission's."""
         return None if self._state is None else self._state.wanted(processor_id)
 
     def heard(self, news: StreamNews) -> None:
@@ -75,7 +75,7 @@ class Upgrades(Rollout):
         return False
 
     async def refuse(self, why: str) -> None:
-        """The order forward is not taken, by this driver or a later one; its command finds why."""
+        """Refuse the order forward, for this driver and later ones; its command finds why."""
         order = self._orders.forward
         if order is not None:
             await self._client.append([UpgradeManager.refusal_message(order, why)])

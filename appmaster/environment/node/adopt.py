@@ -17,7 +17,7 @@ EX_CONFIG = 78
 
 
 def glibc() -> list:
-    """The version of the C library, as [2, 36]; [0, 0] where it is not glibc."""
+    """Return the version of the C library, as [2, 36]; [0, 0] where it is not glibc."""
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
         major, minor = version.split(".")[:2]
@@ -27,12 +27,12 @@ def glibc() -> list:
 
 
 def dotted(numbers: list) -> str:
-    """[3, 11] as 3.11."""
+    """Return [3, 11] as 3.11."""
     return ".".join(str(number) for number in numbers)
 
 
 def refusal(needed: dict) -> str:
-    """Why the environment cannot be used here, in one line; empty where it can."""
+    """Return why the environment cannot be used here, in one line; empty where it can."""
     machine, implementation = platform.machine(), platform.python_implementation()
     libc = glibc()
     if (
@@ -53,7 +53,7 @@ def refusal(needed: dict) -> str:
 
 
 def join(folder: Path) -> None:
-    """The folder is a virtual environment of this interpreter."""
+    """Make the folder a virtual environment of this interpreter."""
     own = Path(sys.executable).resolve()
     partial = folder / f"pyvenv.cfg.{os.getpid()}"
     partial.write_text(
