@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterator
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,7 +19,6 @@ from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.access import Caller, Role
-from homeport.job_coordinator.http.actions import Plan
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank
 
@@ -117,62 +117,56 @@ class Page:
             wire.set_config(key, value)._replace(source=WRITER_SOURCE)
             for key, value in by_hand.items()
         )
-        self.stream.catch_up()
+        self.client = CoordinatorStreamClient(self.stream, Rank(1, "application_1_0001", 1))
+        model = SimpleNamespace(config=FILE, containers={})
+        driver = SimpleNamespace(
+            view=SimpleNamespace(stream=self.client),
+            audit=SimpleNamespace(by_http=lambda records: records),
+            live=SimpleNamespace(job_models=SimpleNamespace(model=model)),
+        )
+        self.actions = DriverActions(cast("Driver", driver), FILE, lambda _: None)
 
     def config(self) -> Config:
         """What the stream says."""
         self.stream.catch_up()
         return ConfigManager(self.stream).read()
 
-    def plan(self, **asked: object) -> Plan:
+    async def plan(self, **asked: object) -> None:
         """What is shown before anything is done."""
-        return self._asked(asked, is_dry_run=True)
+        await self.client.read()
+        await self.actions.plan("config", asked)
 
-    def set(self, **asked: object) -> Plan:
-        """The plan of what was carried out."""
-        plan = self._asked(asked, is_dry_run=True)
-        self._asked(asked, is_dry_run=False)
-        return plan
-
-    def carry_out(self, **asked: object) -> None:
+    async def carry_out(self, **asked: object) -> None:
         """Without a look at the plan."""
-        self._asked(asked, is_dry_run=False)
+        await self.actions.carry_out("config", asked, ADA)
 
-    def _asked(self, asked: dict[str, object], *, is_dry_run: bool) -> Plan:
-        async def run() -> Plan:
-            client = CoordinatorStreamClient(self.stream, Rank(1, "application_1_0001", 1))
-            model = SimpleNamespace(config=FILE, containers={})
-            driver = SimpleNamespace(
-                view=SimpleNamespace(stream=client),
-                audit=SimpleNamespace(by_http=lambda records: records),
-                live=SimpleNamespace(job_models=SimpleNamespace(model=model)),
-            )
-            actions = DriverActions(cast("Driver", driver), FILE, lambda _: None)
-            try:
-                if is_dry_run:
-                    return await actions.plan("config", asked)
-                await actions.carry_out("config", asked, ADA)
-                return Plan("", None, None, ())
-            finally:
-                client.close()
+    async def set(self, **asked: object) -> None:
+        """Planned, and then carried out."""
+        await self.plan(**asked)
+        await self.carry_out(**asked)
 
-        return asyncio.run(run())
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """Of a job whose configuration a tool has changed by hand."""
+    page = Page()
+    with closing(page.client):
+        yield page
 
 
 @pytest.mark.parametrize(("key", "value"), CHANGES)
 @pytest.mark.parametrize("force", [False, True])
-def test_what_names_something_is_set_by_the_tool_alone(
-    key: str, value: str | None, *, force: bool
+async def test_what_names_something_is_set_by_the_tool_alone(
+    page: Page, key: str, value: str | None, *, force: bool
 ) -> None:
     """In one line; nothing is written."""
-    page = Page()
     before = page.config()
     asked: dict[str, Any] = {"key": key, "force": force}
     asked |= {} if value is None else {"value": value}
     with pytest.raises((ConfigError, WireError)):
-        page.plan(**asked)
+        await page.plan(**asked)
     with pytest.raises((ConfigError, WireError)) as refused:
-        page.carry_out(**asked)
+        await page.carry_out(**asked)
     assert page.config() == before
     said = str(refused.value)
     assert "\n" not in said
@@ -188,7 +182,7 @@ def _example(key: Key) -> str:
 
 
 @pytest.mark.parametrize("key", [k for k in keys.ALL if "<" not in k.name], ids=lambda k: k.name)
-def test_every_declared_key_follows_the_rule(key: Key) -> None:
+async def test_every_declared_key_follows_the_rule(page: Page, key: Key) -> None:
     """A new key of free text is refused without anybody's doing."""
     is_live = key.liveness in {Liveness.LIVE, Liveness.RETUNES_CONTAINERS}
     is_plain = isinstance(key, IntKey | BoolKey) or (isinstance(key, TextKey) and key.choices != ())
@@ -196,7 +190,7 @@ def test_every_declared_key_follows_the_rule(key: Key) -> None:
     for name in (key.name, *key.legacy):
         said = ""
         try:
-            Page().set(key=name, value=_example(key))
+            await page.set(key=name, value=_example(key))
         except ConfigError as error:
             said = str(error)
         assert ("that the running job takes live" in said) is not key.is_operators
@@ -207,20 +201,18 @@ def test_no_key_with_parts_is_an_operators() -> None:
     assert [key.name for key in keys.ALL if key.is_operators and "<" in key.name] == []
 
 
-def test_a_key_that_may_be_set_is_set_and_taken_back() -> None:
+async def test_a_key_that_may_be_set_is_set_and_taken_back(page: Page) -> None:
     """White space around it is not part of it."""
-    page = Page()
-    page.set(key=" task.commit.ms\n", value="5000")
+    await page.set(key=" task.commit.ms\n", value="5000")
     assert page.config()["task.commit.ms"] == "5000"
-    page.set(key="task.commit.ms")
+    await page.set(key="task.commit.ms")
     assert "task.commit.ms" not in page.config()
 
 
 @pytest.mark.parametrize("value", ["\x1b[2J", "5\n", "true\x07", "x"])
-def test_a_value_is_one_printable_line(value: str) -> None:
+async def test_a_value_is_one_printable_line(page: Page, value: str) -> None:
     """It is printed on administrators' terminals."""
-    page = Page()
     before = page.config()
     with pytest.raises((ConfigError, WireError)):
-        page.set(key="task.commit.ms", value=value)
+        await page.set(key="task.commit.ms", value=value)
     assert page.config() == before
