@@ -13,7 +13,6 @@ from tests.unit.scripts.test_check_history import BOOTED_MS, INPUT, TASK, Histor
 
 OFFSETS = "input offsets never go back and never skip"
 WHOLE = "history lines are whole"
-OWN = {"host", "pid", "role", "processor_id", "epoch"}
 STARTED_NS = (BOOTED_MS + 100) * 1_000_000
 
 
@@ -23,38 +22,26 @@ class Segments:
     def __init__(self, history: History, key: tuple[str, int], host: str = "nm1") -> None:
         self.folder = history.folder / host / "job-1" / ".history"
         self.key, self.host = key, host
+        # The process is the one that wrote the steps of its start.
+        pid = key[1] * 10 + int(key[0][0])
+        self.own = {"host": host, "pid": pid, "role": "container"}
+        self.own |= {"processor_id": key[0], "epoch": key[1]}
         self.lines = 0
 
     def write(self, at: int, *firsts: int) -> Path:
-        """A segment with these transactions, 10 ms apart."""
+        """A segment with these transactions, 10 ms apart; its first line alone has its process."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.path(self.lines)
-        text = ""
+        path, written = self.path(self.lines), list[str]()
         for number, first in enumerate(firsts):
-            for name, after in (("transaction-ending", 0), ("transaction-committed", 1)):
-                line = self._line(at + 10 * number + after, name)
-                if name == "transaction-ending":
-                    line["offsets"] = {TASK: {INPUT: [first, first + 9]}}
-                if text:
-                    line = {key: value for key, value in line.items() if key not in OWN}
-                text += json.dumps(line) + "\n"
-                self.lines += 1
-        path.write_text(text, encoding="utf-8")
+            spans: dict[str, Any] = {"offsets": {TASK: {INPUT: [first, first + 9]}}}
+            for name, after, more in (("ending", 0, spans), ("committed", 1, {})):
+                boot_ms = at + 10 * number + after
+                line = {"ts_ms": BOOTED_MS + boot_ms, "boot_ms": boot_ms, **more}
+                line |= {"event": f"transaction-{name}"} | ({} if written else self.own)
+                written.append(json.dumps(line) + "\n")
+        path.write_text("".join(written), encoding="utf-8")
+        self.lines += len(written)
         return path
-
-    def _line(self, at: int, name: str) -> dict[str, object]:
-        # The process is the one that wrote the steps of its start.
-        pid = self.key[1] * 10 + int(self.key[0][0])
-        return {
-            "ts_ms": BOOTED_MS + at,
-            "boot_ms": at,
-            "host": self.host,
-            "pid": pid,
-            "role": "container",
-            "event": name,
-            "processor_id": self.key[0],
-            "epoch": self.key[1],
-        }
 
     def path(self, line: int) -> Path:
         """The segment that begins with that line."""
