@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
-from driver_attempts import FIRST, LIMIT_S, P0, Am, drive
+from driver_attempts import FIRST, LIMIT_S, P0, Am, Given, driven
 
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
@@ -18,48 +17,44 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 
-def test_a_container_that_lost_its_lease_is_fenced_at_once_and_stays_listed(tmp_path: Path) -> None:
+@driven(Given(retries=1))
+async def test_a_container_that_lost_its_lease_is_fenced_at_once_and_stays_listed(am: Am) -> None:
     """Its transaction delays no other (safety I4); it may begin again, so successors list it."""
-
-    async def story(am: Am) -> None:
-        await am.started()
-        am.keeper.lost.add(FIRST)
-        await am.until(lambda: am.fenced == [FIRST])
-        await am.until(lambda: len(am.cluster.asked) == 2)
-        am.keeper.lost.clear()
-        async with asyncio.timeout(LIMIT_S):
-            while (order := await am.check_in(request_id=2)).kind is not OrderKind.RUN:  # noqa: ASYNC110 - it polls
-                await asyncio.sleep(0.02)
-        assert order.fence == (FIRST,)
-        am.stream.write([fenced_report(2, FIRST)])
-        await am.until(lambda: listed(am) == [Incarnation(P0, 2)])
-        await am.backend.stopped(Stopped(Incarnation(P0, 2), StopCause.FINISHED, 0))
-
-    am, end = drive(tmp_path, story, retries=1)
+    await am.started()
+    am.keeper.lost.add(FIRST)
+    await am.until(lambda: am.fenced == [FIRST])
+    await am.until(lambda: len(am.cluster.asked) == 2)
+    am.keeper.lost.clear()
+    async with asyncio.timeout(LIMIT_S):
+        while (order := await am.check_in(request_id=2)).kind is not OrderKind.RUN:  # noqa: ASYNC110 - it polls
+            await asyncio.sleep(0.02)
+    assert order.fence == (FIRST,)
+    am.stream.write([fenced_report(2, FIRST)])
+    await am.until(lambda: listed(am) == [Incarnation(P0, 2)])
+    await am.finished(Incarnation(P0, 2))
+    end = await am.ended()
     assert end.result is JobResult.SUCCEEDED
     assert am.fenced == [FIRST]
 
 
-def test_a_stopped_container_is_fenced_by_the_driver_and_listed_no_more(tmp_path: Path) -> None:
+@driven(Given(retries=5))
+async def test_a_stopped_container_is_fenced_by_the_driver_and_listed_no_more(am: Am) -> None:
     """With Kafka away nothing is lost but time: it is fenced with the next stop (safety I1)."""
-
-    async def story(am: Am) -> None:
-        await am.started()
-        am.fence_fault = UnavailableError("Kafka is away")
-        await am.backend.stopped(Stopped(FIRST, StopCause.FAILED, 1))
-        await am.until(lambda: am.not_fenced == [FIRST])
-        am.fence_fault = None
-        await am.until_order(OrderKind.RUN)
-        second = Incarnation(P0, 2)
-        assert listed(am) == [FIRST, second]
-        await am.backend.stopped(Stopped(second, StopCause.KILLED, -9))
-        await am.until(lambda: sorted(am.fenced) == [FIRST, second])
-        order = await am.until_order(OrderKind.RUN)
-        assert order.incarnation == Incarnation(P0, 3)
-        await am.until(lambda: listed(am) == [Incarnation(P0, 3)])
-        await am.backend.stopped(Stopped(Incarnation(P0, 3), StopCause.FINISHED, 0))
-
-    _, end = drive(tmp_path, story, retries=5)
+    await am.started()
+    am.fence_fault = UnavailableError("Kafka is away")
+    await am.backend.stopped(Stopped(FIRST, StopCause.FAILED, 1))
+    await am.until(lambda: am.not_fenced == [FIRST])
+    am.fence_fault = None
+    await am.until_order(OrderKind.RUN)
+    second = Incarnation(P0, 2)
+    assert listed(am) == [FIRST, second]
+    await am.backend.stopped(Stopped(second, StopCause.KILLED, -9))
+    await am.until(lambda: sorted(am.fenced) == [FIRST, second])
+    order = await am.until_order(OrderKind.RUN)
+    assert order.incarnation == Incarnation(P0, 3)
+    await am.until(lambda: listed(am) == [Incarnation(P0, 3)])
+    await am.finished(Incarnation(P0, 3))
+    end = await am.ended()
     assert end.result is JobResult.SUCCEEDED
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from driver_attempts import FIRST, NM1, P0, Am, drive
+from driver_attempts import FIRST, NM1, P0, Am, Given, driven
 
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
@@ -58,115 +57,95 @@ async def _finished(am: Am, incarnation: Incarnation, request_id: int) -> None:
     await am.check_in(incarnation, request_id)
     await am.backend.started(Started(incarnation))
     await until(am, PlacementStatus.SUCCEEDED)
-    await am.backend.stopped(Stopped(incarnation, StopCause.FINISHED, 0))
+    await am.finished(incarnation)
 
 
-def test_a_container_is_moved(tmp_path: Path) -> None:
+@driven()
+async def test_a_container_is_moved(am: Am) -> None:
     """Reserved, stopped with evidence, started there; each step is in the stream before that."""
-
-    async def story(am: Am) -> None:
-        await am.started()
-        ask(am, MOVE)
-        await am.until(lambda: len(am.cluster.asked) == 2)
-        stated = await until(am, PlacementStatus.IN_PROGRESS)
-        assert stated.source == PlacementSource(1, NM1)
-        assert am.backend.status().to_json()["placements"][0]["step"] == "reserving"
-        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
-        assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
-        assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
-        assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
-        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
-        order = await am.until_order(OrderKind.RUN, request_id=2)
-        assert order.incarnation == SECOND
-        await am.until_order(OrderKind.EXIT)
-        await _finished(am, SECOND, 2)
-
-    am, end = drive(tmp_path, story)
+    await am.started()
+    ask(am, MOVE)
+    await am.until(lambda: len(am.cluster.asked) == 2)
+    stated = await until(am, PlacementStatus.IN_PROGRESS)
+    assert stated.source == PlacementSource(1, NM1)
+    assert am.status()["placements"][0]["step"] == "reserving"
+    assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+    assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
+    assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
+    assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
+    await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+    order = await am.until_order(OrderKind.RUN, request_id=2)
+    assert order.incarnation == SECOND
+    await am.until_order(OrderKind.EXIT)
+    await _finished(am, SECOND, 2)
+    end = await am.ended()
     assert end.result is JobResult.SUCCEEDED
     stated = answer(am)
     assert stated is not None
     assert stated.message == "0@2 runs on nm1"
 
 
-def test_an_impossible_request_gets_an_answer(tmp_path: Path) -> None:
+@driven()
+async def test_an_impossible_request_gets_an_answer(am: Am) -> None:
     """Another run's, an unknown processor's, a damaged one; and a uuid that was answered."""
-
-    async def story(am: Am) -> None:
-        await am.started()
-        ask(am, replace(MOVE, deployment_id="application_1_0000", uuid="foreign"))
-        ask(am, replace(MOVE, processor_id=ProcessorId("7"), uuid="unknown"))
-        am.stream.write(
-            [PlacementManager.request_message(MOVE)._replace(key=_KEY.format("damaged"))]
-        )
-        bad = PlacementStatus.BAD_REQUEST
-        assert "application_1_0000" in (await until(am, bad, "foreign")).message
-        assert "no processor '7'" in (await until(am, bad, "unknown")).message
-        assert "'uuid' is not its key's" in (await until(am, bad, "damaged")).message
-        ask(am, replace(MOVE, uuid="foreign"))
-        await am.until(lambda: "answered before" in str(answer(am, "foreign")))
-        assert said(am).read_requests() == ()
-        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
-
-    drive(tmp_path, story)
+    await am.started()
+    ask(am, replace(MOVE, deployment_id="application_1_0000", uuid="foreign"))
+    ask(am, replace(MOVE, processor_id=ProcessorId("7"), uuid="unknown"))
+    am.stream.write([PlacementManager.request_message(MOVE)._replace(key=_KEY.format("damaged"))])
+    bad = PlacementStatus.BAD_REQUEST
+    assert "application_1_0000" in (await until(am, bad, "foreign")).message
+    assert "no processor '7'" in (await until(am, bad, "unknown")).message
+    assert "'uuid' is not its key's" in (await until(am, bad, "damaged")).message
+    ask(am, replace(MOVE, uuid="foreign"))
+    await am.until(lambda: "answered before" in str(answer(am, "foreign")))
+    assert said(am).read_requests() == ()
+    await am.finished()
 
 
 _KEY = "{}.ContainerPlacementRequestMessage"
 
 
-def test_a_run_has_the_name_that_the_configuration_gives_it(tmp_path: Path) -> None:
+@driven()
+async def test_a_run_has_the_name_that_the_configuration_gives_it(am: Am) -> None:
     """``app.run.id``, as users of Samza's classes find it in the stream; the other goes on."""
-
-    async def story(am: Am) -> None:
-        await am.started()
-        named = am.job_models.model.config.merged({"app.run.id": "run-1"})
-        am.job_models.enter(1, replace(am.job_models.model, config=named))
-        ask(am, replace(RESTART, deployment_id="run-1"))
-        await until(am, PlacementStatus.IN_PROGRESS)
-        await am.backend.shutdown()
-        assert (await until(am, PlacementStatus.FAILED)).message == "the job ends"
-        ask(am, replace(RESTART, uuid="u2"))
-        await until(am, PlacementStatus.FAILED, "u2")
-        await am.until_order(OrderKind.STOP, FIRST)
-        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
-
-    drive(tmp_path, story)
+    await am.started()
+    named = am.job_models.model.config.merged({"app.run.id": "run-1"})
+    am.job_models.enter(1, replace(am.job_models.model, config=named))
+    ask(am, replace(RESTART, deployment_id="run-1"))
+    await until(am, PlacementStatus.IN_PROGRESS)
+    await am.backend.shutdown()
+    assert (await until(am, PlacementStatus.FAILED)).message == "the job ends"
+    ask(am, replace(RESTART, uuid="u2"))
+    await until(am, PlacementStatus.FAILED, "u2")
+    await am.stops()
 
 
-def test_requests_wait_while_kafka_is_away(tmp_path: Path) -> None:
+@driven()
+async def test_requests_wait_while_kafka_is_away(am: Am) -> None:
     """Nothing is done before its answer is written."""
-
-    async def story(am: Am) -> None:
-        await am.started()
-        ask(am, RESTART)
-        am.stream.fault = UnavailableError("Kafka is away")
-        await am.rounds()
-        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
-        assert answer(am) is None
-        am.stream.fault = None
-        await am.until_order(OrderKind.STOP, FIRST)
-        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
-        assert (await am.until_order(OrderKind.RUN)).incarnation == SECOND
-        await _finished(am, SECOND, 1)
-
-    drive(tmp_path, story)
+    await am.started()
+    ask(am, RESTART)
+    am.stream.fault = UnavailableError("Kafka is away")
+    await am.rounds()
+    assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+    assert answer(am) is None
+    am.stream.fault = None
+    await am.stops()
+    assert (await am.until_order(OrderKind.RUN)).incarnation == SECOND
+    await _finished(am, SECOND, 1)
 
 
-def test_a_new_driver_goes_on_with_a_restart(tmp_path: Path) -> None:
+BEGUN = PlacementResponse(RESTART, PlacementStatus.IN_PROGRESS, "", 2, PlacementSource(1, NM1))
+FOREIGN = replace(BEGUN, request=replace(RESTART, uuid="u0", deployment_id="another"))
+RECORDS = tuple(map(PlacementManager.response_message, (BEGUN, FOREIGN)))
+
+
+@driven(Given(permitted=(FIRST,), records=RECORDS))
+async def test_a_new_driver_goes_on_with_a_restart(am: Am) -> None:
     """The one before died after the answer and before the order: it stops now, and comes back."""
-    source = PlacementSource(1, NM1)
-    begun = PlacementResponse(RESTART, PlacementStatus.IN_PROGRESS, "", 2, source)
-    foreign = replace(begun, request=replace(RESTART, uuid="u0", deployment_id="another"))
-
-    async def story(am: Am) -> None:
-        assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST
-        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
-        assert (await am.until_order(OrderKind.RUN)).incarnation == SECOND
-        await _finished(am, SECOND, 1)
-
-    async def found(am: Am) -> None:
-        am.cluster.asked.append((RequestId(1), NM1, {}))
-        await story(am)
-
-    records = map(PlacementManager.response_message, (begun, foreign))
-    am, _ = drive(tmp_path, found, permitted=(FIRST,), records=records)
-    assert answer(am, "u0") == foreign
+    am.cluster.asked.append((RequestId(1), NM1, {}))
+    await am.stops()
+    assert (await am.until_order(OrderKind.RUN)).incarnation == SECOND
+    await _finished(am, SECOND, 1)
+    await am.ended()
+    assert answer(am, "u0") == FOREIGN

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import driver_attempts
 import pytest
-from driver_attempts import NM1, P0, Am, Stream, drive
+from driver_attempts import NM1, P0, Am, Given, Stream, drive, told_as_test
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.driver.rollouts.rollout import Rollout
@@ -61,7 +60,7 @@ class Launcher:
     ran: list[str | None] = field(default_factory=list)
     hanging: set[str | None] = field(default_factory=set)
     absent: set[str | None] = field(default_factory=set)
-    is_heard: bool = True
+    life: asyncio.Task[None] = field(init=False)
 
     async def go_on(self) -> None:
         """Until it gets the order to exit."""
@@ -96,6 +95,13 @@ class Launcher:
         elif kind is OrderKind.WAIT and self.running is not None and package not in self.absent:
             self.prepared = package
 
+    async def ended(self) -> None:
+        """The job has ended, on request."""
+        if not self.life.done():
+            self.am.driver.end_job(ShutdownRequested())
+            await self.life
+        await self.am.ended()
+
     async def fail(self) -> None:
         """The container ends by a fault of the old code."""
         await self._stopped(StopCause.FAILED)
@@ -108,7 +114,7 @@ class Launcher:
 
 def upgrade_of(am: Am) -> Any:  # noqa: ANN401 - JSON
     """What the status says of it."""
-    return am.backend.status().to_json()["upgrade"]
+    return am.status()["upgrade"]
 
 
 def in_phase(am: Am, phase: UpgradePhase) -> Callable[[], bool]:
@@ -120,23 +126,26 @@ Story = Callable[[Am, Launcher], Awaitable[None]]
 
 
 def upgraded(
-    folder: Path, story: Story, bad: str | None = "", state: UpgradeState | None = None
-) -> tuple[Am, Launcher]:
-    """Drives a job whose launcher fails with the package ``bad``; ``state``: recorded before."""
-    launchers = list[Launcher]()
+    bad: str | None = "", state: UpgradeState | None = None, stream: type[Stream] = Stream
+) -> Callable[[Story], Callable[[Path], None]]:
+    """Make a test of a job whose launcher fails with the package ``bad``.
 
-    async def both(am: Am) -> None:
-        launcher = Launcher(am, {bad})
-        launchers.append(launcher)
-        following = asyncio.create_task(launcher.go_on())
-        await am.until(lambda: launcher.running is not None)
-        await story(am, launcher)
-        am.driver.end_job(ShutdownRequested())
-        await following
+    ``state``: recorded before.
+    """
+    records = () if state is None else (UpgradeManager.state_message(state),)
 
-    records = [] if state is None else [UpgradeManager.state_message(state)]
-    am, _ = drive(folder, both, retries=2, records=records)
-    return am, launchers[0]
+    def made(story: Story) -> Callable[[Path], None]:
+        async def both(am: Am) -> None:
+            launcher = Launcher(am, {bad})
+            launcher.life = asyncio.create_task(launcher.go_on())
+            await am.until(lambda: launcher.running is not None)
+            await story(am, launcher)
+            await launcher.ended()
+
+        given = Given(retries=2, records=records, stream=stream)
+        return told_as_test(story, lambda folder: drive(folder, both, given))
+
+    return made
 
 
 def recorded(am: Am) -> UpgradeState:
@@ -147,17 +156,15 @@ def recorded(am: Am) -> UpgradeState:
     return found
 
 
-def test_a_processor_gets_the_new_package_and_is_watched(tmp_path: Path) -> None:
+@upgraded()
+async def test_a_processor_gets_the_new_package_and_is_watched(am: Am, launcher: Launcher) -> None:
     """The record, the package made ready, one restart, the watch, the end."""
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        am.stream.write([UpgradeManager.order_message(ORDER)])
-        await am.until(in_phase(am, UpgradePhase.DONE))
-        assert launcher.ran == [None, NEW]
-        (container,) = am.backend.status().to_json()["containers"]
-        assert container["package"] == NEW
-
-    am, _ = upgraded(tmp_path, story)
+    am.stream.write([UpgradeManager.order_message(ORDER)])
+    await am.until(in_phase(am, UpgradePhase.DONE))
+    assert launcher.ran == [None, NEW]
+    (container,) = am.status()["containers"]
+    assert container["package"] == NEW
+    await launcher.ended()
     assert (recorded(am).phase, recorded(am).given) == (UpgradePhase.DONE, (P0,))
     events = [e for e in am.history() if e["event"] == "upgrade"]
     assert [(e["phase"], e["current"]) for e in events] == [
@@ -168,67 +175,61 @@ def test_a_processor_gets_the_new_package_and_is_watched(tmp_path: Path) -> None
     ]
 
 
-def test_a_failure_of_the_new_package_takes_it_back(tmp_path: Path) -> None:
+@upgraded(bad=NEW)
+async def test_a_failure_of_the_new_package_takes_it_back(am: Am, launcher: Launcher) -> None:
     """The next permit has the one from before; one failure is charged."""
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        am.stream.write([UpgradeManager.order_message(ORDER)])
-        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
-        assert launcher.ran == [None, NEW, None]
-        assert am.backend.status().to_json()["containers"][0]["failures"] == 1
-
-    am, _ = upgraded(tmp_path, story, bad=NEW)
+    am.stream.write([UpgradeManager.order_message(ORDER)])
+    await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+    assert launcher.ran == [None, NEW, None]
+    assert am.status()["containers"][0]["failures"] == 1
+    await launcher.ended()
     assert recorded(am).story.endswith("failed, exit code 1: ValueError: a bug")
 
 
-def test_new_code_that_hangs_takes_it_back(tmp_path: Path) -> None:
+@upgraded()
+async def test_new_code_that_hangs_takes_it_back(am: Am, launcher: Launcher) -> None:
     """Its report is as it was when it last worked; the launcher adds its age."""
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        launcher.hanging = {NEW}
-        am.stream.write([UpgradeManager.order_message(ORDER)])
-        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
-        assert launcher.ran == [None, NEW, None]
-
-    am, _ = upgraded(tmp_path, story)
+    launcher.hanging = {NEW}
+    am.stream.write([UpgradeManager.order_message(ORDER)])
+    await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+    assert launcher.ran == [None, NEW, None]
+    await launcher.ended()
     assert recorded(am).reason.startswith("processor 0 has committed nothing, and not found its")
 
 
-def test_another_order_is_refused_and_the_order_back_is_of_what_is_under_way(
-    tmp_path: Path,
+@upgraded()
+async def test_another_order_is_refused_and_the_order_back_is_of_what_is_under_way(
+    am: Am, launcher: Launcher
 ) -> None:
     """Its command finds why; the first upgrade goes on until it is taken back."""
     slow = replace(ORDER, watch_ms=600_000)
     other = replace(ORDER, id="other", package="cd" * 32)
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        am.stream.write([UpgradeManager.order_message(slow)])
-        await am.until(lambda: "is watched" in (upgrade_of(am) or {}).get("waits", ""))
-        am.stream.write([UpgradeManager.order_message(other)])
-        await am.until(lambda: orders_of(am).refused == "other")
-        assert "another upgrade is under way" in orders_of(am).why
-        assert upgrade_of(am)["phase"] == "forward"
-        back = replace(slow, direction=UpgradeDirection.BACK)
-        am.stream.write([UpgradeManager.order_message(back)])
-        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
-        assert (upgrade_of(am)["id"], launcher.ran) == ("u", [None, NEW, None])
-
-    am, _ = upgraded(tmp_path, story)
+    am.stream.write([UpgradeManager.order_message(slow)])
+    await am.until(lambda: "is watched" in (upgrade_of(am) or {}).get("waits", ""))
+    am.stream.write([UpgradeManager.order_message(other)])
+    await am.until(lambda: orders_of(am).refused == "other")
+    assert "another upgrade is under way" in orders_of(am).why
+    assert upgrade_of(am)["phase"] == "forward"
+    back = replace(slow, direction=UpgradeDirection.BACK)
+    am.stream.write([UpgradeManager.order_message(back)])
+    await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+    assert (upgrade_of(am)["id"], launcher.ran) == ("u", [None, NEW, None])
+    await launcher.ended()
     audited = [e["what"] for e in am.history() if e["event"] == "audit"]
     ordered = [what for what in audited if what.startswith("upgrade")]
     assert ordered == ["upgrade", "upgrade", "upgrade --undo"]
 
 
-def test_each_of_two_orders_between_two_looks_of_the_driver_is_in_the_trail(tmp_path: Path) -> None:
+@upgraded()
+async def test_each_of_two_orders_between_two_looks_of_the_driver_is_in_the_trail(
+    am: Am, launcher: Launcher
+) -> None:
     """The driver takes the later one; the command of the other says so."""
     other = replace(ORDER, id="other", package="cd" * 32, by="bob")
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        am.stream.write([UpgradeManager.order_message(order) for order in (ORDER, other)])
-        await am.until(in_phase(am, UpgradePhase.DONE))
-        assert launcher.ran == [None, other.package]
-
-    am, _ = upgraded(tmp_path, story)
+    am.stream.write([UpgradeManager.order_message(order) for order in (ORDER, other)])
+    await am.until(in_phase(am, UpgradePhase.DONE))
+    assert launcher.ran == [None, other.package]
+    await launcher.ended()
     lines = [e for e in am.history() if e["event"] == "audit"]
     ordered = [(e["author"], e["after"]) for e in lines if e["what"] == "upgrade"]
     assert ordered == [("ann", NEW), ("bob", other.package)]
@@ -239,50 +240,46 @@ def orders_of(am: Am) -> UpgradeOrders:
     return UpgradeManager(am.stream).orders(APPLICATION)
 
 
-def test_a_container_whose_launcher_cannot_have_the_package_is_not_left_down(
-    tmp_path: Path,
+@upgraded()
+async def test_a_container_whose_launcher_cannot_have_the_package_is_not_left_down(
+    am: Am, launcher: Launcher
 ) -> None:
     """It fails while it works, and no disk has room: back to the package from before."""
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        launcher.absent = {NEW}
-        am.stream.write([UpgradeManager.order_message(ORDER)])
-        await am.until(lambda: "no space left" in (upgrade_of(am) or {}).get("waits", ""))
-        await launcher.fail()
-        await am.until(in_phase(am, UpgradePhase.BACK))
-
-    am, _ = upgraded(tmp_path, story)
+    launcher.absent = {NEW}
+    am.stream.write([UpgradeManager.order_message(ORDER)])
+    await am.until(lambda: "no space left" in (upgrade_of(am) or {}).get("waits", ""))
+    await launcher.fail()
+    await am.until(in_phase(am, UpgradePhase.BACK))
+    await launcher.ended()
     assert recorded(am).reason.endswith("no-package, exit code 1")
 
 
-def test_an_order_back_takes_it_back_after_its_end_too(tmp_path: Path) -> None:
+@upgraded()
+async def test_an_order_back_takes_it_back_after_its_end_too(am: Am, launcher: Launcher) -> None:
     """By a restart in order."""
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        am.stream.write([UpgradeManager.order_message(ORDER)])
-        await am.until(in_phase(am, UpgradePhase.DONE))
-        back = replace(ORDER, direction=UpgradeDirection.BACK)
-        am.stream.write([UpgradeManager.order_message(back)])
-        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
-        assert launcher.ran == [None, NEW, None]
-
-    am, _ = upgraded(tmp_path, story)
+    am.stream.write([UpgradeManager.order_message(ORDER)])
+    await am.until(in_phase(am, UpgradePhase.DONE))
+    back = replace(ORDER, direction=UpgradeDirection.BACK)
+    am.stream.write([UpgradeManager.order_message(back)])
+    await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+    assert launcher.ran == [None, NEW, None]
+    await launcher.ended()
     assert recorded(am).reason == "taken back by ann"
 
 
-def test_the_next_driver_goes_on_from_the_record(tmp_path: Path) -> None:
+GIVEN = UpgradeState("u", APPLICATION, NEW, None, 50, given=(P0,), current=P0)
+
+
+@upgraded(state=GIVEN)
+async def test_the_next_driver_goes_on_from_the_record(am: Am, launcher: Launcher) -> None:
     """What was given is wanted with the next permit, and watched."""
-    given = UpgradeState("u", APPLICATION, NEW, None, 50, given=(P0,), current=P0)
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        await am.until(in_phase(am, UpgradePhase.DONE))
-        assert launcher.ran == [NEW]
-
-    upgraded(tmp_path, story, state=given)
+    await am.until(in_phase(am, UpgradePhase.DONE))
+    assert launcher.ran == [NEW]
 
 
-def test_no_restart_is_requested_beside_a_command_that_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@upgraded()
+async def test_no_restart_is_requested_beside_a_command_that_waits(
+    am: Am, launcher: Launcher
 ) -> None:
     """It comes between the driver's look at the stream and its own request: it has its turn."""
     original = Rollout._restart
@@ -295,15 +292,12 @@ def test_no_restart_is_requested_beside_a_command_that_waits(
         await original(rollout, state, incarnation)
 
     commanded = list[PlacementRequest]()
-    monkeypatch.setattr(Rollout, "_restart", beside)
-
-    async def story(am: Am, launcher: Launcher) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rollout, "_restart", beside)
         am.stream.write([UpgradeManager.order_message(ORDER)])
         await am.until(in_phase(am, UpgradePhase.DONE))
-        assert launcher.ran == [None, NEW]
-
-    upgraded(tmp_path, story)
     assert commanded
+    assert launcher.ran == [None, NEW]
 
 
 class RefusingStream(Stream):
@@ -320,15 +314,9 @@ class RefusingStream(Stream):
                 super().write([deleted, PlacementManager.response_message(refused)])
 
 
-def test_a_restart_that_was_refused_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@upgraded(stream=RefusingStream)
+async def test_a_restart_that_was_refused_is_told(am: Am, launcher: Launcher) -> None:
     """It is requested once, and its answer stands."""
-    monkeypatch.setattr(driver_attempts, "Stream", RefusingStream)
-
-    async def story(am: Am, launcher: Launcher) -> None:
-        am.stream.write([UpgradeManager.order_message(ORDER)])
-        await am.until(lambda: "was refused: not now" in (upgrade_of(am) or {}).get("waits", ""))
-        assert launcher.ran == [None]
-
-    upgraded(tmp_path, story)
+    am.stream.write([UpgradeManager.order_message(ORDER)])
+    await am.until(lambda: "was refused: not now" in (upgrade_of(am) or {}).get("waits", ""))
+    assert launcher.ran == [None]

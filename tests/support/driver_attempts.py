@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from check_history.reading import values_in
 
 from homeport.appmaster.allocation.protocol.events import (
@@ -42,12 +46,13 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import SystemStream
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.planning.input_watch import InputsSeen
 from homeport.job_coordinator.status.container_report import ContainerReport
 
@@ -173,19 +178,29 @@ class InMemoryKeeper:
         self.lost.add(incarnation)
 
 
-class Am:
-    """A driver with its backend; ``launcher`` speaks for the launcher of a request."""
+@dataclass(frozen=True)
+class Given:
+    """What a driver finds. ``records``: what the coordinator stream has when it begins."""
 
-    def __init__(
-        self,
-        history: Path,
-        permitted: tuple[Incarnation, ...] = (),
-        retries: int = 0,
-        inherited: tuple[Incarnation, ...] = (),
-        ending: ShutdownRequested | None = None,
-        records: Iterable[CoordinatorStreamMessage] = (),
-    ) -> None:
-        self.cluster, self.keeper, self.stream = Cluster(), InMemoryKeeper(), Stream()
+    permitted: tuple[Incarnation, ...] = ()
+    retries: int = 0
+    inherited: tuple[Incarnation, ...] = ()
+    ending: ShutdownRequested | None = None
+    records: tuple[CoordinatorStreamMessage, ...] = ()
+    stream: type[Stream] = Stream
+
+
+NOTHING_GIVEN = Given()
+
+
+class Am:
+    """A driver with its backend, and the launchers that check in there."""
+
+    running: asyncio.Task[EndJob]
+
+    def __init__(self, history: Path, given: Given = NOTHING_GIVEN) -> None:
+        self.cluster, self.keeper, self.stream = Cluster(), InMemoryKeeper(), given.stream()
+        permitted, inherited = given.permitted, given.inherited
         self.history_folder = history
         self.fenced, self.not_fenced = list[Incarnation](), list[Incarnation]()
         self.fence_fault: UnavailableError | None = None
@@ -193,16 +208,16 @@ class Am:
         found = Inheritance(boot_ms(), dict.fromkeys(inherited, ISOLATION_MS))
         self.job_models = JobModelStore(history.parent)
         model = calculate_job_model(CONFIG, COUNTS, NOTHING)
-        self.stream.write(records)
+        self.stream.write(given.records)
         publication.publish(model, self.stream, lambda host: host)
         self.job_models.enter(1, model)
         planner = ModelPlanner(self.stream, self.job_models, lambda _: COUNTS, lambda *_: None)
         settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, ISOLATION_MS, permitted, found)
         self.driver = Driver(
-            settings=replace(settings, ending=ending),
+            settings=replace(settings, ending=given.ending),
             allocator=AllocatorSettings(
                 host_affinity_enabled=True,
-                retry_count=retries,
+                retry_count=given.retries,
                 retry_window_ms=60_000,
                 fail_job_after_retries=True,
                 request_timeout_ms=10_000,
@@ -297,12 +312,42 @@ class Am:
                     return order
                 await asyncio.sleep(0.02)
 
+    async def permitted(self) -> Order:
+        """The order to run for the launcher of the first request."""
+        await self.until(lambda: bool(self.cluster.asked))
+        return await self.until_order(OrderKind.RUN)
+
     async def started(self) -> None:
         """The first incarnation of the only processor runs."""
-        await self.until(lambda: bool(self.cluster.asked))
-        await self.until_order(OrderKind.RUN)
+        await self.permitted()
         await self.check_in(FIRST)
         await self.backend.started(Started(FIRST))
+
+    async def stops(
+        self,
+        incarnation: Incarnation = FIRST,
+        request_id: int = 1,
+        report: ContainerReport | None = None,
+        host: Host = NM1,
+    ) -> None:
+        """Its launcher gets the order to stop it, and reports that it has stopped."""
+        order = await self.until_order(OrderKind.STOP, incarnation, request_id, report, host)
+        assert order.incarnation == incarnation
+        await self.backend.stopped(Stopped(incarnation, StopCause.ORDERED, 143))
+
+    async def finished(self, incarnation: Incarnation = FIRST) -> None:
+        """Its launcher reports that its work is done."""
+        await self.backend.stopped(Stopped(incarnation, StopCause.FINISHED, 0))
+
+    async def ended(self) -> EndJob:
+        """What the job has ended with, once the first launcher has its order to exit."""
+        if self.cluster.asked and not self.running.done():
+            await self.until_order(OrderKind.EXIT)
+        return await self.running
+
+    def status(self) -> Any:  # noqa: ANN401 - JSON
+        """The body of ``/v1/status``."""
+        return self.backend.status().to_json()
 
     def history(self) -> list[dict[str, Any]]:
         """The driver's history."""
@@ -314,28 +359,44 @@ class Am:
 
 
 def drive(
-    history: Path,
-    story: Callable[[Am], Awaitable[None]],
-    permitted: tuple[Incarnation, ...] = (),
-    retries: int = 0,
-    inherited: tuple[Incarnation, ...] = (),
-    ending: ShutdownRequested | None = None,
-    records: Iterable[CoordinatorStreamMessage] = (),
-) -> tuple[Am, EndJob]:
-    """Runs a driver and, beside it, ``story``, which must lead to the job's end.
+    history: Path, story: Callable[[Am], Awaitable[None]], given: Given = NOTHING_GIVEN
+) -> None:
+    """Run a driver and, beside it, ``story``, which must lead to the job's end."""
 
-    ``records``: what the coordinator stream has when it begins.
-    """
-
-    async def both() -> tuple[Am, EndJob]:
-        am = Am(history, permitted, retries, inherited, ending, records)
+    async def both() -> None:
+        am = Am(history, given)
+        am.running = asyncio.create_task(am.driver.run("http://am/"))
         async with asyncio.timeout(3 * LIMIT_S):
-            end, _ = await asyncio.gather(am.driver.run("http://am/"), stated(am))
-        return am, end
+            await asyncio.gather(am.running, told(am))
 
-    async def stated(am: Am) -> None:
+    async def told(am: Am) -> None:
         await story(am)
-        if am.cluster.asked:
-            await am.until_order(OrderKind.EXIT)
+        await am.ended()
 
-    return asyncio.run(both())
+    asyncio.run(both())
+
+
+def driven(
+    given: Given = NOTHING_GIVEN, fails: type[Exception] | None = None
+) -> Callable[[Callable[[Am], Awaitable[None]]], Callable[[Path], None]]:
+    """Make a test of a story beside a driver, which ends the job, or fails by that error."""
+
+    def run(history: Path, story: Callable[[Am], Awaitable[None]]) -> None:
+        with pytest.raises(fails) if fails else contextlib.nullcontext():
+            drive(history, story, given)
+
+    return lambda story: told_as_test(story, lambda history: run(history, story))
+
+
+def told_as_test(
+    story: Callable[..., Awaitable[None]], run: Callable[[Path], None]
+) -> Callable[[Path], None]:
+    """Return a test that runs, with the name of the story."""
+
+    def test(tmp_path: Path) -> None:
+        run(tmp_path)
+
+    signature = inspect.signature(test)
+    functools.update_wrapper(test, story)
+    test.__signature__ = signature  # type: ignore[attr-defined]  # pytest asks for what is there
+    return test
