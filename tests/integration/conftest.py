@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import shared_clusters
 from clusters_under_test import LocalUnderTest
-from launchers import Am, Running
+from launchers import FIRST, Am, Launch, Ready, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
 from stream_containers import Make, jobs
@@ -23,6 +23,7 @@ from yarn_jobs import Job
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.http.messages import OrderKind
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.local_cluster.cluster import remove_abandoned
 from homeport.local_cluster.errors import ClusterError
@@ -203,7 +204,7 @@ def am() -> Iterator[Am]:
 
 
 @pytest.fixture
-def launch(tmp_path: Path, am: Am) -> Iterator[Callable[..., Running]]:
+def launch(tmp_path: Path, am: Am) -> Iterator[Launch]:
     """Starts launchers; those that still run at the end are killed."""
     started: list[Running] = []
 
@@ -218,3 +219,15 @@ def launch(tmp_path: Path, am: Am) -> Iterator[Callable[..., Running]]:
         with contextlib.suppress(ProcessLookupError):
             launcher.process.kill()
         launcher.process.wait()
+
+
+@pytest.fixture
+def ready(am: Am, launch: Launch) -> Ready:
+    """Starts launchers that have run the first incarnation's child."""
+
+    def start(mode: str = "run", **environment: str) -> tuple[Running, int]:
+        launcher = launch(mode, **environment)
+        am.orders(OrderKind.RUN, FIRST)
+        return launcher, launcher.child_pid(am)
+
+    return start

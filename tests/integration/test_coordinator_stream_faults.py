@@ -166,18 +166,14 @@ def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
     """
     job = make_job("spoilt")
     topic = f"__samza_coordinator_{job.name}_1"
-    job.produce(60)
-    job.run("job.container.count=1")
-    before = job.settled()
+    before = job.begin(60, "job.container.count=1")
     producer = Producer({"bootstrap.servers": job.servers})
     producer.produce(topic, b"{}", b"no list")
     producer.produce(topic, b"\xff\xfe", b'[1,"set-config","job.container.count"]')
     producer.produce(topic, b"{}", b'[2,"set-config","job.container.count"]')
     assert producer.flush(30) == 0
     wait_for(lambda: job.get("v1/status")["coordinator_stream_damaged"] == 3, job)
-    driver = job.program("application_master")
-    assert driver is not None
-    os.kill(driver, signal.SIGKILL)
+    driver = job.kill_driver()
     wait_for(lambda: job.program("application_master") not in {driver, None}, job)
     wait_for(lambda: job.get("v1/status")["coordinator_stream_damaged"] == 3, job)
     assert job.settled() == before
@@ -188,9 +184,7 @@ def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[kept])
     admin = AdminClient({"bootstrap.servers": job.servers})
     admin.incremental_alter_configs([resource])[resource].result(30)
-    driver = job.program("application_master")
-    assert driver is not None
-    os.kill(driver, signal.SIGKILL)
+    driver = job.kill_driver()
     done = job.call("wait")
     assert done.returncode == 1
     ended = job.application()

@@ -31,9 +31,7 @@ def test_twenty_thousand_keys_and_eight_megabytes_work_from_end_to_end(
         )
         for n in range(OWN_KEYS)
     }
-    job.produce(600)
-    job.run()
-    before = job.settled()
+    before = job.begin(600)
     job.expects(600)
     with urllib.request.urlopen(job.url, timeout=30) as answer:  # noqa: S310 - ours
         body = answer.read()
@@ -41,9 +39,7 @@ def test_twenty_thousand_keys_and_eight_megabytes_work_from_end_to_end(
     assert len(body) > 8_000_000
     assert {key: config.get(key) for key in job.values} == job.values
 
-    driver = job.program("application_master")
-    assert driver is not None
-    os.kill(driver, signal.SIGKILL)
+    driver = job.kill_driver()
     wait_for(lambda: job.program("application_master") not in {driver, None}, job)
     os.kill(before["1"], signal.SIGKILL)
     wait_for(lambda: job.containers()["1"]["epoch"] == 2, job)
@@ -51,5 +47,4 @@ def test_twenty_thousand_keys_and_eight_megabytes_work_from_end_to_end(
     assert {p: after[p] for p in "02"} == {p: before[p] for p in "02"}
     job.produce(100, first=600)
     job.expects(700)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()

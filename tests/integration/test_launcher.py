@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Running, is_alive, wait_for
+from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Launch, Ready, is_alive, wait_for
 
 from homeport.container.child.running import EXITED
 from homeport.job_coordinator.http.messages import OrderKind
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.status.shape import SpareReport
-
-Launch = Callable[..., Running]
 
 
 def test_the_launcher_identifies_itself_and_waits(am: Am, launch: Launch) -> None:
@@ -32,11 +29,9 @@ def test_the_launcher_identifies_itself_and_waits(am: Am, launch: Launch) -> Non
     assert launcher.process.wait(LIMIT_S) == 0
 
 
-def test_a_permit_reaches_the_child_which_is_stopped_in_order(am: Am, launch: Launch) -> None:
+def test_a_permit_reaches_the_child_which_is_stopped_in_order(am: Am, ready: Ready) -> None:
     """Permit and environment arrive; ``stop`` ends it by SIGTERM; the report names the order."""
-    launcher = launch()
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready()
     assert pid != launcher.process.pid
     assert '"processor_id":"0","epoch":1,"model_version":7,"fence":[]' in launcher.child_log
     assert "environment container_1700000000000_0001_01_000002" in launcher.child_log
@@ -68,8 +63,7 @@ def test_an_end_of_its_own_is_reported_with_its_cause(
     """
     launcher = launch(mode)
     am.orders(OrderKind.RUN, FIRST)
-    wait_for(lambda: bool(am.reports), launcher)
-    report = am.reports[0]
+    report = am.report(launcher)
     assert (report.cause, report.exit_code, report.last_lines[-1]) == (cause, exit_code, last)
 
 
@@ -77,14 +71,12 @@ def test_an_end_of_its_own_is_reported_with_its_cause(
     ("number", "cause"), [(signal.SIGTERM, StopCause.SIGNALLED), (signal.SIGKILL, StopCause.KILLED)]
 )
 def test_a_stray_signal_is_distinguished_from_an_order(
-    am: Am, launch: Launch, number: signal.Signals, cause: StopCause
+    am: Am, ready: Ready, number: signal.Signals, cause: StopCause
 ) -> None:
     """The driver did not order it: the cause says so, whatever the exit code."""
-    launcher = launch()
-    am.orders(OrderKind.RUN, FIRST)
-    os.kill(launcher.child_pid(am), number)
-    wait_for(lambda: bool(am.reports), launcher)
-    assert am.reports[0].cause is cause
+    launcher, pid = ready()
+    os.kill(pid, number)
+    assert am.report(launcher).cause is cause
     assert launcher.process.poll() is None
 
 
@@ -105,30 +97,25 @@ def test_a_container_that_never_ran_is_reported_stopped_and_never_runs(
     """A stop that overtakes its permit is evidence too, as the permit is not obeyed afterwards."""
     launcher = launch()
     am.orders(OrderKind.STOP, FIRST)
-    wait_for(lambda: bool(am.reports), launcher)
-    assert am.reports[0].cause is StopCause.ORDERED
+    assert am.report(launcher).cause is StopCause.ORDERED
     seen = len(am.reports)
     am.orders(OrderKind.RUN, FIRST)
     wait_for(lambda: len(am.reports) > seen + 1, launcher)
     assert launcher.child_log == ""
 
 
-def test_a_child_that_does_not_stop_is_killed_in_time(am: Am, launch: Launch) -> None:
+def test_a_child_that_does_not_stop_is_killed_in_time(am: Am, ready: Ready) -> None:
     """After the shutdown time SIGKILL ends it; it was still ordered."""
-    launcher = launch("deaf")
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready("deaf")
     am.orders(OrderKind.STOP, FIRST)
-    wait_for(lambda: bool(am.reports), launcher)
-    assert (am.reports[0].cause, am.reports[0].exit_code) == (StopCause.ORDERED, -9)
+    report = am.report(launcher)
+    assert (report.cause, report.exit_code) == (StopCause.ORDERED, -9)
     assert not is_alive(pid)
 
 
-def test_without_driver_and_keeper_it_kills_its_child_and_exits(am: Am, launch: Launch) -> None:
+def test_without_driver_and_keeper_it_kills_its_child_and_exits(am: Am, ready: Ready) -> None:
     """The child dies with its lease; without an answer for long the launcher exits with 1."""
-    launcher = launch("deaf")
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready("deaf")
     am.gone()
     am.keeper_gone()
     assert launcher.process.wait(LIMIT_S) == 1
@@ -142,32 +129,26 @@ def test_a_launcher_that_never_reaches_the_keeper_gives_its_permit_back(
     am.keeper_gone()
     launcher = launch()
     am.orders(OrderKind.RUN, FIRST)
-    wait_for(lambda: bool(am.reports), launcher)
-    report = am.reports[0]
+    report = am.report(launcher)
     assert (report.incarnation, report.cause) == (FIRST, StopCause.CUT_OFF)
     assert "/v1/lease: no answer: " in report.last_lines[0]
     assert launcher.child_log == ""
 
 
-def test_without_its_driver_the_child_runs_on(am: Am, launch: Launch) -> None:
+def test_without_its_driver_the_child_runs_on(am: Am, ready: Ready) -> None:
     """The keeper goes on renewing: three times the lease, and longer than an AM may be silent."""
-    launcher = launch("deaf")
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready("deaf")
     am.gone()
     time.sleep(3 * LEASE_MS / 1000)
     assert is_alive(pid)
     assert launcher.process.poll() is None
 
 
-def test_a_lost_lease_costs_the_child_and_not_the_launcher(am: Am, launch: Launch) -> None:
+def test_a_lost_lease_costs_the_child_and_not_the_launcher(am: Am, ready: Ready) -> None:
     """Revoked: the child is killed, the stop is reported as what it is, the launcher stays."""
-    launcher = launch("deaf")
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready("deaf")
     am.table.stopped(FIRST)
-    wait_for(lambda: bool(am.reports), launcher)
-    assert am.reports[0].cause is StopCause.LEASE_LOST
+    assert am.report(launcher).cause is StopCause.LEASE_LOST
     assert not is_alive(pid)
     am.orders(OrderKind.RUN, SECOND)
     wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
@@ -177,39 +158,31 @@ def test_a_child_that_does_not_beat_is_killed(am: Am, launch: Launch) -> None:
     """Silent for task.hang.ms: a failure, whose story says so."""
     launcher = launch("run", HOMEPORT_HANG_MS="1000")
     am.orders(OrderKind.RUN, FIRST)
-    wait_for(lambda: bool(am.reports), launcher)
-    assert am.reports[0].cause is StopCause.FAILED
+    assert am.report(launcher).cause is StopCause.FAILED
     assert "task.hang.ms" in am.reports[0].last_lines[-1]
 
 
-def test_a_child_whose_launcher_is_stopped_ends_itself(am: Am, launch: Launch) -> None:
+def test_a_child_whose_launcher_is_stopped_ends_itself(am: Am, ready: Ready) -> None:
     """SIGSTOP of the launcher: without renewals the child's own thread ends it in time."""
-    launcher = launch("leased")
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready("leased")
     launcher.process.send_signal(signal.SIGSTOP)
     wait_for(lambda: not is_alive(pid), launcher)
     launcher.process.send_signal(signal.SIGCONT)
-    wait_for(lambda: bool(am.reports), launcher)
-    assert am.reports[0].cause is StopCause.LEASE_LOST
+    assert am.report(launcher).cause is StopCause.LEASE_LOST
 
 
-def test_a_signal_stops_both_in_order(am: Am, launch: Launch) -> None:
+def test_a_signal_stops_both_in_order(am: Am, ready: Ready) -> None:
     """SIGTERM to the launcher: the child ends whole, the stop is reported, exit code 143."""
-    launcher = launch()
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready()
     launcher.process.terminate()
     assert launcher.process.wait(LIMIT_S) == 143
     assert not is_alive(pid)
     assert [r.cause for r in am.reports] == [StopCause.SIGNALLED]
 
 
-def test_the_child_dies_with_its_launcher(am: Am, launch: Launch) -> None:
+def test_the_child_dies_with_its_launcher(am: Am, ready: Ready) -> None:
     """Not even SIGKILL of the launcher leaves a child behind."""
-    launcher = launch("deaf")
-    am.orders(OrderKind.RUN, FIRST)
-    pid = launcher.child_pid(am)
+    launcher, pid = ready("deaf")
     launcher.process.kill()
     wait_for(lambda: not is_alive(pid), launcher)
 
@@ -224,11 +197,9 @@ def test_a_launcher_that_is_refused_leaves(am: Am, launch: Launch, tmp_path: Pat
     assert "refuses this launcher" in (launcher.folder / "launcher.log").read_text()
 
 
-def test_the_launcher_outlives_its_folders(am: Am, launch: Launch) -> None:
+def test_the_launcher_outlives_its_folders(am: Am, ready: Ready) -> None:
     """YARN may remove working and log folder early: the stop is still reported, with its lines."""
-    launcher = launch()
-    am.orders(OrderKind.RUN, FIRST)
-    launcher.child_pid(am)
+    launcher, _ = ready()
     for path in sorted(launcher.folder.rglob("*"), reverse=True):
         if path.is_file():
             path.unlink()
@@ -239,14 +210,12 @@ def test_the_launcher_outlives_its_folders(am: Am, launch: Launch) -> None:
     assert am.reports[0].last_lines[-1] == "stopping in order"
 
 
-def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, launch: Launch) -> None:
+def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, ready: Ready) -> None:
     """It is there once the child has asked; the next permit is its; then there is another one.
 
     Until then it has written no log of an incarnation, and has no permit.
     """
-    launcher = launch("spared")
-    am.orders(OrderKind.RUN, FIRST)
-    first = launcher.child_pid(am)
+    launcher, first = ready("spared")
     spare = launcher.spare_pid()
     assert (launcher.folder / "logs" / "spare-2.log").read_text() == ""
     am.orders(OrderKind.RUN, SECOND)
@@ -262,13 +231,9 @@ def test_a_spare_waits_beside_its_child_and_is_the_next(am: Am, launch: Launch) 
 
 
 @pytest.mark.parametrize("is_replaced", [True, False])
-def test_a_spare_learns_that_its_permit_is_near(
-    am: Am, launch: Launch, *, is_replaced: bool
-) -> None:
+def test_a_spare_learns_that_its_permit_is_near(am: Am, ready: Ready, *, is_replaced: bool) -> None:
     """From the order that stops a standby for its active container; no other stop says so."""
-    launcher = launch("spared")
-    am.orders(OrderKind.RUN, FIRST)
-    launcher.child_pid(am)
+    launcher, _ = ready("spared")
     launcher.spare_pid()
     am.orders(OrderKind.STOP, FIRST)
     am.order = replace(am.order, is_replaced=is_replaced)
@@ -279,11 +244,9 @@ def test_a_spare_learns_that_its_permit_is_near(
     assert f"was near {is_replaced}" in log.read_text()
 
 
-def test_a_spare_that_was_killed_is_replaced(am: Am, launch: Launch) -> None:
+def test_a_spare_that_was_killed_is_replaced(am: Am, ready: Ready) -> None:
     """The child is not touched, and nothing is reported."""
-    launcher = launch("spared")
-    am.orders(OrderKind.RUN, FIRST)
-    child = launcher.child_pid(am)
+    launcher, child = ready("spared")
     spare = launcher.spare_pid()
     os.kill(spare, signal.SIGKILL)
     assert launcher.spare_pid(spare) != spare
@@ -292,11 +255,9 @@ def test_a_spare_that_was_killed_is_replaced(am: Am, launch: Launch) -> None:
     assert am.reports == []
 
 
-def test_a_spare_that_has_lost_what_it_had_is_replaced(am: Am, launch: Launch) -> None:
+def test_a_spare_that_has_lost_what_it_had_is_replaced(am: Am, ready: Ready) -> None:
     """The AM hears whether the spare is ready; a spare without its parts is no fast start."""
-    launcher = launch("losing")
-    am.orders(OrderKind.RUN, FIRST)
-    child = launcher.child_pid(am)
+    launcher, child = ready("losing")
     spare = launcher.spare_pid()
     wait_for(lambda: am.check_ins[-1].spare == SpareReport("plain", is_ready=True), launcher)
     (launcher.folder / f"lose-{spare}").touch()
@@ -305,11 +266,9 @@ def test_a_spare_that_has_lost_what_it_had_is_replaced(am: Am, launch: Launch) -
     wait_for(lambda: am.check_ins[-1].spare == SpareReport("plain", is_ready=True), launcher)
 
 
-def test_a_spare_that_stands_still_is_not_used(am: Am, launch: Launch) -> None:
+def test_a_spare_that_stands_still_is_not_used(am: Am, ready: Ready) -> None:
     """Its process would hang: the permit goes to a new one, and it is ended."""
-    launcher = launch("spared")
-    am.orders(OrderKind.RUN, FIRST)
-    first = launcher.child_pid(am)
+    launcher, first = ready("spared")
     spare = launcher.spare_pid()
     os.kill(spare, signal.SIGSTOP)
     time.sleep(2.5)  # longer than a spare may be silent
@@ -322,22 +281,20 @@ def test_a_spare_that_stands_still_is_not_used(am: Am, launch: Launch) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_spare_does_not_outlive_its_launcher(
-    am: Am, launch: Launch, number: signal.Signals
+    am: Am, ready: Ready, number: signal.Signals
 ) -> None:
     """Neither an orderly end nor SIGKILL leaves one behind."""
-    launcher = launch("spared")
-    am.orders(OrderKind.RUN, FIRST)
-    child, spare = launcher.child_pid(am), launcher.spare_pid()
+    launcher, child = ready("spared")
+    spare = launcher.spare_pid()
     launcher.process.send_signal(number)
     launcher.process.wait(LIMIT_S)
     wait_for(lambda: not is_alive(spare) and not is_alive(child), launcher)
 
 
-def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, launch: Launch) -> None:
+def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, ready: Ready) -> None:
     """It never had that lease; under its own it lives until that is lost too."""
-    launcher = launch("spared")
-    am.orders(OrderKind.RUN, FIRST)
-    first, spare = launcher.child_pid(am), launcher.spare_pid()
+    launcher, first = ready("spared")
+    spare = launcher.spare_pid()
     am.orders(OrderKind.RUN, SECOND)
     am.table.stopped(FIRST)
     wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
@@ -350,11 +307,10 @@ def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, launch: Launc
     assert am.reports[1].cause is StopCause.LEASE_LOST
 
 
-def test_a_signal_during_the_hand_over_stops_the_former_spare(am: Am, launch: Launch) -> None:
+def test_a_signal_during_the_hand_over_stops_the_former_spare(am: Am, ready: Ready) -> None:
     """SIGTERM to the whole group, as YARN sends it, while the spare has just got its permit."""
-    launcher = launch("spared")
-    am.orders(OrderKind.RUN, FIRST)
-    first, spare = launcher.child_pid(am), launcher.spare_pid()
+    launcher, first = ready("spared")
+    spare = launcher.spare_pid()
     os.kill(spare, signal.SIGSTOP)
     am.orders(OrderKind.RUN, SECOND)
     os.kill(first, signal.SIGKILL)
@@ -368,11 +324,9 @@ def test_a_signal_during_the_hand_over_stops_the_former_spare(am: Am, launch: La
     assert am.reports[-1].cause is StopCause.SIGNALLED
 
 
-def test_without_room_there_is_no_spare(am: Am, launch: Launch) -> None:
+def test_without_room_there_is_no_spare(am: Am, ready: Ready) -> None:
     """Of 160 MB launcher and child leave too little: none is started, and the child runs."""
-    launcher = launch("spared", HOMEPORT_MEMORY_MB="160")
-    am.orders(OrderKind.RUN, FIRST)
-    launcher.child_pid(am)
+    launcher, _ = ready("spared", HOMEPORT_MEMORY_MB="160")
     seen = len(am.check_ins)
     wait_for(lambda: len(am.check_ins) > seen + 60, launcher)
     assert " waits" not in (launcher.folder / "launcher.log").read_text()

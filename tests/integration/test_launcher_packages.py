@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launchers import CHILD, FIRST, LIMIT_S, SECOND, Am, Running, is_alive, wait_for
+from launchers import CHILD, FIRST, LIMIT_S, SECOND, Am, Launch, Ready, Running, is_alive, wait_for
 from zipped import sha256_of, zipped
 
 from homeport.job_coordinator.http.messages import OrderKind
 from homeport.job_coordinator.model.outcomes import StopCause
-
-Launch = Callable[..., Running]
 
 SECOND_VERSION = zipped({"homeport_child/__main__.py": 'print("version 2", flush=True)\n' + CHILD})
 NAME = sha256_of(SECOND_VERSION)
@@ -53,12 +50,10 @@ def test_a_child_runs_with_the_package_that_was_fetched(am: Am, launch: Launch) 
     assert am.asked == [NAME]
 
 
-def test_the_spare_is_exchanged_while_the_child_runs(am: Am, launch: Launch) -> None:
+def test_the_spare_is_exchanged_while_the_child_runs(am: Am, ready: Ready) -> None:
     """Once it is ready with the new code the AM hears so; the next permit is its, and back too."""
     am.packages[NAME] = SECOND_VERSION
-    launcher = launch("losing")
-    am.orders(OrderKind.RUN, FIRST)
-    first = launcher.child_pid(am)
+    launcher, first = ready("losing")
     old = launcher.spare_pid()
     am.orders(OrderKind.WAIT, package=NAME)
     wait_for(lambda: am.check_ins[-1].prepared == NAME, launcher)
@@ -77,14 +72,10 @@ def test_the_spare_is_exchanged_while_the_child_runs(am: Am, launch: Launch) -> 
     assert fetched(launcher.folder) == [FOLDER], "its child runs with it"
 
 
-def test_an_am_that_goes_in_the_middle_of_a_fetch_costs_no_container(
-    am: Am, launch: Launch
-) -> None:
+def test_an_am_that_goes_in_the_middle_of_a_fetch_costs_no_container(am: Am, ready: Ready) -> None:
     """The child keeps its lease meanwhile; the package comes when the AM is back."""
     am.packages[NAME] = SECOND_VERSION
-    launcher = launch()
-    am.orders(OrderKind.RUN, FIRST)
-    child = launcher.child_pid(am)
+    launcher, child = ready()
     am.may_send.clear()
     am.orders(OrderKind.WAIT, package=NAME)
     wait_for(lambda: bool(am.asked), launcher)
@@ -143,14 +134,12 @@ def test_no_entry_of_a_package_leaves_its_folder(am: Am, launch: Launch, tmp_pat
     assert {message.running for message in am.check_ins} == {None}
 
 
-def test_a_disk_without_room_leaves_nothing_half(am: Am, launch: Launch) -> None:
+def test_a_disk_without_room_leaves_nothing_half(am: Am, ready: Ready) -> None:
     """The kernel refuses to write more; the child runs on, and the package comes with the room."""
     large = zipped({"homeport_child/__main__.py": CHILD, "large": "x" * 200_000})
     name = sha256_of(large)
     am.packages[name] = large
-    launcher = launch()
-    am.orders(OrderKind.RUN, FIRST)
-    child = launcher.child_pid(am)
+    launcher, child = ready()
     pid = launcher.process.pid
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
     am.orders(OrderKind.WAIT, package=name)
@@ -177,8 +166,7 @@ def test_an_incarnation_whose_package_has_no_room_has_stopped_before_it_began(
     pid = launcher.process.pid
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
     am.orders(OrderKind.RUN, FIRST, name)
-    wait_for(lambda: bool(am.reports), launcher)
-    report = am.reports[0]
+    report = am.report(launcher)
     assert (report.incarnation, report.cause) == (FIRST, StopCause.NO_PACKAGE)
     assert "File too large" in report.last_lines[0]
     assert "File too large" in (am.check_ins[-1].unprepared or "")

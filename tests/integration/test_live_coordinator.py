@@ -77,9 +77,7 @@ def coordinator_stream(job: Job) -> CoordinatorStreamStore:
 
 def kill_driver(job: Job) -> None:
     """The driver is dead; the supervisor starts another."""
-    victim = job.program("application_master")
-    assert victim is not None
-    os.kill(victim, signal.SIGKILL)
+    victim = job.kill_driver()
 
 
 def tasks(job: Job) -> dict[str, frozenset[str]]:
@@ -159,9 +157,7 @@ def test_containers_are_added_and_taken_away_while_the_job_runs(
 ) -> None:
     """3 -> 5 -> 2, the driver killed in the middle of each, two writers at once; exact."""
     job = make_job("rescaled")
-    job.produce(500)
-    job.run()
-    job.settled()
+    job.begin(500)
     attempt = job.attempt
     job.produce(300, first=500)
     rescale(job, 5, kill_when="visible")
@@ -188,8 +184,7 @@ def test_containers_are_added_and_taken_away_while_the_job_runs(
     assert max(versions) == status["job"]["model_version"]
     for version in range(1, status["job"]["model_version"] + 1):
         assert job.get(f"?version={version}")["containers"]
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 @pytest.mark.long
@@ -202,9 +197,7 @@ def test_a_container_that_a_change_overtakes_in_its_start_has_not_failed(
     """
     job = make_job("overtaken")
     job.values["cluster-manager.container.lease.ms"] = "30000"
-    job.produce(300)
-    job.run()
-    job.settled()
+    job.begin(300)
     write(job, COUNT, "5")
     # A new container has no spare: its child has imports to do before it reads anything.
     wait_for(lambda: bool(new_children(job)), job, every_s=0.02)
@@ -222,8 +215,7 @@ def test_a_container_that_a_change_overtakes_in_its_start_has_not_failed(
     job.produce(300, first=300)
     job.expects(600)
     assert job.get("v1/status")["failures"] == []
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 def new_children(job: Job) -> list[dict[str, Any]]:
@@ -238,9 +230,7 @@ def test_changes_and_kills_in_any_order(make_job: Callable[[str], Job], seed: in
     chance = random.Random(seed)  # noqa: S311 - a schedule is no secret
     job = make_job(f"shaken-{seed}")
     job.values["cluster-manager.container.retry.count"] = "100"
-    job.produce(100)
-    job.run()
-    job.settled()
+    job.begin(100)
     attempt = job.attempt
     for change in range(8):
         count = chance.randint(1, PARTITIONS)
@@ -260,8 +250,7 @@ def test_changes_and_kills_in_any_order(make_job: Callable[[str], Job], seed: in
     wait_for_count(job, 3)
     job.expects(100 + 60 * 8)
     assert job.attempt == attempt
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 @pytest.mark.long
@@ -270,9 +259,7 @@ def test_an_attempt_that_dies_in_the_middle_of_a_change_leaves_it_to_the_next(
 ) -> None:
     """SIGKILL of the AM: the next attempt reads how many containers there are to be; exact."""
     job = make_job("handed-on")
-    job.produce(200)
-    job.run()
-    job.settled()
+    job.begin(200)
     attempt = job.attempt
     write(job, COUNT, "5")
     wait_for(lambda: len(tasks(job)) == 5, job)
@@ -285,8 +272,7 @@ def test_an_attempt_that_dies_in_the_middle_of_a_change_leaves_it_to_the_next(
     wait_for(lambda: job.attempt == attempt + 1, job)
     wait_for_count(job, 5)
     job.expects(400)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], Job]) -> None:
@@ -298,9 +284,7 @@ def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], J
     job.values |= {"job.log.format": "json", "job.log.level": "ERROR"}
     job.values["job.container.count"] = "1"
     job.values["task.commit.ms"] = "600000"
-    job.produce(100)
-    job.run()
-    pids = job.settled()
+    pids = job.begin(100)
     before = epochs(job)
     job.expects(100)
     said = write(job, "task.commit.ms", "500")
@@ -344,9 +328,7 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
 ) -> None:
     """A redeploy key and an invalid value are reported, not applied; the job goes on."""
     job = make_job("reconfigured")
-    job.produce(100)
-    job.run()
-    job.settled()
+    job.begin(100)
     before = epochs(job)
     # As Samza's tool writes them: a misspelt key, and each of two tasks with the other's state.
     record(job, "task.comit.ms", "5000")
@@ -415,9 +397,7 @@ def test_new_partitions_of_an_input_get_tasks_where_there_is_no_state(
     job.values = {k: v for k, v in job.values.items() if not k.startswith("stores.")}
     job.values["task.class"] = "probe_task:Silent"
     job.values["job.coordinator.monitor-partition-change.frequency.ms"] = "1000"
-    job.produce(100)
-    job.run()
-    job.settled()
+    job.begin(100)
     grow(job, PARTITIONS + 2)
     wait_for(lambda: sum(map(len, tasks(job).values())) == PARTITIONS + 2, job)
     wait_for(lambda: bool(job.pids()), job)
@@ -432,9 +412,7 @@ def test_a_job_with_state_takes_new_partitions_into_the_tasks_it_has(
     job = make_job("expanded")
     job.values["job.container.count"] = "2"
     job.values["job.coordinator.monitor-partition-change.frequency.ms"] = "1000"
-    job.produce(300)
-    job.run()
-    job.settled()
+    job.begin(300)
     job.expects(300)
     names = {t for each in tasks(job).values() for t in each}
     grow(job, 2 * PARTITIONS)
@@ -462,9 +440,7 @@ def test_a_job_with_state_whose_input_cannot_be_followed_fails(
     """H6: with a durable store, and a growth that splits no partition, the job ends FAILED."""
     job = make_job("outgrown")
     job.values["job.coordinator.monitor-partition-change.frequency.ms"] = "1000"
-    job.produce(100)
-    job.run()
-    job.settled()
+    job.begin(100)
     grow(job, PARTITIONS + 1)
     wait_for(lambda: not job.application().is_active, job)
     assert job.application().final_status == "FAILED"
@@ -478,9 +454,7 @@ def test_a_recreated_input_is_noticed_by_a_driver_that_never_saw_it(
     """It has as many partitions; the next driver is the first to notice: the job ends FAILED."""
     job = make_job("replaced")
     topic = f"{job.name}-in"
-    job.produce(100)
-    job.run()
-    job.settled()
+    job.begin(100)
     wait_for(lambda: bool(of_type(job, MessageType.SET_INPUT_TOPIC)), job)
     admin = AdminClient({"bootstrap.servers": job.servers})
     admin.delete_topics([topic])[topic].result(30)

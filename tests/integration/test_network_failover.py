@@ -27,9 +27,7 @@ def test_successors_of_an_isolated_host_work_and_what_was_there_has_ended(
         "cluster-manager.container.lease.ms": "3000",
         "task.commit.ms": "500",
     }
-    job.produce(600)
-    job.run()
-    job.settled()
+    job.begin(600)
     job.expects(600)
     before = job.containers()
     am_host = next(n["host"] for n in job.cluster.status()["nodes"] if n["address"] in job.url)
@@ -60,5 +58,4 @@ def test_successors_of_an_isolated_host_work_and_what_was_there_has_ended(
     faults.wait_until_whole()
     job.produce(200, first=1000)
     job.expects(1200)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()

@@ -31,9 +31,7 @@ def test_a_jobs_files_are_its_users_alone(make_job: Callable[[str], Job]) -> Non
     The token is in the cache while the application lives, and its note beside it.
     """
     job = make_job("own-files")
-    job.produce(300)
-    job.run()
-    job.settled()
+    job.begin(300)
     job.counts_all()
     token = token_path(job.environment, job.application_id)
     assert (token.exists(), token.with_name(f"{token.name}.cluster").exists()) == (True, True)

@@ -105,8 +105,7 @@ def took_over(job: Job, before: Containers, standby: str) -> Containers:
 def ends_well(job: Job) -> None:
     """No process lives that should not, it stops in order, and its history is sound."""
     has_no_strays(job)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 def is_behind(job: Job, standby: str, pid: int) -> None:
@@ -174,9 +173,7 @@ def test_a_driver_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
         with standing_still(before["0-0"]["pid"]):
             wait_for(lambda: awaited(job) == "0-0@1", job)
             stated = published(job)
-            driver = job.program("application_master")
-            assert driver is not None
-            os.kill(driver, signal.SIGKILL)
+            driver = job.kill_driver()
             wait_for(lambda: job.program("application_master") not in {None, driver}, job)
             wait_for(lambda: awaited(job) == "0-0@1", job)
         after = took_over(job, before, "0-0")

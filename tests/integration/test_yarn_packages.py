@@ -44,9 +44,7 @@ def test_a_package_goes_through_the_stream_and_the_am_to_a_container(
         "cluster-manager.jobcoordinator.tls.enabled": "true",
         "cluster-manager.jobcoordinator.tokens.read": f"eve:{digest_of(READER.encode())}",
     }
-    job.produce(1000)
-    job.run()
-    job.settled()
+    job.begin(1000)
     with stream_of(job) as stream:
         assert JobPackageManager(stream).write(PACKAGE) == NAME
         order = UpgradeOrder(

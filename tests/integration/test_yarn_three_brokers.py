@@ -33,9 +33,7 @@ def test_each_broker_dies_in_turn_and_then_all_at_once(make_job: Callable[[str],
     """Driver and containers live on while two brokers are left; at no time is anything charged."""
     job = make_job("replicated")
     job.values |= KEYS
-    job.produce(600)
-    job.run("cluster-manager.container.retry.count=0")
-    before, driver = job.settled(), job.program("application_master")
+    before, driver = job.begin(600, "cluster-manager.container.retry.count=0"), job.program("application_master")
     total = 600
     for broker in (1, 2, 3):
         job.cluster.stop_kafka(broker)
@@ -58,5 +56,4 @@ def test_each_broker_dies_in_turn_and_then_all_at_once(make_job: Callable[[str],
     assert job.program("application_master") == driver
     assert not {f["cause"] for f in job.get("v1/status")["failures"]} & {"failed", "killed"}
     assert {c["failures"] for c in job.containers().values()} == {0}
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()

@@ -145,6 +145,11 @@ class Am:
             kind, 50, LEASE_MS, incarnation, version, lease_url=self.lease_url, package=package
         )
 
+    def report(self, launcher: Running) -> Stopped:
+        """The launcher's first report of an end, once it has come."""
+        wait_for(lambda: bool(self.reports), launcher)
+        return self.reports[0]
+
     async def package(self, name: str) -> bytes | None:
         """One that the test has put there, once the test lets it go."""
         self.asked.append(name)
@@ -265,6 +270,12 @@ class Running:
         """The names of the launcher's history, in order."""
         files = sorted((self.folder / "state" / "job-1" / ".history").glob("launcher-*.jsonl"))
         return [line["event"] for file in files for line in values_in(file)]
+
+
+Launch = Callable[..., Running]
+"""Starts one, of a mode of ``CHILD``."""
+Ready = Callable[..., tuple[Running, int]]
+"""The same, and its child is ready: its pid."""
 
 
 def wait_for(condition: Callable[[], bool], launcher: Running) -> None:

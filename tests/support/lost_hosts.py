@@ -358,9 +358,7 @@ def a_host_that_starts_again_between_two_runs(
     job: Job, faults: Faults, restart: Callable[[str], object]
 ) -> None:
     """The job was stopped in order; submitted again, each container is at home with its state."""
-    job.produce(500)
-    job.run()
-    job.settled()
+    job.begin(500)
     job.expects(500)
     before = job.containers()
     assert job.kill() == f"stopped {job.application_id} in order"
@@ -374,8 +372,7 @@ def a_host_that_starts_again_between_two_runs(
         assert kinds(after, processor) <= TAIL
     job.produce(500, first=500)
     job.expects(1000)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 # ---------------------------------------------------------------------- a host without room
@@ -385,9 +382,7 @@ def a_disk_that_is_full(job: Job) -> None:
     """The container says which directory has no room; with room it goes on from what it had."""
     with job.cluster.small_disk("nm1"):
         state = job.cluster.state_dir("nm1")
-        job.produce(500)
-        job.run("task.commit.ms=1000", "cluster-manager.container.retry.count=-1")
-        job.settled()
+        job.begin(500, "task.commit.ms=1000", "cluster-manager.container.retry.count=-1")
         job.expects(500)
         victim = next(p for p, c in job.containers().items() if c["host"] == "nm1")
         filler = fill(state)
@@ -404,5 +399,4 @@ def a_disk_that_is_full(job: Job) -> None:
         restored = job.containers()[victim]["restored"]["counts"]
         assert {r["kind"] for r in restored.values()} <= TAIL
         assert len(after) == 3
-        assert job.kill() == f"stopped {job.application_id} in order"
-        job.judge_history()
+        job.end()

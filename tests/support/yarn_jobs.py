@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -212,6 +213,24 @@ class Job:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def begin(self, count: int, *overrides: str) -> dict[str, int]:
+        """The job runs, with so many records in its input: {processor: pid}."""
+        self.produce(count)
+        self.run(*overrides)
+        return self.settled()
+
+    def end(self) -> None:
+        """It stops in order, and its history is sound."""
+        assert self.kill() == f"stopped {self.application_id} in order"
+        self.judge_history()
+
+    def kill_driver(self) -> int:
+        """SIGKILL of the driver, which the supervisor starts again; the pid that it had."""
+        driver = self.program("application_master")
+        assert driver is not None
+        os.kill(driver, signal.SIGKILL)
+        return driver
 
     def run(self, *overrides: str) -> None:
         """The job's AM answers."""

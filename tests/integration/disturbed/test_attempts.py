@@ -41,8 +41,7 @@ def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]
     assert {c["epoch"] for c in containers.values()} == {2}
     assert {p: c["host"] for p, c in containers.items()} == hosts
     job.expects(120)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 @pytest.mark.long
@@ -73,8 +72,7 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
             os.kill(jvm, signal.SIGCONT)
         wait_for(lambda: not alive(jvm), job)
         assert job.attempt == first + 1
-        assert job.kill() == f"stopped {job.application_id} in order"
-        job.judge_history()
+        job.end()
     finally:
         job.cluster.kill_node(node)
         job.cluster.start_node(node)

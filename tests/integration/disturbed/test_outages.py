@@ -191,9 +191,7 @@ def test_a_restarted_resource_manager_disturbs_no_container(make_job: Callable[[
     """Same application, same processes; and a launcher that dies later gets a new container."""
     job = make_job("managed")
     job.values["job.container.count"] = "2"
-    job.produce(300)
-    job.run()
-    before, attempt = job.settled(), job.attempt
+    before, attempt = job.begin(300), job.attempt
     job.cluster.restart_resource_manager()
     job.produce(300, first=300)
     assert job.pids() == before
@@ -206,8 +204,7 @@ def test_a_restarted_resource_manager_disturbs_no_container(make_job: Callable[[
         p: pid for p, pid in before.items() if p != "0"
     }
     job.expects(600)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 def reads_its_stream(job: Job) -> bool:
@@ -231,9 +228,7 @@ def test_a_job_goes_on_after_a_minute_without_kafka(
     job = make_job(name)
     job.values.update(values)
     job.values["job.container.count"] = "2"
-    job.produce(2000)
-    job.run("cluster-manager.container.retry.count=0")
-    before, driver = job.settled(), job.program("application_master")
+    before, driver = job.begin(2000, "cluster-manager.container.retry.count=0"), job.program("application_master")
     job.expects(2000)
     job.cluster.stop_kafka()
     try:
@@ -257,8 +252,7 @@ def test_a_job_goes_on_after_a_minute_without_kafka(
         assert "lease-lost" in failures
     assert not set(failures) & {"failed", "killed"}
     assert {c["failures"] for c in job.containers().values()} == {0}
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 @pytest.mark.long
@@ -266,9 +260,7 @@ def test_a_broker_that_stands_still_fails_no_job(make_job: Callable[[str], Job])
     """Transactions of all containers are out of time; none of them is charged, if none may fail."""
     job = make_job("stalled")
     job.values["job.container.count"] = "2"
-    job.produce(1000)
-    job.run("cluster-manager.container.retry.count=0")
-    job.settled()
+    job.begin(1000, "cluster-manager.container.retry.count=0")
     job.expects(1000)
     job.produce(20_000, first=1000)
     with standing_still(cast("LocalCluster", job.cluster)):
@@ -278,8 +270,7 @@ def test_a_broker_that_stands_still_fails_no_job(make_job: Callable[[str], Job])
     # A busy machine may lose leases too, which are not charged either.
     assert not {found["cause"] for found in status["failures"]} & {"failed", "killed"}
     assert {c["failures"] for c in job.containers().values()} == {0}
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 @pytest.mark.long
@@ -302,8 +293,7 @@ def test_a_job_whose_kafka_went_away_after_its_submission_comes_up(
     job.settled()
     job.expects(500)
     assert job.get("v1/status")["failures"] == []
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 def until_submitted(submitting: subprocess.Popen[str]) -> None:
@@ -339,8 +329,7 @@ def test_one_of_two_simultaneous_submissions_is_refused(make_job: Callable[[str]
     # Not which attempt: a busy machine may take longer to start one than YARN waits for it.
     assert status["failures"] == []
     assert len(job.rest.applications("twice_1")) == 1
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 @pytest.mark.long

@@ -68,8 +68,7 @@ def test_standbys_run_follow_and_take_over(make_job: Callable[[str], Job], tmp_p
     assert published(job) == Published(active_failures=1, standby_failures=1)
 
     homes = hosts_of(job.containers())
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
     job.run()
     again = job.wait_until_running()
     assert hosts_of(again) == homes
@@ -77,8 +76,7 @@ def test_standbys_run_follow_and_take_over(make_job: Callable[[str], Job], tmp_p
         assert kinds(container) == {RestoreKind.NONE.value}
 
     _a_node_dies(job, tmp_path)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    job.judge_history()
+    job.end()
 
 
 def _is_told(job: Job, moved: str, lost: str, refuge: str) -> None:
