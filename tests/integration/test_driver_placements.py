@@ -80,9 +80,9 @@ async def test_a_container_is_moved(am: Am) -> None:
     await _finished(am, SECOND, 2)
     end = await am.ended()
     assert end.result is JobResult.SUCCEEDED
-    stated = answer(am)
-    assert stated is not None
-    assert stated.message == "0@2 runs on nm1"
+    last = answer(am)
+    assert last is not None
+    assert last.message == "0@2 runs on nm1"
 
 
 @driven()

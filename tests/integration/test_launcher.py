@@ -180,7 +180,7 @@ def test_a_signal_stops_both_in_order(am: Am, ready: Ready) -> None:
     assert [r.cause for r in am.reports] == [StopCause.SIGNALLED]
 
 
-def test_the_child_dies_with_its_launcher(am: Am, ready: Ready) -> None:
+def test_the_child_dies_with_its_launcher(ready: Ready) -> None:
     """Not even SIGKILL of the launcher leaves a child behind."""
     launcher, pid = ready("deaf")
     launcher.process.kill()
@@ -280,9 +280,7 @@ def test_a_spare_that_stands_still_is_not_used(am: Am, ready: Ready) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_spare_does_not_outlive_its_launcher(
-    am: Am, ready: Ready, number: signal.Signals
-) -> None:
+def test_a_spare_does_not_outlive_its_launcher(ready: Ready, number: signal.Signals) -> None:
     """Neither an orderly end nor SIGKILL leaves one behind."""
     launcher, child = ready("spared")
     spare = launcher.spare_pid()

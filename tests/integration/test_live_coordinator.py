@@ -75,11 +75,6 @@ def coordinator_stream(job: Job) -> CoordinatorStreamStore:
     return CoordinatorStreamStore(system, section.coordinator_topic, source=WRITER_SOURCE)
 
 
-def kill_driver(job: Job) -> None:
-    """The driver is dead; the supervisor starts another."""
-    victim = job.kill_driver()
-
-
 def tasks(job: Job) -> dict[str, frozenset[str]]:
     """{processor: its tasks} in the JobModel that the AM serves."""
     containers = job.get("")["containers"]
@@ -111,7 +106,7 @@ def rescale(job: Job, count: int, *, kill_when: str = "") -> None:
     child = writing(job, COUNT, str(count))
     if kill_when == "written":
         ended(child)
-        kill_driver(job)
+        job.kill_driver()
     wait_for(lambda: len(tasks(job)) == count, job, every_s=0.02)
     visible_ms = time.time_ns() // 1_000_000
     if kill_when != "written":
@@ -127,7 +122,7 @@ def rescale(job: Job, count: int, *, kill_when: str = "") -> None:
         2 * CATCH_UP_MS,
     )
     if kill_when == "visible":
-        kill_driver(job)
+        job.kill_driver()
     wait_for_count(job, count)
     after, has = epochs(job), tasks(job)
     changed = {p for p in had.keys() & has.keys() if had[p] != has[p]}
@@ -168,7 +163,7 @@ def test_containers_are_added_and_taken_away_while_the_job_runs(
     both = [writing(job, COUNT, "4"), writing(job, COUNT, "3")]
     for child in both:
         ended(child)
-    kill_driver(job)
+    job.kill_driver()
     last = job.written(COUNT)
     assert last in {"3", "4"}
     # Until the new driver has caught up it may serve, and carry out, the other one.
@@ -360,7 +355,7 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
             "takes": "applied by the next deployment",
         }
     ]
-    kill_driver(job)
+    job.kill_driver()
     wait_for(lambda: bool(job.pids()), job)
     assert job.get("config")["cluster-manager.container.memory.mb"] == "512"
 
@@ -460,7 +455,7 @@ def test_a_recreated_input_is_noticed_by_a_driver_that_never_saw_it(
     admin.delete_topics([topic])[topic].result(30)
     wait_for(lambda: topic not in admin.list_topics(timeout=10).topics, job)
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
-    kill_driver(job)
+    job.kill_driver()
     wait_for(lambda: not job.application().is_active, job)
     assert job.application().final_status == "FAILED"
     assert f"kafka.{topic} was deleted and recreated" in job.application().diagnostics

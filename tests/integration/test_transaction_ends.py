@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from confluent_kafka import Producer
-from counted_words import has_a_sound_history, has_counted, words
+from counted_words import begun, has_a_sound_history, has_counted, words
 from stream_containers import COUNTER, DEADLINE_S, Make
 
 from homeport.config.settings.sections import SystemConfig
@@ -50,9 +50,7 @@ def test_without_early_ends_a_transaction_stays_open_until_its_time(make: Make) 
         task_transaction_ms="600000",
         task_transaction_idle_ms="-1",
     )
-    container = job.start(1)
-    job.produce(words(1))
-    job.until(lambda: job.processed() == 1, container)
+    container = begun(job, 1)
     job.produce([(0, b"kept open", b"")])
     job.until(lambda: "counted kept open" in container.log.read_text(encoding="utf-8"), container)
     assert container.stop() == 143

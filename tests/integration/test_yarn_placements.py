@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -163,7 +162,7 @@ def _die_in_a_move(job: Job, to: str) -> None:
     epoch = _at(job, "0")[1]
     tool = _start(job, "move", "0", to, "--expiry-ms=60000")
     wait_for(lambda: "0" in _under_way(job), job)
-    driver = job.kill_driver()
+    job.kill_driver()
     out, err = tool.communicate(timeout=180)
     assert tool.returncode == 0, err
     assert out.strip() == f"SUCCEEDED: 0@{epoch + 1} runs on {to}"

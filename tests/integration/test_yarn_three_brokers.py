@@ -33,7 +33,8 @@ def test_each_broker_dies_in_turn_and_then_all_at_once(make_job: Callable[[str],
     """Driver and containers live on while two brokers are left; at no time is anything charged."""
     job = make_job("replicated")
     job.values |= KEYS
-    before, driver = job.begin(600, "cluster-manager.container.retry.count=0"), job.program("application_master")
+    before = job.begin(600, "cluster-manager.container.retry.count=0")
+    driver = job.program("application_master")
     total = 600
     for broker in (1, 2, 3):
         job.cluster.stop_kafka(broker)

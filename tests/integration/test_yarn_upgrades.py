@@ -257,7 +257,7 @@ def test_a_driver_that_dies_in_an_upgrade_has_a_successor_that_ends_it(
         watch_ms = _WATCH_MS if last is None else _WATCH_BAD_MS
         with upgrading(job, package(job, tmp_path, "two", last), watch_ms) as tool:
             wait_for(lambda: step in said(job), job, every_s=0.02)
-            driver = job.kill_driver()
+            job.kill_driver()
             out, err = tool.communicate(timeout=180)
         assert tool.returncode == code, out + err
         job.wait_until_running()

@@ -201,7 +201,7 @@ def test_a_driver_that_dies_in_a_warm_move_has_a_successor_that_ends_it(
     job, there = with_state(make_job, f"dies-{step}")
     with under_load(job), moving(job, there, "--expiry-ms=60000") as tool:
         wait_for(lambda: step in steps(job), job, every_s=0.02)
-        driver = job.kill_driver()
+        job.kill_driver()
         succeeds(tool, there)
     assert set(job.containers()) == {"0"}
     job.judge_history()

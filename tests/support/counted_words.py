@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from histories import require_sound
-from stream_containers import Job, Running
+from stream_containers import Job, Record, Running
 
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.job_coordinator.model.outcomes import RestoreKind
 
 
-def words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
+def words(count: int, first: int = 0) -> list[Record]:
     """Words that are each of one partition only."""
     return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
+
+
+def begun(job: Job, count: int) -> Running:
+    """The job's first container, which has counted the first ``count`` words."""
+    container = job.start(1)
+    job.produce(words(count))
+    job.until(lambda: job.processed() == count, container)
+    return container
 
 
 def counts(count: int) -> dict[str, int]:

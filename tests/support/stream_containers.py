@@ -44,6 +44,8 @@ DEADLINE_S = 60.0
 _SUPPORT = Path(__file__).parent
 _NEVER_MS = 1 << 60
 _NOTHING_MORE: Mapping[str, str] = {}
+Record = tuple[int, bytes | None, bytes | None]
+"""Partition, key and value of a record of the input."""
 COUNTER = """
 from homeport.container.api import BatchTask
 
@@ -239,6 +241,12 @@ class Job:
         self.started.append(running)
         return running
 
+    def fails(self, epoch: int = 1, fence: Sequence[int] = ()) -> str:
+        """The last line of a container, which ends with exit code 1."""
+        container = self.start(epoch, fence)
+        assert container.process.wait(DEADLINE_S) == 1
+        return container.last_line()
+
     def until(self, what: Callable[[], bool], container: Running | None = None) -> None:
         """Returns when ``what`` holds; fails with the container's log when it ends before."""
         deadline = time.monotonic() + DEADLINE_S
@@ -256,12 +264,9 @@ class Job:
         return self.served.backend.reports[count - 1]
 
     def produce(
-        self,
-        records: Sequence[tuple[int, bytes | None, bytes | None]],
-        name: str = "in",
-        headers: Sequence[tuple[str, bytes]] = (),
+        self, records: Sequence[Record], name: str = "in", headers: Sequence[tuple[str, bytes]] = ()
     ) -> None:
-        """(partition, key, value) of the input of that name, all with the same headers."""
+        """The input of that name has these too, all with the same headers."""
         # Each record once, also where its leader changes meanwhile.
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
         for partition, key, value in records:

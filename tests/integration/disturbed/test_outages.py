@@ -228,7 +228,8 @@ def test_a_job_goes_on_after_a_minute_without_kafka(
     job = make_job(name)
     job.values.update(values)
     job.values["job.container.count"] = "2"
-    before, driver = job.begin(2000, "cluster-manager.container.retry.count=0"), job.program("application_master")
+    before = job.begin(2000, "cluster-manager.container.retry.count=0")
+    driver = job.program("application_master")
     job.expects(2000)
     job.cluster.stop_kafka()
     try:
