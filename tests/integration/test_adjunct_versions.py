@@ -6,6 +6,7 @@ numbers. Each entry of a version has the version's name as its value.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections import defaultdict
@@ -16,16 +17,10 @@ from pathlib import Path
 import pytest
 from check_history.judge import main as judge
 from compacted_topics import delete_before
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
 from stopped_container import PLAN_VARIABLE, write_plan
 from stream_containers import DEADLINE_S, Job, Running, make_job
 from suites import long
+from topic_records import alter
 
 from homeport.container.adjunct.steps import AdjunctAction
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
@@ -103,34 +98,38 @@ _Row = tuple[tuple[str, ...], tuple[str, str], str, int]
 """(Process, task and batch), the two versions seen, the airline, and its count of flights."""
 
 
+@contextlib.contextmanager
+def _job(kafka: str, folder: Path, code: str = _JOIN, **keys: str) -> Iterator[Job]:
+    """Two tasks, which share both stores; its containers heed the file ``plan``."""
+    more = {**_KEYS, **{key.replace("_", "."): value for key, value in keys.items()}}
+    made = make_job(kafka, folder, code, more, {"airlines": 1, "codes": 2}, policy="delete")
+    made.environment[PLAN_VARIABLE] = str(folder / "plan")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
 @pytest.fixture
 def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
-    """Two tasks, which share both stores; its containers heed the file ``plan``."""
-    also = {"airlines": 1, "codes": 2}
-    made = make_job(kafka, tmp_path, _JOIN, _KEYS, also, policy="delete")
-    made.environment[PLAN_VARIABLE] = str(tmp_path / "plan")
-    yield made
-    made.close()
+    """A job whose tasks join with both stores."""
+    with _job(kafka, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
 def slow(kafka: str, tmp_path: Path) -> Iterator[Job]:
     """The same, without a commit: the disk has what a version begins with."""
-    keys = {**_KEYS, "task.commit.ms": "600000"}
-    made = make_job(kafka, tmp_path, _JOIN, keys, {"airlines": 1, "codes": 2}, policy="delete")
-    made.environment[PLAN_VARIABLE] = str(tmp_path / "plan")
-    yield made
-    made.close()
+    with _job(kafka, tmp_path, task_commit_ms="600000") as made:
+        yield made
 
 
 @pytest.fixture
 def piped(kafka: str, tmp_path: Path) -> Iterator[Job]:
     """The same with a pipeline in SQL, which joins both stores before the tasks."""
-    keys = {"task.pipeline.sql": _SQL, "cluster-manager.container.memory.mb": "1536"}
-    made = make_job(kafka, tmp_path, _PIPED, _KEYS | keys, {"airlines": 1, "codes": 2}, "delete")
-    made.environment[PLAN_VARIABLE] = str(tmp_path / "plan")
-    yield made
-    made.close()
+    size = {"cluster-manager.container.memory.mb": "1536"}
+    with _job(kafka, tmp_path, _PIPED, task_pipeline_sql=_SQL, **size) as made:
+        yield made
 
 
 def _start(job: Job, epoch: int) -> Running:
@@ -189,13 +188,6 @@ def _newest(job: Job, container: Running) -> set[tuple[str, str]]:
 
 def _until_seen(job: Job, container: Running, airline: str, code: str) -> None:
     job.until(lambda: _newest(job, container) == {(airline, code)}, container)
-
-
-def _compact(job: Job, name: str) -> None:
-    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, job.topic(name), incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
 
 
 def _is_exact(job: Job) -> None:
@@ -314,7 +306,7 @@ def test_a_container_that_dies_in_a_switch_goes_on(job: Job, after: AdjunctActio
     assert _newest(job, first) == {("1", "17")}
     first.stop(signal.SIGKILL)
     assert "is compacted" not in _log(first)
-    _compact(job, "airlines")
+    alter(job.servers, job.topic("airlines"), {"cleanup.policy": "compact"})
 
     second = _start(job, 2)
     assert _newest(job, second) == {("1", "17")}

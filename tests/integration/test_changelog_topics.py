@@ -6,10 +6,9 @@ import uuid
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin import ResourceType as Kind
 from counted_words import words
 from stream_containers import DEADLINE_S, Job, Make
+from topic_records import alter
 
 from homeport.cli.yarn import state_check
 from homeport.config.config import Config
@@ -76,13 +75,7 @@ class Stores:
 
     def alter(self, **properties: str) -> None:
         """An operator alters properties of the topic."""
-        entries = [
-            ConfigEntry(k.replace("_", "."), v, incremental_operation=AlterConfigOpType.SET)
-            for k, v in properties.items()
-        ]
-        resource = ConfigResource(Kind.TOPIC, self.topic, incremental_configs=entries)
-        admin = AdminClient({"bootstrap.servers": self.servers})
-        admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
+        alter(self.servers, self.topic, {k.replace("_", "."): v for k, v in properties.items()})
 
     def refused(self, *, is_submission: bool = False) -> ConfigError:
         """The job does not begin, and nothing has been made."""

@@ -9,20 +9,18 @@ import signal
 import time
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from compacted_topics import delete_before
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from stream_containers import DEADLINE_S, Job, Make
+from topic_records import alter
 
 from homeport.config.config import Config
+from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.status.container_report import ContainerReport
 
 LARGE = 10_000_000
@@ -111,12 +109,8 @@ def test_lost_input_fails_the_start_or_is_reported(make: Make) -> None:
     job.until(lambda: len(_echoed(job)) == 2, first)
     assert first.stop() == 143
     job.produce([(0, b"%d" % n, b"") for n in range(2, 8)])
-    place = TopicPartition(job.topic("in"), 0, 5)
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    admin.delete_records([place])[place].result(DEADLINE_S)
-    second = job.start(2, [1])
-    assert second.process.wait(DEADLINE_S) == 1
-    assert second.last_line().startswith(
+    delete_before(job, "in", 5)
+    assert job.fails(2, [1]).startswith(
         f"error: kafka.{job.topic('in')} partition 0: the next offset to read is 2, but Kafka has "
         "5 to 8: it has deleted 3 offsets that were not read, by retention; set "
     )
@@ -234,17 +228,10 @@ def test_headers_times_and_nulls_reach_the_task(make: Make, task: str, pipeline:
     """
     more = {"task_pipeline_class": pipeline} if pipeline else {}
     job = make(COLUMNS, task_class=f"user_job:{task}", **more)
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    topic = job.topic("in")
-    limit = ConfigEntry(
-        "max.message.bytes", str(LARGE + 1000), incremental_operation=AlterConfigOpType.SET
-    )
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[limit])
-    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
-    found = ConfigResource(ResourceType.TOPIC, topic)
-    job.until(
-        lambda: admin.describe_configs([found])[found].result()[limit.name].value == limit.value
-    )
+    topic, limit = job.topic("in"), str(LARGE + 1000)
+    alter(job.servers, topic, {"max.message.bytes": limit})
+    admin = TopicAdmin(SystemConfig.of(job.config, "kafka"))
+    job.until(lambda: admin.topic_config(topic)["max.message.bytes"] == limit)
     producer = Producer({"bootstrap.servers": job.servers, "message.max.bytes": LARGE + 1000})
     headers: list[tuple[str, str | bytes | None]]
     headers = [("a", b"0"), ("n", None), ("a", b"1"), ("last", b"2")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -12,14 +11,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
-from topic_records import topic_records
+from confluent_kafka.admin import AdminClient
+from forked_tool import WRITER, run_about
+from topic_records import alter, topic_records
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
@@ -40,8 +34,6 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-
-_SET = AlterConfigOpType.SET
 
 
 def _config(kafka: str, **more: str) -> Config:
@@ -290,10 +282,9 @@ def test_a_stream_without_its_deleted_beginning_is_read_from_what_is_left(
     """Offset 0 need not exist: reading starts at the oldest record there is."""
     topic = JobConfig.of(config).coordinator_topic
     store.write([wire.set_config("a", "1"), wire.set_config("b", "2")])
-    admin = AdminClient({"bootstrap.servers": SystemConfig.of(config, "kafka").bootstrap_servers})
-    policy = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=_SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[policy])
-    admin.incremental_alter_configs([resource])[resource].result(20)
+    servers = SystemConfig.of(config, "kafka").bootstrap_servers
+    alter(servers, topic, {"cleanup.policy": "compact,delete"})
+    admin = AdminClient({"bootstrap.servers": servers})
     partition = TopicPartition(topic, 0, 1)
     admin.delete_records([partition])[partition].result(20)
     with _store(config) as late:
@@ -344,17 +335,7 @@ def test_threads_share_a_store(store: CoordinatorStreamStore) -> None:
 
 
 def _run_writer(config: Config, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    path = folder / "job.properties"
-    path.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
-    module = "homeport.cli.job.coordinator_stream_writer"
-    return subprocess.run(
-        [sys.executable, "-m", module, f"--config-path=file://{path}", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={"PYTHONPATH": ":".join(p for p in sys.path if p)},
-    )
+    return run_about(config, folder / "job.properties", arguments, module=WRITER)
 
 
 def test_writer_tool_writes_and_deletes(

@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
-from restored_stores import wait_until
-from topic_records import topic_records
+from confluent_kafka.admin import AdminClient, NewTopic
+from forked_tool import WRITER, run_about
+from topic_records import alter, topic_records
+from waiting import until
 from yarn_jobs import Job, wait_for
 
 from homeport.config.config import Config
@@ -70,13 +64,6 @@ def config_of(kafka: str) -> Config:
     )
 
 
-def written(config: Config, folder: Path) -> Path:
-    """The job's properties file."""
-    path = folder / "job.properties"
-    path.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
-    return path
-
-
 @pytest.mark.parametrize(
     ("partitions", "cleanup", "rule"),
     [
@@ -93,21 +80,8 @@ def test_the_writer_refuses_a_stream_of_the_wrong_shape(
     made = NewTopic(topic, partitions, 1, config={"cleanup.policy": cleanup})
     admin = AdminClient({"bootstrap.servers": kafka})
     admin.create_topics([made])[topic].result(30)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "homeport.cli.job.coordinator_stream_writer",
-            f"--config-path={written(config, tmp_path)}",
-            "--type=set-config",
-            "--key=task.commit.ms",
-            "--value=1",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    words = ("--type=set-config", "--key=task.commit.ms", "--value=1")
+    done = run_about(config, tmp_path / "job.properties", words, module=WRITER)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(f"error: topic = '{topic}': {re.escape(rule)}.*\n", done.stderr)
     reader = Consumer({"bootstrap.servers": kafka, "group.id": "nobody"})
@@ -124,10 +98,11 @@ def test_the_last_record_of_two_simultaneous_writers_wins(kafka: str, tmp_path: 
     job, system = JobConfig.of(config), SystemConfig.of(config, "kafka")
     TopicAdmin(system).ensure(coordinator_topic_spec(job))
     program = WRITE_ALL.format(keys=KEYS)
-    path = str(written(config, tmp_path))
+    path = tmp_path / "job.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", program, path, name, step],
+            [sys.executable, "-c", program, str(path), name, step],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -178,10 +153,7 @@ def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
     assert job.get("v1/status")["coordinator_stream"] == "ok"
     job.expects(60)
 
-    kept = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[kept])
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    alter(job.servers, topic, {"cleanup.policy": "delete"})
     driver = job.kill_driver()
     done = job.call("wait")
     assert done.returncode == 1
@@ -212,4 +184,4 @@ def test_a_transaction_that_holds_up_the_stream_is_reported(kafka: str) -> None:
         with pytest.raises(UnavailableError, match=re.escape(stated)):
             stream.bootstrap()
         writer.abort_transaction(30)
-        wait_until(lambda: _is_read(stream))
+        until(lambda: _is_read(stream))

@@ -175,6 +175,14 @@ def test_a_job_that_is_closed_is_shown_with_a_token(page: Page, served: Served) 
     page.until("document.querySelector('#changes-note').innerText.includes('since')")
 
 
+def operate(page: Page, served: Served) -> None:
+    """The page is open at the actions, and has the token of an operator."""
+    show(page, served)
+    page.press("5")
+    type_token(page, ADA)
+    page.until("!document.querySelector('#act').hidden")
+
+
 def fill(page: Page, **fields: str) -> None:
     """The fields of the chosen action have these values."""
     for name, value in fields.items():
@@ -204,16 +212,14 @@ def test_an_operator_moves_a_container(page: Page, served: Served) -> None:
     page.until("!document.querySelector('#act').hidden")
     assert "The token of ada is in use" in page.text("#token-note")
     fill(page, processor="0", host=LOST)
-    page.run("document.querySelector('#action-plan').click()")
-    page.until("!document.querySelector('#plan').hidden")
+    plan(page)
     assert "0: nm01.example.com -> nm02.example.com" in page.text("#plan-lines")
     assert job_of(served).current["containers"][0]["host"] == "nm01.example.com"
     # What is confirmed is what was shown: another value needs another plan.
     fill(page, processor="1")
     assert page.run("document.querySelector('#plan').hidden")
     fill(page, processor="0")
-    page.run("document.querySelector('#action-plan').click()")
-    page.until("!document.querySelector('#plan').hidden")
+    plan(page)
     page.run("document.querySelector('#action-do').click()")
     page.until("document.querySelector('#outcome').innerText.startsWith('SUCCEEDED')")
     page.until("document.querySelector('#work-0').innerText.includes('nm02')")
@@ -221,8 +227,7 @@ def test_an_operator_moves_a_container(page: Page, served: Served) -> None:
     assert "ada\t127.0.0.1\thttp\tmove 0" in page.text("#changes")
     choose(page, "Set a key")
     fill(page, key="my.own.password", value="hunter3")
-    page.run("document.querySelector('#action-plan').click()")
-    page.until("!document.querySelector('#plan').hidden")
+    plan(page)
     assert "********" in page.text("#plan-what")
     everywhere = (
         "document.documentElement.outerHTML + location.href + document.cookie"
@@ -236,10 +241,7 @@ def test_an_operator_moves_a_container(page: Page, served: Served) -> None:
 
 def test_an_operator_drains_a_host_and_takes_it_back(page: Page, served: Served) -> None:
     """And moves a container warm, and ends that: each by its plan, and with what is not typed."""
-    show(page, served)
-    page.press("5")
-    type_token(page, ADA)
-    page.until("!document.querySelector('#act').hidden")
+    operate(page, served)
     choose(page, "Move a container warm: its state first")
     fill(page, processor="0", host=LOST)
     confirm(page, "move 0")
@@ -279,10 +281,15 @@ def test_an_operator_drains_a_host_and_takes_it_back(page: Page, served: Served)
     assert "/ui/answers/" in missing
 
 
-def confirm(page: Page, what: str) -> None:
-    """The plan is shown, and is carried out."""
+def plan(page: Page) -> None:
+    """The plan of the chosen action is shown."""
     page.run("document.querySelector('#action-plan').click()")
     page.until("!document.querySelector('#plan').hidden")
+
+
+def confirm(page: Page, what: str) -> None:
+    """The plan is shown, and is carried out."""
+    plan(page)
     assert page.text("#action-do") == f"Confirm: {what}"
     page.run("document.querySelector('#action-do').click()")
     page.until("document.querySelector('#plan').hidden")
@@ -299,8 +306,7 @@ def test_an_action_that_cannot_be_is_said_why(page: Page, served: Served) -> Non
     type_token(page, ADA)
     page.until("!document.querySelector('#act').hidden")
     fill(page, processor="9", host="any")
-    page.run("document.querySelector('#action-plan').click()")
-    page.until("!document.querySelector('#plan').hidden")
+    plan(page)
     assert "move 9 cannot be done" in page.text("#plan-what")
     assert page.run("document.querySelector('#action-do').hidden")
     choose(page, "Take a key back")
@@ -317,15 +323,10 @@ def test_axe_finds_nothing(page: Page, served: Served, width: int, *, dark: bool
     jobs.lose_host(job_of(served).current, LOST)
     job_of(served).decide("TimerFired", "2", "Processor 2 got no container in time")
     page.look(width=width, dark=dark)
-    show(page, served)
     rows = {"1": "#work", "2": "#decisions", "3": "#configuration", "4": "#model"}
-    show(page, served)
-    page.press("5")
-    type_token(page, ADA)
-    page.until("!document.querySelector('#act').hidden")
+    operate(page, served)
     fill(page, processor="0", host="any")
-    page.run("document.querySelector('#action-plan').click()")
-    page.until("!document.querySelector('#plan').hidden")
+    plan(page)
     assert page.accessibility() == []
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
     for key, rows_of in rows.items():

@@ -6,7 +6,6 @@ take the id.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,14 +13,9 @@ from functools import partial
 import pytest
 from broker_faults import topics_of
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    PartitionMetadata,
-)
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+from topic_records import alter
+from waiting import until
 
 from homeport.appmaster.lease import fencing
 from homeport.config.config import Config
@@ -59,7 +53,7 @@ class _Ending:
         found = self._partition()
         self._stopped: int | None = next(r for r in found.replicas if r != found.leader)
         cluster.stop_kafka(self._stopped)
-        self._until(lambda: len(self._partition().isrs) == 1)
+        until(lambda: len(self._partition().isrs) == 1)
         self._require_in_sync(2)
         writer.abort_transaction(DEADLINE_S)
 
@@ -81,17 +75,7 @@ class _Ending:
         return topics_of(self._admin)[self.topic].partitions[0]
 
     def _require_in_sync(self, count: int) -> None:
-        entry = ConfigEntry(
-            "min.insync.replicas", str(count), incremental_operation=AlterConfigOpType.SET
-        )
-        topic = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=[entry])
-        self._admin.incremental_alter_configs([topic])[topic].result(DEADLINE_S)
-
-    def _until(self, what: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not what():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        alter(self._cluster.bootstrap_servers, self.topic, {"min.insync.replicas": str(count)})
 
 
 @pytest.fixture(name="ending")

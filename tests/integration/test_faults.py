@@ -23,6 +23,7 @@ from typing import TypeVar
 
 import pytest
 from clusters_under_test import LocalUnderTest
+from waiting import until
 
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
@@ -113,10 +114,7 @@ class Machines:
         command = self.network.on_machine(place, self.layout.hosts, command)
         log = self.layout.log(place)
         started = processes.spawn(command, marks, log, self.layout.root)
-        limit = time.monotonic() + HEALED_S
-        while "listens" not in log.read_text(encoding="utf-8"):
-            assert time.monotonic() < limit, log.read_text(encoding="utf-8")
-            time.sleep(0.02)
+        until(lambda: "listens" in log.read_text(), log.read_text, HEALED_S)
         return started
 
     def faults(self) -> Faults:

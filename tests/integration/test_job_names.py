@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from forked_tool import MODULE, RUN_JOB, WRITER, run_about
 from recorded_jobs import record_job
 from yarn_jobs import Job
 
@@ -24,10 +23,6 @@ from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.model.job_model import SystemStream
-
-HOMEPORT = "homeport.cli.main"
-WRITER = "homeport.cli.job.coordinator_stream_writer"
-RUN_JOB = "homeport.cli.yarn.run_job"
 
 
 @dataclass
@@ -42,19 +37,8 @@ class Neighbours:
     def call(self, program: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """The program, asked about ``yours``."""
         path = self.folder / "yours.properties"
-        path.write_text("".join(f"{k}={v}\n" for k, v in self.yours.items()), encoding="utf-8")
-        return subprocess.run(
-            [sys.executable, "-m", program, *words, f"--config-path={path}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={
-                "PYTHONPATH": ":".join(p for p in sys.path if p),
-                "HADOOP_CONF_DIR": str(self.folder),
-                "HOME": str(self.folder),
-            },
-        )
+        environment = {"HADOOP_CONF_DIR": str(self.folder), "HOME": str(self.folder)}
+        return run_about(self.yours, path, words, environment, module=program)
 
     def assert_refused(self, error: str) -> None:
         """One line that names both jobs and no reset; the stream has not one record more."""
@@ -93,9 +77,9 @@ def neighbours(kafka: str, tmp_path: Path) -> Iterator[Neighbours]:
         {"job.name": f"names-{unique}", "stores.s.changelog": f"kafka.yours-{unique}"}
     )
     system = SystemConfig.of(mine, "kafka")
-    admin = AdminClient({"bootstrap.servers": kafka})
-    admin.create_topics([NewTopic(f"in-{unique}", 2, 1)])[f"in-{unique}"].result()
-    TopicAdmin(system).ensure(coordinator_topic_spec(JobConfig.of(mine)))
+    admin = TopicAdmin(system)
+    admin.create(f"in-{unique}", 2, 1, {})
+    admin.ensure(coordinator_topic_spec(JobConfig.of(mine)))
     model = calculate_job_model(mine, {SystemStream("kafka", f"in-{unique}"): 2}, NOTHING)
     topic = JobConfig.of(mine).coordinator_topic
     with CoordinatorStreamStore(system, topic, source="test") as store:
@@ -110,21 +94,21 @@ def neighbours(kafka: str, tmp_path: Path) -> Iterator[Neighbours]:
         (RUN_JOB, ()),
         (RUN_JOB, ("--reset-state",)),
         (WRITER, ("--type=set-config", "--key=task.commit.ms", "--value=1")),
-        (HOMEPORT, ("config", "get")),
-        (HOMEPORT, ("config", "set", "task.commit.ms", "1")),
-        (HOMEPORT, ("config", "diff")),
-        (HOMEPORT, ("checkpoint", "show")),
-        (HOMEPORT, ("state", "ls", "--base=/tmp")),
-        (HOMEPORT, ("clean", "--base=/tmp")),
-        (HOMEPORT, ("move", "0", "nm1")),
-        (HOMEPORT, ("restart", "0")),
-        (HOMEPORT, ("locality",)),
-        (HOMEPORT, ("job-model",)),
-        (HOMEPORT, ("coordinator-stream", "show")),
-        (HOMEPORT, ("coordinator-stream", "tail")),
-        (HOMEPORT, ("explain", "0")),
-        (HOMEPORT, ("status",)),
-        (HOMEPORT, ("what-if", "--host=nm1")),
+        (MODULE, ("config", "get")),
+        (MODULE, ("config", "set", "task.commit.ms", "1")),
+        (MODULE, ("config", "diff")),
+        (MODULE, ("checkpoint", "show")),
+        (MODULE, ("state", "ls", "--base=/tmp")),
+        (MODULE, ("clean", "--base=/tmp")),
+        (MODULE, ("move", "0", "nm1")),
+        (MODULE, ("restart", "0")),
+        (MODULE, ("locality",)),
+        (MODULE, ("job-model",)),
+        (MODULE, ("coordinator-stream", "show")),
+        (MODULE, ("coordinator-stream", "tail")),
+        (MODULE, ("explain", "0")),
+        (MODULE, ("status",)),
+        (MODULE, ("what-if", "--host=nm1")),
     ],
 )
 def test_no_tool_touches_the_stream_of_another_job(
@@ -154,7 +138,7 @@ def test_a_reset_that_was_begun_all_the_same_deletes_nothing(neighbours: Neighbo
 def test_a_job_of_the_same_name_is_let_in(neighbours: Neighbours) -> None:
     """Every tool works on the job's own stream as before."""
     neighbours.yours = neighbours.mine
-    done = neighbours.call(HOMEPORT, ("coordinator-stream", "show", "--key=job.name"))
+    done = neighbours.call(MODULE, ("coordinator-stream", "show", "--key=job.name"))
     assert done.returncode == 0, done.stderr
     assert f"job.name = {neighbours.mine['job.name']}" in done.stdout
 

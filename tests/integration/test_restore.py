@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from restored_stores import RestoredStores, wait_until, workers_of
+from restored_stores import RestoredStores, workers_of
 from small_disk import fill, small_disk
 from suites import long
+from waiting import until
 
 from homeport.config.errors import HomeportError, StoreError
 from homeport.container.host.stop_flag import StopRequestedError
@@ -120,12 +121,12 @@ def test_a_container_that_is_killed_leaves_no_worker_and_its_progress(
     with stores.open_transaction():
         container = _restoring(stores)
         try:
-            wait_until(stores.has_offset)
+            until(stores.has_offset)
             (worker,) = workers_of(container.pid)
         finally:
             container.kill()
             container.wait()
-        wait_until(lambda: not Path(f"/proc/{worker}").exists())
+        until(lambda: not Path(f"/proc/{worker}").exists())
     restored = stores.restore()[TASK]
     assert (restored.records < LARGE, restored.reason) == (True, None)
     assert stores.plans[0].start > 0
@@ -144,7 +145,7 @@ def test_a_worker_that_outlives_its_container_keeps_the_directory_locked(
     container = _restoring(stores)
     worker = 0
     try:
-        wait_until(lambda: bool(workers_of(container.pid)))
+        until(lambda: bool(workers_of(container.pid)))
         (worker,) = workers_of(container.pid)
         os.kill(worker, signal.SIGSTOP)
         container.kill()
@@ -158,7 +159,7 @@ def test_a_worker_that_outlives_its_container_keeps_the_directory_locked(
         container.kill()
         if worker:
             os.kill(worker, signal.SIGCONT)
-    wait_until(lambda: lock_holder(stores.directory()) is None)
+    until(lambda: lock_holder(stores.directory()) is None)
     assert stores.restore()[TASK].records == LARGE
 
 
@@ -225,7 +226,7 @@ def test_a_changelog_that_is_deleted_in_mid_restore_is_named(
             is_gone = True
             admin.delete(stores.topic)
             if again:
-                wait_until(lambda: not admin.partition_counts([stores.topic]))
+                until(lambda: not admin.partition_counts([stores.topic]))
                 stores.make_topic(again)
 
     # What is being read is the last partition, which is gone where there are fewer.

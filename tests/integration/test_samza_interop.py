@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import own_records
 import pytest
 from confluent_kafka import Producer
+from forked_tool import WRITER, run_about
 from samza_peer import SamzaPeer
 from samza_streams import Stream
 from topic_records import topic_records
@@ -48,7 +47,6 @@ _ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
 _KEYS = {"job.container.count": "3", f"job.{_ODD}": f" {_ODD}\nline", "empty": ""}
 _TUNNEL = "jmx-tunneling-url"
 _EXECUTION = "set-execution-env-container-id-mapping"
-_WRITER = "homeport.cli.job.coordinator_stream_writer"
 
 
 def _partition(system: str, stream: str, partition: int) -> SystemStreamPartition:
@@ -135,6 +133,17 @@ def _all_of_the_model(store: CoordinatorStreamStore) -> list[CoordinatorStreamMe
     ]
 
 
+@contextlib.contextmanager
+def _written(stream: Stream, *, driver: bool = True) -> Iterator[CoordinatorStreamStore]:
+    """A store that has written, and read, all of the model; plain or in a transaction."""
+    with stream.store(transactional_id=f"homeport.{stream.topic}" if driver else None) as store:
+        store.fence()
+        store.bootstrap()
+        store.write(_all_of_the_model(store))
+        store.catch_up()
+        yield store
+
+
 _EXPECTED = {
     "config": _KEYS,
     "locality": {"0-0": "nm-1.größe", "prozessor-ä.1 b": "nm2"},
@@ -150,20 +159,14 @@ _EXPECTED = {
 @pytest.mark.parametrize("driver", [False, True])
 def test_samza_reads_every_type_that_we_write(stream: Stream, *, driver: bool) -> None:
     """Plain or in a transaction, each manager of Samza's finds exactly what ours has written."""
-    with stream.store(transactional_id=f"homeport.{stream.topic}" if driver else None) as store:
-        store.fence()
-        store.bootstrap()
-        store.write(_all_of_the_model(store))
+    with _written(stream, driver=driver):
+        pass
     assert stream.managers() == _EXPECTED
 
 
 def test_samzas_older_reader_has_the_same(stream: Stream) -> None:
     """CoordinatorStreamSystemConsumer finds configuration, values and their writers."""
-    with stream.store(transactional_id=f"homeport.{stream.topic}") as store:
-        store.fence()
-        store.bootstrap()
-        store.write(_all_of_the_model(store))
-        store.catch_up()
+    with _written(stream) as store:
         written = [m for type_ in MessageType for m in store.latest(type_).values()]
     stream.open()
     found = stream.samza.ask("bootstrapped", [type_.value for type_ in MessageType])
@@ -252,11 +255,7 @@ def test_our_deletions_hit_samzas_records(stream: Stream) -> None:
 def test_samzas_deletions_hit_our_records(stream: Stream) -> None:
     """G28: what we wrote and Samza deleted is gone for us, every type of it."""
     stream.open()
-    with stream.store(transactional_id=f"homeport.{stream.topic}") as store:
-        store.fence()
-        store.bootstrap()
-        store.write(_all_of_the_model(store))
-        store.catch_up()
+    with _written(stream) as store:
         for known in MessageType:
             keys = list(store.latest(known))
             stream.samza.ask("send", [["t", known.value, key] for key in keys])
@@ -266,9 +265,7 @@ def test_samzas_deletions_hit_our_records(stream: Stream) -> None:
 
 def test_samzas_managers_delete_what_ours_wrote(stream: Stream) -> None:
     """Tasks and input partitions that Samza's managers take away are away for ours."""
-    with stream.store() as store:
-        store.bootstrap()
-        store.write(_all_of_the_model(store))
+    with _written(stream, driver=False) as store:
         stream.open()
         gone: dict[str, list[str]] = {_ssp_key(ssp): [] for ssp in (_INPUT, _ODD_INPUT)}
         stream.samza.ask("manage", {"unassigned": [_ODD, "Partition 0"], "partitions": gone})
@@ -332,16 +329,6 @@ def test_a_deployment_of_samzas_and_one_of_ours_end_alike(stream: Stream) -> Non
     assert found["changelog"] == {"Partition 0": 1}
 
 
-def _run_writer(path: Path, *arguments: str) -> None:
-    subprocess.run(
-        [sys.executable, "-m", _WRITER, f"--config-path=file://{path}", *arguments],
-        check=True,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": ":".join(p for p in sys.path if p)},
-    )
-
-
 def test_both_writer_tools_write_for_both(stream: Stream, tmp_path: Path) -> None:
     """What Samza's coordinator-stream-writer sets we read, and ours deletes it for Samza too."""
     path = tmp_path / "job.properties"
@@ -357,8 +344,9 @@ def test_both_writer_tools_write_for_both(stream: Stream, tmp_path: Path) -> Non
         stream.samza.ask("writer-main", arguments)
     written = stream.ours("set-config")["job.container.count"]
     assert (written.value("value"), written.source) == ("8", "coordinator-stream-writer")
-    _run_writer(path, "--type", "set-config", "--key", "job.container.count", "--delete")
-    _run_writer(path, "--type", "set-config", "--key", "ours", "--value", "ö")
+    for words in (("--key=job.container.count", "--delete"), ("--key=ours", "--value=ö")):
+        done = run_about(stream.config, path, ("--type=set-config", *words), module=WRITER)
+        assert done.returncode == 0, done.stderr
     assert stream.managers()["config"] == {"stays": "ü", "ours": "ö"}
 
 

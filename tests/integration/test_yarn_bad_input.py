@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from forked_tool import RUN_JOB, run_about
 from suites import long
 
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
@@ -55,16 +55,8 @@ def run_job(
     values: dict[str, str], folder: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """``run-job`` with these properties."""
-    path = folder / "job.properties"
-    path.write_text("".join(f"{k}={v}\n" for k, v in values.items()))
-    return subprocess.run(
-        [sys.executable, "-m", "homeport.cli.yarn.run_job", f"--config-path={path}"],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    variables = {**os.environ, **environment}
+    return run_about(values, folder / "job.properties", (), variables, module=RUN_JOB, limit_s=120)
 
 
 def assert_refused(

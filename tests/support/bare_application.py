@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from waiting import until
 
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.yarn.node_names import NodeNames
@@ -70,10 +71,7 @@ class BareApplication:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Waits for ``condition``."""
-        deadline = time.monotonic() + _LIMIT_S
-        while not condition():
-            assert time.monotonic() < deadline, "it did not come true"
-            time.sleep(_POLL_S)  # a cluster manager is polled: it sends nothing by itself
+        until(condition, limit_s=_LIMIT_S, every_s=_POLL_S)
 
     def pass_polls(self) -> None:
         """A request that can be granted, made now, is granted before this returns."""

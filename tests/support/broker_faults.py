@@ -8,17 +8,10 @@ import time
 from collections.abc import Callable
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    PartitionMetadata,
-    ResourceType,
-    TopicMetadata,
-)
+from confluent_kafka.admin import AdminClient, PartitionMetadata, TopicMetadata
 from counted_words import counts, is_exact, local_state, words
 from stream_containers import Job, Running
+from topic_records import alter
 
 from homeport.config.errors import UnavailableError
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
@@ -127,10 +120,7 @@ class Watched:
 
     def requires(self, topic: str, in_sync: int) -> None:
         """So many replicas of the topic must be in sync."""
-        operation = AlterConfigOpType.SET
-        entry = ConfigEntry("min.insync.replicas", str(in_sync), incremental_operation=operation)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        self._admin.incremental_alter_configs([resource])[resource].result(LIMIT_S)
+        alter(self.job.servers, topic, {"min.insync.replicas": str(in_sync)})
 
     def replica_sizes(self, topic: str) -> dict[int, int]:
         """{broker: bytes that its replica of partition 0 holds}, by its files."""

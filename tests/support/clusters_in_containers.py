@@ -15,6 +15,7 @@ from clusters_under_test import Process, read_process
 from docker_cluster.cluster import SERVICES, DockerCluster
 from docker_cluster.settings import STATE
 from small_disk import small_disk
+from waiting import until
 
 from homeport.local_cluster import hadoop_conf
 from homeport.local_cluster.processes import process_of
@@ -237,10 +238,10 @@ class ContainersUnderTest(DockerCluster):
         return small_disk(Path(STATE), there)
 
     def _await_health(self, service: str) -> None:
-        deadline = time.monotonic() + _HEALTH_LIMIT_S
-        while not self._serves(self._up(), self.engine, service):
-            assert time.monotonic() < deadline, f"{service} does not serve"
-            time.sleep(0.2)
+        def serves() -> bool:
+            return self._serves(self._up(), self.engine, service)
+
+        until(serves, lambda: f"{service} does not serve", _HEALTH_LIMIT_S, every_s=0.2)
 
     def broker_data(self) -> Path:
         """The folder of the broker's logs."""

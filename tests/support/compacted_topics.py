@@ -8,35 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin import ResourceType as Kind
+from confluent_kafka.admin import AdminClient, ResourceType
 from stream_containers import DEADLINE_S, Job
+from topic_records import alter
 
 _BROKER = "1"
 RETENTION_MS = 1000
 _COMPACTED_S = 90.0
 
 
-def alter(servers: str, kind: Kind, name: str, properties: dict[str, str | None]) -> None:
-    """Properties of a topic or a broker are so; None: as by default."""
-    set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE
-    entries = [
-        ConfigEntry(key, value, incremental_operation=delete if value is None else set_)
-        for key, value in properties.items()
-    ]
-    resource = ConfigResource(kind, name, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
-
-
 @contextmanager
 def quick_cleaner(kafka: str) -> Iterator[str]:
     """The broker looks for what to compact all the time."""
-    alter(kafka, Kind.BROKER, _BROKER, {"log.cleaner.backoff.ms": "100"})
+    alter(kafka, _BROKER, {"log.cleaner.backoff.ms": "100"}, ResourceType.BROKER)
     try:
         yield kafka
     finally:
-        alter(kafka, Kind.BROKER, _BROKER, {"log.cleaner.backoff.ms": None})
+        alter(kafka, _BROKER, {"log.cleaner.backoff.ms": None}, ResourceType.BROKER)
 
 
 def until_compacted(
@@ -52,7 +40,7 @@ def until_compacted(
         "min.cleanable.dirty.ratio": "0",
         "delete.retention.ms": str(RETENTION_MS),
     }
-    alter(job.servers, Kind.TOPIC, topic, dict(fast))
+    alter(job.servers, topic, fast)
     producer = Producer({"bootstrap.servers": job.servers})
     deadline = time.monotonic() + _COMPACTED_S
     pause = threading.Event()

@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import re
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,7 @@ from accepted_writes import accepted_trespasses
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
+from waiting import until
 from yarn_jobs import LIMIT_S, PARTITIONS, Job, parent_of, pids_of, wait_for
 
 Containers = dict[str, dict[str, Any]]
@@ -366,10 +366,7 @@ def _stated(servers: str, topic: str) -> Iterator[tuple[str, int]]:
 
 def has_no_strays(job: Job) -> None:
     """Nothing of the cluster lives that should not, once what is ending has ended."""
-    deadline = time.monotonic() + LIMIT_S
-    while left := strays(job):
-        assert time.monotonic() < deadline, "\n".join(left)
-        time.sleep(_PAUSE_S)
+    until(lambda: not strays(job), lambda: "\n".join(strays(job)), LIMIT_S, _PAUSE_S)
 
 
 def strays(job: Job) -> list[str]:

@@ -23,13 +23,34 @@ import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 MODULE, RUN_JOB = "homeport.cli.main", "homeport.cli.yarn.run_job"
+WRITER = "homeport.cli.job.coordinator_stream_writer"
 _PRELOADED = re.compile(r"homeport\.cli\.(job\.\w+|completion_command|migrate_check_command)")
 """Whose commands are imported before, beside ``RUN_JOB``. Others load what has threads."""
 _MOST = 1 << 16
 """Bytes of a request."""
+
+
+def run_about(
+    keys: Mapping[str, str],
+    file: Path,
+    words: Sequence[str],
+    environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    module: str = MODULE,
+    typed: str = "",
+    limit_s: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program on the job of these keys, which ``file`` has then, as ``run_forked`` does."""
+    text = "".join(f"{key}={value}\n" for key, value in keys.items())
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")  # several tools may be reading it
+    variables = {"PYTHONPATH": ":".join(p for p in sys.path if p), **environment}
+    said = [*words, f"--config-path={file}"]
+    return run_forked(said, variables, typed=typed, limit_s=limit_s, module=module)
 
 
 def run_forked(
@@ -40,7 +61,7 @@ def run_forked(
     limit_s: float,
     module: str = MODULE,
 ) -> subprocess.CompletedProcess[str]:
-    """Return exit code, output and errors of ``homeport``, or of ``RUN_JOB``, with these words.
+    """Return exit code, output and errors of ``homeport``, or of ``module``, with these words.
 
     Raises:
         subprocess.TimeoutExpired: it ran for longer than ``limit_s``, and is killed.

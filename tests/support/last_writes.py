@@ -16,13 +16,7 @@ from typing import Any
 
 from accepted_writes import accepted_batches, writers_of
 from check_history.reading import values_in
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from topic_records import alter
 from yarn_jobs import Job
 
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -35,16 +29,12 @@ def stamped_by_the_broker(job: Job) -> None:
 
     Shapes: a batch's ``timestamp_ms``, in ms since 1970.
     """
-    entry = ConfigEntry(
-        "message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET
-    )
-    topics = (f"{job.name}-out", f"{job.name}-counts", f"__samza_checkpoint_ver_1_for_{job.name}_1")
-    wanted = [
-        ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry]) for topic in topics
-    ]
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    for done in admin.incremental_alter_configs(wanted).values():
-        done.result(30)
+    for topic in (
+        f"{job.name}-out",
+        f"{job.name}-counts",
+        f"__samza_checkpoint_ver_1_for_{job.name}_1",
+    ):
+        alter(job.servers, topic, {"message.timestamp.type": "LogAppendTime"})
 
 
 def stated(job: Job, event: str, incarnation: Incarnation) -> list[Fact]:

@@ -15,8 +15,9 @@ import struct
 import time
 from collections.abc import Iterator
 
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import ResourceType
 from producer_ids import Batch
+from topic_records import alter
 
 _VERIFICATION = "transaction.partition.verification.enable"
 _PRODUCE, _VERSION = 0, 7
@@ -29,18 +30,11 @@ _CASTAGNOLI = 0x82F63B78
 @contextlib.contextmanager
 def without_verification(servers: str) -> Iterator[None]:
     """The brokers do not ask whether a transaction is open, as brokers before Kafka 3.6."""
-    _alter(servers, AlterConfigOpType.SET)
+    alter(servers, "1", {_VERIFICATION: "false"}, ResourceType.BROKER)
     try:
         yield
     finally:
-        _alter(servers, AlterConfigOpType.DELETE)
-
-
-def _alter(servers: str, operation: AlterConfigOpType) -> None:
-    entry = ConfigEntry(_VERIFICATION, "false", incremental_operation=operation)
-    brokers = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.incremental_alter_configs([brokers])[brokers].result(_LIMIT_S)
+        alter(servers, "1", {_VERIFICATION: None}, ResourceType.BROKER)
 
 
 def send_late(

@@ -9,13 +9,12 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
-import pytest
 from check_history.reading import values_in
+from waiting import until
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
@@ -280,11 +279,7 @@ Ready = Callable[..., tuple[Running, int]]
 
 def wait_for(condition: Callable[[], bool], launcher: Running) -> None:
     """Returns when ``condition`` holds; fails with the launcher's log at the limit."""
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail((launcher.folder / "launcher.log").read_text())
-        time.sleep(0.02)
+    until(condition, (launcher.folder / "launcher.log").read_text, LIMIT_S)
 
 
 def is_alive(pid: int) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forked_tool import run_forked
+from forked_tool import run_about
 from json_answers import require_promised
 from stream_containers import Job
 
@@ -36,15 +35,12 @@ class Operator:
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
         """The tool's exit code and words."""
-        text = "".join(f"{key}={value}\n" for key, value in self.job.config.items())
-        self.file.write_text(text, encoding="utf-8")
         environment = {
-            "PYTHONPATH": ":".join(p for p in sys.path if p),
             "LOGGED_STORE_BASE_DIR": str(self.stores),
             "NM_HOST": "NM1",
             "PATH": os.environ["PATH"],
         }
-        return run_forked([*words, f"--config-path={self.file}"], environment, limit_s=120)
+        return run_about(self.job.config, self.file, words, environment, limit_s=120)
 
     def answer(self, *words: str) -> list[str]:
         """What it prints, line by line; it succeeds."""

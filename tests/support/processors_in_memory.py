@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -43,15 +42,6 @@ def settings(
 ) -> StandaloneConfig:
     """Short times."""
     return StandaloneConfig(connect, "/homeport", session_ms, connection_ms, consensus_ms, 50, 1)
-
-
-def until(what: Callable[[], bool], story: Callable[[], object]) -> None:
-    """Returns when ``what`` holds."""
-    deadline = time.monotonic() + DEADLINE_S
-    pause = threading.Event()
-    while not what():
-        assert time.monotonic() < deadline, story()
-        pause.wait(0.02)
 
 
 class MemoryWork:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from forked_tool import run_forked
+from forked_tool import run_about
 from json_answers import require_promised
 
 from homeport.config.config import Config
@@ -33,12 +32,7 @@ class Operator:
     ) -> subprocess.CompletedProcess[str]:
         """The tool's exit code and words; ``overrides`` stand above the properties file."""
         values = self.config.merged({k.replace("__", "."): v for k, v in overrides.items()})
-        lines = "".join(f"{key}={value}\n" for key, value in values.items())
-        if not self.file.exists() or self.file.read_text(encoding="utf-8") != lines:
-            self.file.write_text(lines, encoding="utf-8")  # several tools may be reading it
-        environment = {"PYTHONPATH": ":".join(p for p in sys.path if p), **self._token_file()}
-        said = [*words, f"--config-path={self.file}"]
-        return run_forked(said, environment, typed=typed, limit_s=60)
+        return run_about(values, self.file, words, self._token_file(), typed=typed)
 
     def _token_file(self) -> dict[str, str]:
         if not self.token:

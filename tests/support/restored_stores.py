@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from topic_records import alter
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
@@ -76,11 +75,7 @@ class RestoredStores:
 
     def keep_deletions(self, time_ms: int) -> None:
         """The changelog keeps deletions for so long from now on."""
-        entry = ConfigEntry("delete.retention.ms", str(time_ms))
-        entry.incremental_operation = AlterConfigOpType.SET
-        topic = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=[entry])
-        client = AdminClient({"bootstrap.servers": self.servers})
-        client.incremental_alter_configs([topic])[topic].result(_LIMIT_S)
+        alter(self.servers, self.topic, {"delete.retention.ms": str(time_ms)})
 
     def produce(self, count: int, seed: int, size: int = 100) -> None:
         """So many records more in each partition: new keys, old ones again, and deletions."""
@@ -175,14 +170,6 @@ class RestoredStores:
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
         """Nothing to keep."""
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Returns when ``condition`` holds."""
-    deadline = time.monotonic() + _LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def workers_of(parent: int) -> list[int]:

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from forked_tool import MODULE, run_forked
 from stream_containers import COUNTER, until_led
 from topic_records import committed
+from waiting import until
 
 DEADLINE_S = 120.0
 PARTITIONS = 4
@@ -97,12 +96,7 @@ class StandaloneJob:
 
     def until(self, what: Callable[[], bool], story: Callable[[], object] = str) -> None:
         """Returns when ``what`` holds; fails with the logs of all processors where it does not."""
-        deadline = time.monotonic() + DEADLINE_S
-        pause = threading.Event()
-        while not what():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{story()}\n{self.logs()}")
-            pause.wait(0.1)
+        until(what, lambda: f"{story()}\n{self.logs()}", DEADLINE_S, every_s=0.1)
 
     def logs(self) -> str:
         """What all processors and containers have said."""

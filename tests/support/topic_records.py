@@ -1,12 +1,19 @@
-"""What topics hold: committed records, as bytes, and where partitions end."""
+"""What topics hold: committed records, as bytes, and where partitions end; their properties."""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 _POLL_S = 60.0
 _LINES = 200
@@ -78,3 +85,20 @@ def last_offsets(servers: str, topic: str, partitions: int) -> list[int]:
     for record in committed(servers, topic, partitions):
         found[record.partition() or 0] = record.offset() or 0
     return found
+
+
+def alter(
+    servers: str,
+    name: str,
+    properties: Mapping[str, str | None],
+    kind: ResourceType = ResourceType.TOPIC,
+) -> None:
+    """Properties of a topic or a broker are so; None: as by default."""
+    set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE
+    entries = [
+        ConfigEntry(key, value, incremental_operation=delete if value is None else set_)
+        for key, value in properties.items()
+    ]
+    resource = ConfigResource(kind, name, incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.incremental_alter_configs([resource])[resource].result(_POLL_S)

@@ -15,6 +15,7 @@ from typing import cast
 import lost_hosts
 import pytest
 from suites import long
+from waiting import until
 from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
 
 from homeport.cli.job.job_view import JobView
@@ -177,14 +178,6 @@ def test_a_broker_that_is_silent_for_the_limit_is_reported_once_and_not_before(
         cause = stated.get(timeout=SOON_S)
     assert cause.startswith(f"Kafka at {broker.bootstrap_servers} has not answered on this host ")
     assert stated.empty()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Returns when it holds."""
-    deadline = time.monotonic() + SOON_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_restarted_resource_manager_disturbs_no_container(make_job: Callable[[str], Job]) -> None:

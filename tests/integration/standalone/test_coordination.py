@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from kazoo.client import KazooClient
-from processors_in_memory import SESSION_MS, Processor, settings, shared, story, until
+from processors_in_memory import SESSION_MS, Processor, settings, shared, story
+from waiting import until
 from zookeeper_ensemble import Link
 from zookeeper_server import ZooKeeperServer
 

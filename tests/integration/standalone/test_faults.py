@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processors_in_memory import Processor, settings, shared, story, until
+from processors_in_memory import Processor, settings, shared, story
 from standalone_jobs import StandaloneJob, standalone_job
+from waiting import until
 from zookeeper_server import ZooKeeperServer
 
 from homeport.job_coordinator.standalone import nodes

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
-from processors_in_memory import DEADLINE_S, Processor, settings, shared, story, until
+from processors_in_memory import DEADLINE_S, Processor, settings, shared, story
+from waiting import until
 from zookeeper_ensemble import Ensemble, zookeeper_ensemble
 from zookeeper_server import ZooKeeperServer
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
-from processors_in_memory import Processor, settings, shared, story, until
+from processors_in_memory import Processor, settings, shared, story
 from standalone_jobs import StandaloneJob, standalone_job
 from topic_records import committed
+from waiting import until
 from zookeeper_security import Secured, secured_zookeeper, user
 
 from homeport.config.config import Config

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from processors_in_memory import until
 from small_jobs import LOGGED, environment_in, store_keys, task_of
+from waiting import until
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from processors_in_memory import MemoryPlanner, MemoryWork, until
+from processors_in_memory import MemoryPlanner, MemoryWork
+from waiting import until
 
 from homeport.container.standalone.coordination import Coordination, Times
 from homeport.container.standalone.local_tree import LocalTree

@@ -6,7 +6,7 @@ import queue
 from collections.abc import Callable
 
 import pytest
-from processors_in_memory import until
+from waiting import until
 
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
