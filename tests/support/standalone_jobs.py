@@ -113,12 +113,29 @@ class StandaloneJob:
         """How many incarnations of the processor have started."""
         return sum(line["processor_id"] == name for line in self.history("started"))
 
+    def stop(self, *processes: subprocess.Popen[bytes]) -> None:
+        """Each of them ends in order."""
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(DEADLINE_S) for process in processes] == [0] * len(processes), (
+            self.logs()
+        )
+
     def close(self) -> None:
         """No process is left."""
         for process in self.started:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
                 process.wait(DEADLINE_S)
+
+
+def on_zookeeper(connect: str, session_ms: int = 3_000) -> dict[str, str]:
+    """Return the keys of a job whose processors meet there, with short times."""
+    return {
+        "job.coordinator.zk.connect": connect,
+        "job.coordinator.zk.session.timeout.ms": str(session_ms),
+        "job.debounce.time.ms": "300",
+    }
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import find_chromium, page_in_chromium
-from standalone_jobs import standalone_job
+from standalone_jobs import on_zookeeper, standalone_job
 from zookeeper_server import ZooKeeperServer
 
 pytestmark = pytest.mark.skipif(
@@ -23,9 +23,7 @@ def test_the_page_follows_a_processor_that_is_killed(
 ) -> None:
     """Opened at a processor that follows, it is the leader's; the plots have the job's own work."""
     more = {
-        "job.coordinator.zk.connect": zookeeper.connect,
-        "job.coordinator.zk.session.timeout.ms": "3000",
-        "job.debounce.time.ms": "300",
+        **on_zookeeper(zookeeper.connect),
         "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
         "my.own.password": "hunter2",
     }

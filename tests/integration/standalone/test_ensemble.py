@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from standalone_jobs import DEADLINE_S, StandaloneJob, standalone_job
+from standalone_jobs import DEADLINE_S, StandaloneJob, on_zookeeper, standalone_job
 from suites import long
 from zookeeper_ensemble import FOLLOWER, LEADER, READ_ONLY, Ensemble, zookeeper_ensemble
 
@@ -34,11 +33,7 @@ def make_job(kafka: str, tmp_path: Path, ensemble: Ensemble) -> Iterator[MakeJob
     with contextlib.ExitStack() as stack:
 
         def make(session_ms: int) -> StandaloneJob:
-            more = {
-                "job.coordinator.zk.connect": ensemble.connect,
-                "job.coordinator.zk.session.timeout.ms": str(session_ms),
-                "job.debounce.time.ms": "300",
-            }
+            more = on_zookeeper(ensemble.connect, session_ms)
             folder = tmp_path / "job"
             folder.mkdir()
             return stack.enter_context(standalone_job(kafka, folder, more))
@@ -99,8 +94,7 @@ def test_the_leading_server_dies_while_tasks_move(
     assert job.logs().count("ZooKeeper: SessionBegun") == 2, job.logs()
     assert "lease-lost" not in job.logs()
     for processor in (two, one):
-        processor.send_signal(signal.SIGTERM)
-        assert processor.wait(DEADLINE_S) == 0, job.logs()
+        job.stop(processor)
     assert job.counted() == job.sent
 
 
@@ -130,8 +124,7 @@ def test_a_quorum_that_is_lost_for_less_than_the_session_stops_nothing(
     after = registrations(job, ensemble), job.started_by("one"), job.started_by("two")
     assert after == before
     assert "lease-lost" not in job.logs()
-    processors[0].send_signal(signal.SIGTERM)
-    assert processors[0].wait(DEADLINE_S) == 0, job.logs()
+    job.stop(processors[0])
     job.produce(20)
     job.until_counted()
 
@@ -181,6 +174,5 @@ def test_a_processor_that_reaches_a_read_only_server_alone_gives_its_tasks_away(
     job.produce(20)
     job.until_counted()
     for processor in (two, one):
-        processor.send_signal(signal.SIGTERM)
-        assert processor.wait(DEADLINE_S) == 0, job.logs()
+        job.stop(processor)
     assert job.counted() == job.sent

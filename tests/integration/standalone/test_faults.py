@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from processors_in_memory import Processor, settings, shared, story
-from standalone_jobs import StandaloneJob, standalone_job
+from standalone_jobs import StandaloneJob, on_zookeeper, standalone_job
 from waiting import until
 from zookeeper_server import ZooKeeperServer
 
@@ -48,12 +47,7 @@ def test_jobs_and_processors_whose_names_look_alike_are_kept_apart(
 @pytest.fixture
 def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[StandaloneJob]:
     """A job whose sessions last 3 s."""
-    more = {
-        "job.coordinator.zk.connect": zookeeper.connect,
-        "job.coordinator.zk.session.timeout.ms": "3000",
-        "job.debounce.time.ms": "300",
-    }
-    with standalone_job(kafka, tmp_path, more) as made:
+    with standalone_job(kafka, tmp_path, on_zookeeper(zookeeper.connect)) as made:
         yield made
 
 
@@ -78,5 +72,4 @@ def test_a_location_without_its_disk_gives_its_tasks_to_another_one(job: Standal
     assert said[-1].startswith("error: ")
     assert str(disk) in said[-1]
     job.until_counted()
-    two.send_signal(signal.SIGTERM)
-    assert two.wait(60) == 0, job.logs()
+    job.stop(two)

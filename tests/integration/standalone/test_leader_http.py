@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
-from standalone_jobs import StandaloneJob, standalone_job
+from standalone_jobs import StandaloneJob, on_zookeeper, standalone_job
 from zookeeper_server import ZooKeeperServer
 
 from homeport.job_coordinator.standalone import nodes
@@ -23,9 +22,7 @@ LIMIT_S = 60
 def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[StandaloneJob]:
     """A job whose sessions last 3 s, with a secret."""
     more = {
-        "job.coordinator.zk.connect": zookeeper.connect,
-        "job.coordinator.zk.session.timeout.ms": "3000",
-        "job.debounce.time.ms": "300",
+        **on_zookeeper(zookeeper.connect),
         "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
         "my.own.password": "hunter2",
     }
@@ -128,6 +125,5 @@ def test_the_leader_answers_for_the_job_and_tools_find_it_in_zookeeper(
     job.until(lambda: job.started_by("two") > 1)
     job.until(lambda: list(urls(zookeeper, job)) == ["two"])
     assert "it leads the job" in answer(job, "explain", "two")
-    two.send_signal(signal.SIGTERM)
-    assert two.wait(LIMIT_S) == 0, job.logs()
+    job.stop(two)
     assert "does not run: no processor of it answers" in refusal(job, "explain", "two")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from adjunct_planes import OF_EACH, has_all, has_planes, kept_by, logs_of
+from standalone_jobs import on_zookeeper
 from standby_jobs import standby_job
 from yarn_jobs import PARTITIONS, Job, wait_for
 from zookeeper_server import ZooKeeperServer
@@ -154,9 +155,7 @@ def works_standalone(job: Job, node: str, host: str) -> None:
 def standalone_keys(zookeeper: ZooKeeperServer) -> dict[str, str]:
     """What processors need."""
     return {
-        "job.coordinator.zk.connect": zookeeper.connect,
-        "job.coordinator.zk.session.timeout.ms": "3000",
-        "job.debounce.time.ms": "300",
+        **on_zookeeper(zookeeper.connect),
         "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
     }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
-from standalone_jobs import PARTITIONS, StandaloneJob, standalone_job
+from standalone_jobs import PARTITIONS, StandaloneJob, on_zookeeper, standalone_job
 from stream_containers import until_led
 from zookeeper_server import ZooKeeperServer
 
@@ -20,11 +20,7 @@ def job(
     kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer, request: pytest.FixtureRequest
 ) -> Iterator[StandaloneJob]:
     """Return a job whose sessions last 3 s, or another time that a test sets."""
-    more = {
-        "job.coordinator.zk.connect": zookeeper.connect,
-        "job.coordinator.zk.session.timeout.ms": str(getattr(request, "param", 3_000)),
-        "job.debounce.time.ms": "300",
-    }
+    more = on_zookeeper(zookeeper.connect, getattr(request, "param", 3_000))
     with standalone_job(kafka, tmp_path, more) as made:
         yield made
 
@@ -50,8 +46,7 @@ def test_a_processor_takes_over_the_tasks_of_one_that_was_killed(job: Standalone
     # The stores of both lie at one location, so that nothing is read that was committed before.
     restored = [line for line in job.history("restore-finished") if line["processor_id"] == "two"]
     assert restored[-1]["records"] == 0 or restored[-1]["kind"] != "full"
-    two.send_signal(signal.SIGTERM)
-    assert two.wait(60) == 0, job.logs()
+    job.stop(two)
     assert job.counted() == job.sent
 
 
@@ -70,8 +65,7 @@ def test_a_new_process_takes_over_from_the_one_of_its_id(job: StandaloneJob) -> 
     new = job.processor("one")
     job.until(lambda: job.logs().count("waits for its first version") > said)
     job.produce(20)
-    old.send_signal(signal.SIGTERM)
-    assert old.wait(60) == 0, job.logs()
+    job.stop(old)
     job.until(lambda: job.started_by("one") > before[0])
     job.until_counted()
     assert job.started_by("two") == before[1]
@@ -93,8 +87,7 @@ def test_a_whole_job_runs_in_one_process_without_zookeeper(local_job: Standalone
     local_job.until_counted()
     fenced = [line["fenced"] for line in local_job.history("fenced")]
     assert fenced == [[], [{"processor_id": "0", "epoch": 1}]]
-    again.send_signal(signal.SIGTERM)
-    assert again.wait(60) == 0, local_job.logs()
+    local_job.stop(again)
     assert local_job.counted() == local_job.sent
 
 
@@ -123,8 +116,7 @@ def test_a_local_job_goes_on_though_its_folder_is_lost(local_job: StandaloneJob)
     assert lost.wait(120) == 1
     local_job.produce(10)
     local_job.until_counted()
-    adopted.send_signal(signal.SIGTERM)
-    assert adopted.wait(60) == 0, local_job.logs()
+    local_job.stop(adopted)
     # It is the job's folder now, and the option has nothing left to do.
     again = local_job.run("run-local", "again", elsewhere, "--adopt", location="there")
     local_job.produce(10)
@@ -138,8 +130,7 @@ def test_a_local_job_goes_on_though_its_folder_is_lost(local_job: StandaloneJob)
     assert ended.endswith("the job goes on in another folder: run-local --adopt began there")
     local_job.produce(10)
     local_job.until_counted()
-    taken.send_signal(signal.SIGTERM)
-    assert taken.wait(60) == 0, local_job.logs()
+    local_job.stop(taken)
 
 
 @pytest.mark.long
@@ -158,12 +149,10 @@ def test_processors_join_leave_and_die_and_each_record_counts_once(job: Standalo
     before = job.started_by("two")
     job.processor("two")
     job.until(lambda: job.started_by("two") > before)
-    one.send_signal(signal.SIGTERM)
-    assert one.wait(60) == 0, job.logs()
+    job.stop(one)
     job.produce(20)
     job.until_counted()
-    three.send_signal(signal.SIGTERM)
-    assert three.wait(60) == 0, job.logs()
+    job.stop(three)
     job.produce(20)
     job.until_counted()
 
@@ -236,8 +225,7 @@ def test_a_job_that_ran_under_another_tree_is_refused(job: StandaloneJob) -> Non
     job.produce(1)
     one = job.processor("one")
     job.until_counted()
-    one.send_signal(signal.SIGTERM)
-    assert one.wait(60) == 0
+    job.stop(one)
     for arguments, word in (
         (("run-local", "other", "--config=job.coordinator.zk.connect="), "zookeeper"),
         (
@@ -268,5 +256,4 @@ def test_an_input_that_grows_is_read_while_the_job_runs(local_job: StandaloneJob
     assert producer.flush(60) == 0
     local_job.sent["new"] = 1
     local_job.until_counted()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0, local_job.logs()
+    local_job.stop(process)

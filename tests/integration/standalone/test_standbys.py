@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from histories import require_sound
-from standalone_jobs import PARTITIONS, StandaloneJob, standalone_job
+from standalone_jobs import PARTITIONS, StandaloneJob, on_zookeeper, standalone_job
 from zookeeper_server import ZooKeeperServer
 
 from homeport.job_coordinator.clocks import wall_ms
@@ -28,8 +27,7 @@ _READ_ON = re.compile(r"adjunct store (\w+)/(.+?) is (kept|new): its stream \S+ 
 def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[StandaloneJob]:
     """Each task has one standby; sessions last 3 s."""
     more = {
-        "job.coordinator.zk.connect": zookeeper.connect,
-        "job.coordinator.zk.session.timeout.ms": "3000",
+        **on_zookeeper(zookeeper.connect),
         "job.debounce.time.ms": "500",
         "job.standbytasks.replication.factor": "2",
         "task.commit.ms": "500",
@@ -191,9 +189,7 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(job: Sta
         (epoch, pid), (epoch_before, pid_before) = last_process(job, name), pids[name]
         assert epoch > epoch_before
         assert pid == pid_before, job.logs()
-    for name in alive:
-        processors[name].send_signal(signal.SIGTERM)
-    assert [processors[name].wait(60) for name in alive] == [0, 0], job.logs()
+    job.stop(*(processors[name] for name in alive))
     assert job.counted() == job.sent
     require_sound(job.folder.glob("stores-*"))
 
@@ -221,8 +217,7 @@ def test_a_promotion_keeps_sparks_jvm(job: StandaloneJob) -> None:
     said = "".join(log.read_text(encoding="utf-8") for log in logs)
     *_, last_but_one, last_one = re.findall(r"Spark stands, pid (\d+)", said)
     assert last_but_one == last_one
-    processors["two"].send_signal(signal.SIGTERM)
-    assert processors["two"].wait(60) == 0, job.logs()
+    job.stop(processors["two"])
     assert not Path(f"/proc/{last_one}").exists()
     require_sound(job.folder.glob("stores-*"))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from standalone_jobs import DEADLINE_S, StandaloneJob, standalone_job
+from standalone_jobs import DEADLINE_S, StandaloneJob, on_zookeeper, standalone_job
 from zookeeper_server import ZooKeeperServer
 
 from homeport.config.config import Config
@@ -31,9 +31,7 @@ def make_job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator
 
     def make(**more: str) -> StandaloneJob:
         own = {
-            "job.coordinator.zk.connect": zookeeper.connect,
-            "job.coordinator.zk.session.timeout.ms": "3000",
-            "job.debounce.time.ms": "300",
+            **on_zookeeper(zookeeper.connect),
             **{key.replace("_", "."): value for key, value in more.items()},
         }
         made.append(standalone_job(kafka, tmp_path, own))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import urllib.error
 import urllib.request
 import uuid
@@ -212,8 +211,7 @@ def test_a_job_runs_so_and_its_password_is_seen_nowhere(job: StandaloneJob) -> N
         seen[f"command line of {pid}"] = Path(f"/proc/{pid}/cmdline").read_bytes()
     for pid in children:
         seen[f"environment of {pid}"] = Path(f"/proc/{pid}/environ").read_bytes()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0, job.logs()
+    job.stop(process)
     for file in (path for path in job.folder.rglob("*") if path.is_file()):
         seen[str(file)] = file.read_bytes()
     own_password = os.environ[ALICE].encode()
