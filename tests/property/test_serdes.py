@@ -10,6 +10,11 @@ import datetime as dt
 import functools
 import json
 import math
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -17,9 +22,9 @@ import pyarrow as pa
 import pytest
 from avro_bytes import TEXT, named_in, schema_of, wire_of
 from descriptor_sets import CLOSED, KINDS, MESSAGE, flight_descriptors, odd_descriptors
-from fuzzing import LONG_S, SHORT_S, fuzz
 from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError, Message
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
@@ -28,6 +33,37 @@ from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
 from homeport.container.serde.protobuf_serde import message_class, protobuf_serde
 from homeport.container.serde.serdes import Serde, serde
+
+SHORT_S = float(os.environ.get("HOMEPORT_FUZZ_S", "12"))
+LONG_S = 3600.0
+_EXAMPLES = 150
+_CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def fuzz(check: Callable[[st.DataObject], None], seconds: float) -> None:
+    """Call ``check`` with data of one seed after the other; the first one that fails is raised.
+
+    Its smallest input is printed by hypothesis, the seed here. ``HOMEPORT_FUZZ_SEED`` runs one
+    seed alone, ``HOMEPORT_FUZZ_S`` sets the seconds of a short run.
+    """
+    only = os.environ.get("HOMEPORT_FUZZ_SEED")
+    ends = time.monotonic() + seconds
+    rounds = 0
+    while rounds == 0 or (time.monotonic() < ends and only is None):
+        number = random.SystemRandom().randrange(2**32) if only is None else int(only)
+        sys.stdout.write(f"HOMEPORT_FUZZ_SEED={number}\n")
+        sys.stdout.flush()  # a library in C may end the process
+        run = settings(
+            max_examples=_EXAMPLES,
+            deadline=None,
+            database=None,
+            suppress_health_check=_CHECKS,
+            phases=[Phase.generate, Phase.shrink],
+        )(given(st.data())(check))
+        seed(number)(run)()
+        rounds += 1
+    sys.stdout.write(f"{rounds * _EXAMPLES} examples\n")
+
 
 TIMES = pytest.mark.parametrize(
     "seconds", [SHORT_S, pytest.param(LONG_S, marks=pytest.mark.long)], ids=["short", "hour"]

@@ -20,7 +20,6 @@ from check_history.reading import values_in
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from coordinator_server import Loop
-from no_launchers import NoLaunchers
 from topic_records import records_from
 
 from homeport.config.config import Config
@@ -29,7 +28,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
@@ -37,6 +36,27 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.status.shape import ShownStatus
+
+
+class NoLaunchers:
+    """Each call of a launcher is a fault of the test."""
+
+    async def package(self, name: str) -> bytes | None:
+        """No launcher is in these tests."""
+        raise AssertionError(f"no launcher is in these tests: {name}")
+
+    async def check_in(self, message: CheckIn) -> Order:
+        """No launcher is in these tests."""
+        raise AssertionError(f"no launcher is in these tests: {message}")
+
+    async def stopped(self, message: Stopped) -> None:
+        """No launcher is in these tests."""
+        raise AssertionError(f"no launcher is in these tests: {message}")
+
+    async def unfit(self, message: Unfit) -> None:
+        """No launcher is in these tests."""
+        raise AssertionError(f"no launcher is in these tests: {message}")
+
 
 P0 = ProcessorId("0")
 TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
