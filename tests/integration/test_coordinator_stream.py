@@ -160,26 +160,6 @@ def test_an_open_transaction_holds_the_head_back_until_it_ends(
     assert [m.value("value") for m in seen] == ["plain"]
 
 
-def test_a_head_that_is_not_reached_is_an_error_with_a_remedy(config: Config) -> None:
-    """An open transaction makes the catch-up fail in time, with an error that names the servers."""
-    topic = JobConfig.of(config).coordinator_topic
-    producer = _raw_producer(config, **{"transactional.id": "homeport.frozen"})
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    producer.produce(topic, b"{}", b"[]", partition=0)
-    producer.flush(20)
-    system = SystemConfig.of(config, "kafka")
-    try:
-        with (
-            CoordinatorStreamStore(system, topic, source="test", timeout_s=1.0) as store,
-            pytest.raises(UnavailableError, match="not reached within 1 s") as caught,
-        ):
-            store.bootstrap()
-        assert system.bootstrap_servers in str(caught.value)
-    finally:
-        producer.abort_transaction(20)
-
-
 def test_damaged_records_are_skipped_and_counted(
     config: Config, store: CoordinatorStreamStore, caplog: pytest.LogCaptureFixture
 ) -> None:

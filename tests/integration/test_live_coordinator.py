@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from am_attempts import APPLICATION_MASTER, job_of_attempt, programs
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from standby_jobs import standing_still
 from yarn_jobs import PARTITIONS, Job, alive, parent_of, pids_of, wait_for
@@ -258,13 +259,10 @@ def test_an_attempt_that_dies_in_the_middle_of_a_change_leaves_it_to_the_next(
     attempt = job.attempt
     write(job, COUNT, "5")
     wait_for(lambda: len(tasks(job)) == 5, job)
-    for pid, line in pids_of(job.application_id).items():
-        if "com.anaconda.skein.ApplicationMaster" in line and alive(pid):
-            os.kill(pid, signal.SIGKILL)
+    for pid in programs(job, APPLICATION_MASTER):
+        os.kill(pid, signal.SIGKILL)
     job.produce(200, first=200)
-    # The next attempt answers elsewhere; YARN's page of the application leads there.
-    job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
-    wait_for(lambda: job.attempt == attempt + 1, job)
+    job_of_attempt(job, attempt + 1)
     wait_for_count(job, 5)
     job.expects(400)
     job.end()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from am_attempts import jvm_of, page_of
 from failover_scenarios import has_no_strays
 from standby_jobs import (
     Containers,
@@ -30,7 +31,7 @@ from standby_jobs import (
     standby_job,
     standing_still,
 )
-from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
+from yarn_jobs import Job, alive, parent_of, wait_for
 
 from homeport.job_coordinator.model.outcomes import RestoreKind
 from homeport.local_cluster.cluster import LocalCluster
@@ -267,7 +268,7 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
     before, am_host, attempt = job.containers(), job.am_host(), job.attempt
     moved = next(p for p, c in before.items() if c["role"] == "active" and c["host"] != am_host)
     standby = f"{moved}-0"
-    (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_am(line)]
+    jvm = jvm_of(job)
     with killed(job, before[moved]["host"]):
         with standing_still(before[standby]["pid"]):
             wait_for(lambda: awaited(job) == f"{standby}@1", job)
@@ -275,7 +276,7 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
             os.kill(jvm, signal.SIGKILL)
             # YARN ends what the attempt ran; so no process went on with the failover before that.
             wait_for(lambda: not alive(before[standby]["pid"]), job)
-        job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+        job.url = page_of(job)
         # One that does not begin in time, by YARN's clock, is followed by a third.
         wait_for(lambda: job.attempt > attempt, job)
         wait_for(lambda: job.get("v1/status")["job"]["held_back"] is not None, job)
@@ -290,9 +291,3 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
         job.produce(400, first=600)
         becomes_calm(job, tmp_path)
     ends_well(job)
-
-
-def is_am(line: str) -> bool:
-    """Whether this is the command line of the AM's JVM, not of a shell around it."""
-    name = "com.anaconda.skein.ApplicationMaster"
-    return name in line and line.startswith(("/", "java")) and "bash" not in line

@@ -20,6 +20,7 @@ from homeport.container.progress.transaction_plan import Send
 
 DEADLINE_S = 30.0
 TRANSACTION_TIMEOUT_MS = 20_000
+_LARGE = b"x" * 1_500_000
 
 
 @pytest.fixture(name="topic")
@@ -73,31 +74,24 @@ def test_a_record_refused_while_others_are_handed_over_is_the_reason(
     kafka: str, producer: TransactionalProducer, topic: str
 ) -> None:
     """Not the state that the refusal has put the library into."""
-    producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
+    producer.send([Send(topic, None, _LARGE, 0)])
     with pytest.raises(RecordRefusedError, match="Message size too large"):
         _send_on(producer, topic)
     assert _is_aborted(kafka, topic)
 
 
+@pytest.mark.parametrize(
+    "runs",
+    [[[_LARGE], [b"y"]], [[_LARGE, b"y"]]],
+    ids=["each reported on", "only the last of a run reported on"],
+)
 def test_a_refused_record_ends_the_wait_for_those_behind_it(
-    kafka: str, producer: TransactionalProducer, topic: str
+    kafka: str, producer: TransactionalProducer, topic: str, runs: list[list[bytes]]
 ) -> None:
     """Else the transaction would time out, and the error would give that as the cause."""
     began = time.monotonic()
-    producer.send([Send(topic, None, b"x" * 1_500_000, 0)])
-    producer.send([Send(topic, None, b"y", 0)])
-    with pytest.raises(RecordRefusedError, match="Message size too large"):
-        producer.deliver()
-    assert (time.monotonic() - began) * 1000 < TRANSACTION_TIMEOUT_MS
-    assert _is_aborted(kafka, topic)
-
-
-def test_an_unreported_record_that_is_refused_ends_the_wait(
-    kafka: str, producer: TransactionalProducer, topic: str
-) -> None:
-    """Of a run of records only the last is reported on."""
-    began = time.monotonic()
-    producer.send([Send(topic, None, value, 0) for value in (b"x" * 1_500_000, b"y")])
+    for run in runs:
+        producer.send([Send(topic, None, value, 0) for value in run])
     with pytest.raises(RecordRefusedError, match="Message size too large"):
         producer.deliver()
     assert (time.monotonic() - began) * 1000 < TRANSACTION_TIMEOUT_MS

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from am_attempts import jvm_of, page_of
 from confluent_kafka.admin import AdminClient, NewTopic
 from failover_scenarios import Feed
 from standby_jobs import are_apart, standby_job
 from topic_records import committed
-from yarn_jobs import KEYS, PARTITIONS, Job, pids_of, wait_for
+from yarn_jobs import KEYS, PARTITIONS, Job, wait_for
 
 _WATCH_MS = 1_000
 _WATCH_BAD_MS = 5_000
@@ -281,9 +282,8 @@ def test_the_next_attempt_of_the_am_goes_on_with_the_upgrade(
         with upgrading(job, package(job, tmp_path, "two")) as tool:
             wait_for(lambda: len(given(job)) == 2, job, every_s=0.02)
             attempt = job.attempt
-            (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_am(line)]
-            os.kill(jvm, signal.SIGKILL)
-            job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+            os.kill(jvm_of(job), signal.SIGKILL)
+            job.url = page_of(job)
             wait_for(lambda: job.attempt > attempt, job)
             out, err = tool.communicate(timeout=240)
         assert tool.returncode == 0, out + err
@@ -304,9 +304,3 @@ def given(job: Job) -> list[str]:
     """The processors that the upgrade has given its package."""
     found: list[str] = (job.get("v1/status")["upgrade"] or {}).get("given", [])
     return found
-
-
-def is_am(line: str) -> bool:
-    """Whether this is the command line of the AM's JVM, not of a shell around it."""
-    name = "com.anaconda.skein.ApplicationMaster"
-    return name in line and line.startswith(("/", "java")) and "bash" not in line

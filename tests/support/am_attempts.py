@@ -19,6 +19,17 @@ def programs(job: Job, *names: str) -> list[int]:
     return [p for p, line in found if any(n in line for n in names) and alive(p)]
 
 
+def jvm_of(job: Job) -> int:
+    """The pid of the JVM that asks YARN for the job's containers, not of a shell around it."""
+    found = pids_of(job.application_id).items()
+    return next(pid for pid, line in found if APPLICATION_MASTER in line and "bash" not in line)
+
+
+def page_of(job: Job) -> str:
+    """YARN's page of the application, which leads to the attempt that runs."""
+    return f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+
+
 def kill_am(job: Job) -> None:
     """SIGKILL of every process in the AM's container."""
     for pid in programs(job, APPLICATION_MASTER, *_PROGRAMS):
@@ -31,7 +42,7 @@ def job_of_attempt(job: Job, attempt: int) -> dict[str, Any]:
 
     It answers elsewhere than the last one; YARN's page of the application leads there.
     """
-    job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+    job.url = page_of(job)
     wait_for(lambda: job.attempt == attempt, job)
     wait_for(lambda: job.get("v1/status")["job"]["held_back"] is not None, job)
     return dict(job.get("v1/status")["job"])

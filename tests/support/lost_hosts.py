@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from am_attempts import page_of
 from failover_scenarios import Containers, Moment, Scenario, counted, more_than
 from small_disk import fill
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
@@ -212,11 +213,6 @@ def has_an_active_beside_the_am(scenario: Scenario) -> str:
         moved = scenario.job.operator("move", free, host)
         assert moved.returncode == 0, moved.stdout + moved.stderr
     return host
-
-
-def page_of(job: Job) -> str:
-    """YARN's page of the application, which leads to the attempt that runs."""
-    return f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
 
 
 def answers_as_attempt(job: Job, attempt: int) -> None:

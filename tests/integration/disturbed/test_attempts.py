@@ -13,8 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from am_attempts import APPLICATION_MASTER, job_of_attempt, programs
-from yarn_jobs import Job, alive, pids_of, wait_for
+from am_attempts import APPLICATION_MASTER, job_of_attempt, jvm_of, programs
+from yarn_jobs import Job, alive, wait_for
 
 FAILS_AT_STARTS = "the driver fails at every start"
 
@@ -55,7 +55,7 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
     job.run()
     before = job.wait_until_running()
     node, first = job.am_host(), job.attempt
-    (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_jvm(line)]
+    jvm = jvm_of(job)
     old = programs(job, ".supervisor", ".lease_keeper", ".application_master")
     assert len(old) == 3
     job.cluster.kill_node_manager(node)
@@ -76,11 +76,6 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
     finally:
         job.cluster.kill_node(node)
         job.cluster.start_node(node)
-
-
-def is_jvm(line: str) -> bool:
-    """Whether this is the command line of Skein's AM itself, not of a shell around it."""
-    return APPLICATION_MASTER in line and line.startswith(("/", "java")) and "bash" not in line
 
 
 @pytest.mark.long

@@ -15,10 +15,11 @@ from typing import Any
 
 import lost_hosts
 import pytest
+from am_attempts import jvm_of
 from failover_scenarios import Scenario
 from lost_hosts import are_untouched, have_ended, kinds, took_the_place
 from standby_jobs import standing_still
-from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
+from yarn_jobs import Job, alive, parent_of, wait_for
 
 from homeport.job_coordinator.model.outcomes import RestoreKind
 from homeport.local_cluster.resource_manager import node_states
@@ -179,7 +180,7 @@ def test_a_node_manager_that_stands_still_at_a_start_delays_no_other_container(
         os.kill(parent_of(before.containers["1-0"]["pid"]), signal.SIGKILL)
         # The AM hears 0, which runs on there: that host is not silent, and the AM requests it.
         wait_for(lambda: is_asked_of_yarn(job, mute), job, every_s=0.05)
-        with standing_still(skein_am(job)):
+        with standing_still(jvm_of(job)):
             had = granted(job, mute)
             faults.resume_manager(mute)
             wait_for(lambda: bool(granted(job, mute) - had), job, every_s=0.05)
@@ -238,13 +239,6 @@ def in_phase(job: Job, phase: str) -> int:
 def yarns_word(job: Job, node: str) -> str:
     """What the ResourceManager calls the node; empty where it does not answer."""
     return (node_states(job.cluster.rm_url) or {}).get(node, "")
-
-
-def skein_am(job: Job) -> int:
-    """The pid of the JVM that asks YARN for the job's containers."""
-    name = "com.anaconda.skein.ApplicationMaster"
-    found = pids_of(job.application_id).items()
-    return next(pid for pid, line in found if name in line and "bash" not in line)
 
 
 def is_asked_of_yarn(job: Job, node: str) -> bool:
