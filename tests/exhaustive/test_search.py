@@ -55,16 +55,23 @@ def faults(request: pytest.FixtureRequest) -> int:
     return count
 
 
+def searched(
+    rules: SmallWorld, faults: int, announce: Announce, *, is_settled: bool = False
+) -> int:
+    """How many worlds are within so many faults: all are safe, and all can go well."""
+    search = Search(rules, faults)
+    search.visit(rules.settled() if is_settled else rules.deployed())
+    announce(search.stated())
+    return len(search.worlds)
+
+
 @pytest.mark.parametrize(("groups", "fewer"), [(ONE, 0), (PAIR, 1), (TWO_STANDBYS, 1)], ids=str)
 def test_a_job_is_safe_and_heals_from_its_submission_on(
     groups: Groups, fewer: int, hosts: tuple[str, ...], faults: int, announce: Announce
 ) -> None:
     """Each fault comes at every point of the first deployment, and of all that follows."""
     rules = SmallWorld(groups, hosts)
-    search = Search(rules, faults - fewer)
-    search.visit(rules.deployed())
-    announce(search.stated())
-    assert len(search.worlds) > 500
+    assert searched(rules, faults - fewer, announce) > 500
 
 
 @pytest.mark.parametrize(("groups", "fewer"), [(ONE, 0), (TWO, 1), (PAIR, 1)], ids=str)
@@ -73,10 +80,7 @@ def test_slowness_is_no_fault(
 ) -> None:
     """In the fine grain."""
     rules = SmallWorld(groups, hosts, is_fine=True)
-    search = Search(rules, faults - fewer)
-    search.visit(rules.deployed())
-    announce(search.stated())
-    assert len(search.worlds) > 500
+    assert searched(rules, faults - fewer, announce) > 500
 
 
 def test_an_active_with_a_standby_is_safe_and_heals(faults: int, announce: Announce) -> None:
@@ -99,10 +103,7 @@ def test_two_pairs_are_safe_and_heal(
 ) -> None:
     """All run; then one fault less comes, and the pairs are in each other's way."""
     rules = SmallWorld(TWO_PAIRS, hosts)
-    search = Search(rules, faults - 1)
-    search.visit(rules.settled())
-    announce(search.stated())
-    assert len(search.worlds) > 300
+    assert searched(rules, faults - 1, announce, is_settled=True) > 300
 
 
 @pytest.mark.long
@@ -111,20 +112,7 @@ def test_two_pairs_with_all_faults_are_safe_and_heal(
 ) -> None:
     """The same with no fault less, of children, hosts and the driver: no message is late."""
     rules = SmallWorld(TWO_PAIRS, hosts, is_in_time=True)
-    search = Search(rules, faults)
-    search.visit(rules.settled())
-    announce(search.stated())
-    assert len(search.worlds) > 10_000
-
-
-def searched(
-    rules: SmallWorld, faults: int, announce: Announce, *, is_settled: bool = False
-) -> int:
-    """How many worlds are within so many faults: all are safe, and all can go well."""
-    search = Search(rules, faults)
-    search.visit(rules.settled() if is_settled else rules.deployed())
-    announce(search.stated())
-    return len(search.worlds)
+    assert searched(rules, faults, announce, is_settled=True) > 10_000
 
 
 @pytest.mark.parametrize(("groups", "count"), [(ONE, 2), (TWO, 1), (PAIR, 1)], ids=str)

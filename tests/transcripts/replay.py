@@ -1,26 +1,27 @@
-"""A transcript beside what is answered to its events now."""
+"""A transcript's lines: events that are played, their answers, and words for the reader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
-import pytest
+PROMPT = "> "
+_ANSWER = "  "
 
 
-def replayed(
-    transcript: Path, played: Callable[[str], str], request: pytest.FixtureRequest
-) -> tuple[str, str]:
-    """(the file's text, the text with the answers of now); with ``--rewrite`` both are the second.
+def replayed(text: str, answers_to: Callable[[str], Iterable[str]]) -> str:
+    """Return the text with the answers to its events made again.
 
-    Args:
-        transcript: the file, which ``--rewrite`` writes again.
-        played: makes the answers of a text again.
-        request: of the test.
+    Raises:
+        ValueError: a line that describes no event; the message has its number.
     """
-    text = transcript.read_text(encoding="utf-8")
-    answered = played(text)
-    if request.config.getoption("--rewrite"):
-        transcript.write_text(answered, encoding="utf-8")
-        return answered, answered
-    return text, answered
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(_ANSWER):
+            continue
+        lines.append(line)
+        if line.startswith(PROMPT):
+            try:
+                lines += [_ANSWER + answer for answer in answers_to(line.removeprefix(PROMPT))]
+            except (KeyError, ValueError) as error:
+                raise ValueError(f"line {number}: {line}: {error}") from error
+    return "\n".join(lines) + "\n"

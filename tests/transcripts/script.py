@@ -12,6 +12,7 @@ from homeport.appmaster.allocation.job_state.state import AllocatorState, initia
 from homeport.appmaster.allocation.protocol.events import describe
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from tests.transcripts.events_in_words import event_of, settings_of
+from tests.transcripts.replay import replayed
 from tests.transcripts.telling import announce
 
 SETTINGS = AllocatorSettings(
@@ -24,9 +25,6 @@ SETTINGS = AllocatorSettings(
 )
 """What a transcript begins with, unless its first lines are ``> begin ...``."""
 
-_PROMPT = "> "
-_ANSWER = "  "
-
 
 def played(text: str) -> str:
     """``text`` with its answers recreated, every invariant checked after every step.
@@ -35,18 +33,13 @@ def played(text: str) -> str:
         ValueError: a line that describes no event; the message has its number.
     """
     state = initial_state(SETTINGS)
-    lines: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith(_ANSWER):
-            continue
-        lines.append(line)
-        if line.startswith(_PROMPT):
-            try:
-                state, answers = _answered(state, line.removeprefix(_PROMPT))
-            except (KeyError, ValueError) as error:
-                raise ValueError(f"line {number}: {line}: {error}") from error
-            lines += [_ANSWER + answer for answer in answers]
-    return "\n".join(lines) + "\n"
+
+    def answers_to(line: str) -> list[str]:
+        nonlocal state
+        state, answers = _answered(state, line)
+        return answers
+
+    return replayed(text, answers_to)
 
 
 def _answered(state: AllocatorState, line: str) -> tuple[AllocatorState, list[str]]:

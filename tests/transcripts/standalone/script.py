@@ -23,6 +23,7 @@ from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
 from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState
+from tests.transcripts.replay import replayed
 
 _PLAIN: dict[str, wire.Event] = {
     "session begins": wire.SessionBegun(),
@@ -37,23 +38,19 @@ _PLAIN: dict[str, wire.Event] = {
 def played(text: str) -> str:
     """``text`` with its answers made again; ValueError for a line that is no event."""
     state = _begun("p")
-    lines: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("  "):
-            continue
-        lines.append(line)
-        if line.startswith("> begin "):
-            state = _begun(line.removeprefix("> begin "))
-        elif line.startswith("> "):
-            try:
-                event = _event(line.removeprefix("> "), state)
-            except (KeyError, ValueError) as error:
-                raise ValueError(f"line {number}: {line}: {error}") from error
-            decision = step(state, event)
-            assert step(state, event) == decision
-            lines += [f"  {answer}" for answer in _answers(decision)]
-            state = decision.state
-    return "\n".join(lines) + "\n"
+
+    def answers_to(line: str) -> list[str]:
+        nonlocal state
+        if line.startswith("begin "):
+            state = _begun(line.removeprefix("begin "))
+            return []
+        event = _event(line, state)
+        decision = step(state, event)
+        assert step(state, event) == decision
+        state = decision.state
+        return _answers(decision)
+
+    return replayed(text, answers_to)
 
 
 def _begun(name: str) -> ProcessorState:

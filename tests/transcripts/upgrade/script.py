@@ -17,6 +17,7 @@ from homeport.job_coordinator.model.upgrade import UpgradeState
 from tests.exhaustive.upgrade.rolling_world import BROKEN, RollingWorld
 from tests.exhaustive.upgrade.small_world import ALL, SmallWorld
 from tests.exhaustive.upgrade.things import Container, World
+from tests.transcripts.replay import replayed
 
 ROLLING = frozenset({"new_may_fail", "old_may_fail", "am_may_die", "may_hang", BROKEN})
 _FROM = " from "
@@ -24,27 +25,28 @@ _FROM = " from "
 
 def played(text: str) -> str:
     """``text`` with its answers made again; ValueError for a line that is no event."""
-    rules, lines = SmallWorld(()), list[str]()
+    rules = SmallWorld(())
     world = rules.begun()
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("  "):
-            continue
-        lines.append(line)
-        if line.startswith("> begin "):
-            names, _, previous = line.removeprefix("> begin ").partition(_FROM)
+
+    def answers_to(line: str) -> list[str]:
+        nonlocal rules, world
+        if line.startswith("begin "):
+            names, _, previous = line.removeprefix("begin ").partition(_FROM)
             rules = SmallWorld(names.split(), ALL, previous or None)
             world = rules.begun()
-        elif line.startswith("> configure "):
-            rules = RollingWorld(line.removeprefix("> configure ").split(), ROLLING)
+            return []
+        if line.startswith("configure "):
+            rules = RollingWorld(line.removeprefix("configure ").split(), ROLLING)
             world = rules.begun()
-        elif line.startswith("> "):
-            try:
-                world, answers = _after(rules, world, line.removeprefix("> "))
-            except StopIteration:
-                raise ValueError(f"line {number}: {line}: that does not happen here") from None
-            rules.judge(world)
-            lines += [f"  {answer}" for answer in answers]
-    return "\n".join(lines) + "\n"
+            return []
+        try:
+            world, answers = _after(rules, world, line)
+        except StopIteration:
+            raise ValueError("that does not happen here") from None
+        rules.judge(world)
+        return answers
+
+    return replayed(text, answers_to)
 
 
 def _after(rules: SmallWorld, world: World, event: str) -> tuple[World, list[str]]:
