@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import shared_clusters
 from clusters_under_test import LocalUnderTest
+from job_configs import job_config
 from launchers import FIRST, Am, Launch, Ready, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
 from stream_containers import Make, jobs
 from yarn_jobs import Job
 
-from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.http.messages import OrderKind
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
@@ -128,18 +127,7 @@ def samza(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SamzaPeer]:
 @pytest.fixture
 def stream(kafka: str, samza: SamzaPeer) -> Stream:
     """The empty coordinator stream of a new job, made as run-job makes it, and Samza beside it."""
-    config = Config(
-        {
-            "job.name": f"job_{uuid.uuid4().hex[:12]}",
-            "job.default.system": "kafka",
-            "task.class": "my.task:Task",
-            "task.inputs": "kafka.in",
-            "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-            "systems.kafka.producer.bootstrap.servers": kafka,
-            "systems.kafka.default.stream.replication.factor": "1",
-        }
-    )
+    config = job_config(kafka, {"systems.kafka.producer.bootstrap.servers": kafka})
     TopicAdmin(SystemConfig.of(config, "kafka")).ensure(
         coordinator_topic_spec(JobConfig.of(config))
     )

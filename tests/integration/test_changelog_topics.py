@@ -7,6 +7,7 @@ import uuid
 import pytest
 from confluent_kafka import Producer
 from counted_words import words
+from job_configs import job_config
 from stream_containers import DEADLINE_S, Job, Make
 from topic_records import alter
 
@@ -31,18 +32,16 @@ class Stores:
         self.servers = servers
         self.topic = f"counts-{uuid.uuid4().hex[:10]}"
         self.changelog = SystemStream("kafka", self.topic)
-        self.config = Config(
+        self.config = job_config(
+            servers,
             {
-                "job.name": "j",
-                "job.default.system": "kafka",
-                "systems.kafka.consumer.bootstrap.servers": servers,
                 "stores.counts.factory": "rocksdb",
                 "stores.counts.changelog": self.topic,
                 "stores.counts.changelog.replication.factor": "1",
                 "stores.counts.key.serde": "string",
                 "stores.counts.msg.serde": "long",
                 **{key.replace("_", "."): value for key, value in more.items()},
-            }
+            },
         )
         self.system = SystemConfig.of(self.config, "kafka")
         self.admin = TopicAdmin(self.system)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from job_configs import job_config
 from stream_containers import DEADLINE_S, Make
 
-from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
@@ -36,16 +36,8 @@ class Positions:
     def __init__(self, servers: str, *, has_state: bool) -> None:
         name = f"positions-{uuid.uuid4().hex[:10]}"
         changelog = {**STORES, "stores.counts.changelog": f"kafka.{name}-counts"}
-        self.config = Config(
-            {
-                "job.name": name,
-                "job.default.system": "kafka",
-                "systems.kafka.consumer.bootstrap.servers": servers,
-                "systems.kafka.default.stream.replication.factor": "1",
-                "task.inputs": "kafka.in",
-                **(changelog if has_state else {}),
-            }
-        )
+        own = {"job.name": name, **(changelog if has_state else {})}
+        self.config = job_config(servers, own)
         self.topic = TaskConfig.of(self.config).checkpoint_topic
         self.admin = TopicAdmin(SystemConfig.of(self.config, "kafka"))
         self.stream = InMemoryCoordinatorStream()

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from forked_tool import WRITER, run_about
+from job_configs import job_config
 from topic_records import alter, topic_records
 
 from homeport.config.config import Config
@@ -36,24 +37,10 @@ from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentMana
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 
 
-def _config(kafka: str, **more: str) -> Config:
-    return Config(
-        {
-            "job.name": f"job_{uuid.uuid4().hex[:12]}",
-            "job.default.system": "kafka",
-            "task.class": "my.task:Task",
-            "task.inputs": "kafka.in",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-            "systems.kafka.default.stream.replication.factor": "1",
-            **more,
-        }
-    )
-
-
 @pytest.fixture
 def config(kafka: str) -> Config:
     """A job of its own whose coordinator stream exists."""
-    made = _config(kafka)
+    made = job_config(kafka)
     TopicAdmin(SystemConfig.of(made, "kafka")).ensure(coordinator_topic_spec(JobConfig.of(made)))
     return made
 
@@ -205,7 +192,7 @@ def test_replaced_configuration_keeps_other_records(store: CoordinatorStreamStor
 
 def test_a_stream_of_another_shape_is_refused(kafka: str) -> None:
     """Two partitions, or a topic that is not compacted, are refused with what is wrong."""
-    config = _config(kafka)
+    config = job_config(kafka)
     job, system = JobConfig.of(config), SystemConfig.of(config, "kafka")
     admin = TopicAdmin(system)
     with pytest.raises(ConfigError, match="does not exist"):
@@ -223,7 +210,7 @@ def test_a_stream_of_another_shape_is_refused(kafka: str) -> None:
 
 def test_topics_that_kafka_refuses_name_their_key(kafka: str) -> None:
     """Too many replicas, and a property that Kafka does not know, are the user's to correct."""
-    config = _config(kafka, **{"job.coordinator.replication.factor": "3"})
+    config = job_config(kafka, {"job.coordinator.replication.factor": "3"})
     admin = TopicAdmin(SystemConfig.of(config, "kafka"))
     with pytest.raises(ConfigError, match=r"job\.coordinator\.replication\.factor = '3'"):
         admin.ensure(coordinator_topic_spec(JobConfig.of(config)))
@@ -233,9 +220,9 @@ def test_topics_that_kafka_refuses_name_their_key(kafka: str) -> None:
 
 def test_checkpoint_and_changelog_topics_have_samzas_settings(kafka: str) -> None:
     """Both are created compacted; a changelog has one partition per task, and overrides win."""
-    config = _config(
+    config = job_config(
         kafka,
-        **{
+        {
             "stores.s.factory": "rocksdb",
             "stores.s.key.serde": "string",
             "stores.s.msg.serde": "json",
@@ -288,7 +275,7 @@ def test_a_record_that_is_too_large_harms_no_other(
 @pytest.mark.parametrize("transactional_id", [None, "homeport.away"])
 def test_a_kafka_that_is_away_is_reported_in_time(transactional_id: str | None) -> None:
     """A write without a broker fails within the limit; the error lists the addresses tried."""
-    system = SystemConfig.of(_config("127.0.0.1:1"), "kafka")
+    system = SystemConfig.of(job_config("127.0.0.1:1"), "kafka")
     with (
         CoordinatorStreamStore(
             system, "t", source="test", transactional_id=transactional_id, timeout_s=1.0
@@ -417,15 +404,15 @@ def test_writer_tool_refuses_a_key_that_no_program_reads(
 def test_writer_tool_refuses_in_one_line(kafka: str, tmp_path: Path) -> None:
     """A job without a stream, a Kafka that is away: one line and exit code 1."""
     arguments = ("--type", "set-config", "--key", "a", "--value", "b")
-    missing = _run_writer(_config(kafka), tmp_path, *arguments)
+    missing = _run_writer(job_config(kafka), tmp_path, *arguments)
     assert (missing.returncode, missing.stdout) == (1, "")
     assert missing.stderr.startswith("error: job.name = 'job_")
     assert "run the job once" in missing.stderr
-    away = _run_writer(_config("127.0.0.1:1"), tmp_path, *arguments)
+    away = _run_writer(job_config("127.0.0.1:1"), tmp_path, *arguments)
     assert (away.returncode, away.stdout) == (1, "")
     assert away.stderr.startswith("error: Kafka at 127.0.0.1:1")
     assert away.stderr.count("\n") == missing.stderr.count("\n") == 1
-    usage = _run_writer(_config(kafka), tmp_path, "--type", "set-nothing", "--key", "a")
+    usage = _run_writer(job_config(kafka), tmp_path, "--type", "set-nothing", "--key", "a")
     assert (usage.returncode, usage.stdout) == (1, "")
     assert usage.stderr.startswith("error: Invalid value for '--type'")
     assert usage.stderr.count("\n") == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +12,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from forked_tool import WRITER, run_about
+from job_configs import job_config
 from topic_records import alter, topic_records
 from waiting import until
 from yarn_jobs import Job, wait_for
 
-from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -50,20 +49,6 @@ def _is_read(stream: CoordinatorStreamStore) -> bool:
     return True
 
 
-def config_of(kafka: str) -> Config:
-    """A job of its own."""
-    return Config(
-        {
-            "job.name": f"job-{uuid.uuid4().hex[:12]}",
-            "job.default.system": "kafka",
-            "task.class": "my.task:Task",
-            "task.inputs": "kafka.in",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-            "systems.kafka.default.stream.replication.factor": "1",
-        }
-    )
-
-
 @pytest.mark.parametrize(
     ("partitions", "cleanup", "rule"),
     [
@@ -75,7 +60,7 @@ def test_the_writer_refuses_a_stream_of_the_wrong_shape(
     kafka: str, tmp_path: Path, partitions: int, cleanup: str, rule: str
 ) -> None:
     """One line with the remedy, and no record."""
-    config = config_of(kafka)
+    config = job_config(kafka)
     topic = JobConfig.of(config).coordinator_topic
     made = NewTopic(topic, partitions, 1, config={"cleanup.policy": cleanup})
     admin = AdminClient({"bootstrap.servers": kafka})
@@ -94,7 +79,7 @@ def test_the_writer_refuses_a_stream_of_the_wrong_shape(
 
 def test_the_last_record_of_two_simultaneous_writers_wins(kafka: str, tmp_path: Path) -> None:
     """Each key has the value of its last record in the log; nothing is lost, nothing is torn."""
-    config = config_of(kafka)
+    config = job_config(kafka)
     job, system = JobConfig.of(config), SystemConfig.of(config, "kafka")
     TopicAdmin(system).ensure(coordinator_topic_spec(job))
     program = WRITE_ALL.format(keys=KEYS)
@@ -167,7 +152,7 @@ def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
 
 def test_a_transaction_that_holds_up_the_stream_is_reported(kafka: str) -> None:
     """With the last stable offset, the head, and what an operator can do; then reading goes on."""
-    config = config_of(kafka)
+    config = job_config(kafka)
     system = SystemConfig.of(config, "kafka")
     topic = JobConfig.of(config).coordinator_topic
     TopicAdmin(system).ensure(coordinator_topic_spec(JobConfig.of(config)))

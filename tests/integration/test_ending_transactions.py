@@ -14,13 +14,12 @@ import pytest
 from broker_faults import topics_of
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+from job_configs import kafka_system
 from topic_records import alter
 from waiting import until
 
 from homeport.appmaster.lease import fencing
-from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import transactional_producer
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
 from homeport.job_coordinator.model.incarnation import state_partition
@@ -90,8 +89,7 @@ def test_the_error_of_an_id_in_use_says_what_ends_its_transaction(
 ) -> None:
     """Container, driver and fencing alike; afterwards all of them take it."""
     monkeypatch.setattr(transactional_producer, "_INIT_S", SHORT_S)
-    servers = {"systems.kafka.consumer.bootstrap.servers": brokers.bootstrap_servers}
-    system = SystemConfig.of(Config(servers), "kafka")
+    system = kafka_system(brokers.bootstrap_servers)
     name = ending.transactional_id
     writer = TransactionalWriter(system, ending.topic, SHORT_S, name)
     takers: tuple[Callable[[], None], ...] = (

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from job_configs import kafka_system
 from producer_ids import STATE_TOPIC, transactional_id_of
 from stream_containers import COUNTER, DEADLINE_S, P0, Job, make_job
 
-from homeport.config.config import Config
-from homeport.config.settings.sections import SystemConfig
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter, WriterOverError
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.local_cluster import daemons, kafka_broker
 from homeport.local_cluster.cluster import LocalCluster
@@ -101,10 +100,8 @@ def test_a_container_that_was_idle_for_too_long_ends_uncharged(job: Job, before:
 def test_a_drivers_writer_that_was_idle_for_too_long_is_over(forgetful: str) -> None:
     """It never takes the id again, as a newer driver may lead: its process begins again."""
     topic = f"stream{uuid.uuid4().hex[:10]}"
-    admin = AdminClient({"bootstrap.servers": forgetful})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
-    servers = {"systems.kafka.consumer.bootstrap.servers": forgetful}
-    system = SystemConfig.of(Config(servers), "kafka")
+    system = kafka_system(forgetful)
+    TopicAdmin(system).create(topic, 1, 1, {})
 
     def writer() -> TransactionalWriter:
         return TransactionalWriter(system, topic, DEADLINE_S, f"{topic}-driver")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from forked_tool import MODULE, RUN_JOB, WRITER, run_about
+from job_configs import job_config
 from recorded_jobs import record_job
 from yarn_jobs import Job
 
@@ -57,21 +58,17 @@ def neighbours(kafka: str, tmp_path: Path) -> Iterator[Neighbours]:
         "<configuration><property><name>yarn.resourcemanager.webapp.address</name>"
         "<value>127.0.0.1:1</value></property></configuration>"
     )
-    mine = Config(
+    mine = job_config(
+        kafka,
         {
             "job.name": f"names_{unique}",
-            "job.default.system": "kafka",
-            "task.class": "my.task:Task",
             "task.inputs": f"kafka.in-{unique}",
-            "systems.kafka.samza.factory": "kafka",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-            "systems.kafka.default.stream.replication.factor": "1",
             "stores.s.factory": "rocksdb",
             "stores.s.key.serde": "string",
             "stores.s.msg.serde": "string",
             "stores.s.changelog": f"kafka.mine-{unique}",
             "yarn.package.path": str(tmp_path),
-        }
+        },
     )
     yours = mine.merged(
         {"job.name": f"names-{unique}", "stores.s.changelog": f"kafka.yours-{unique}"}

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
+from job_configs import kafka_system
 
-from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -32,8 +31,7 @@ OpenStream = Callable[..., CoordinatorStreamStore]
 @pytest.fixture
 def open_stream(kafka: str) -> Iterator[OpenStream]:
     """Opens bootstrapped stores on one coordinator stream."""
-    servers = {"systems.kafka.consumer.bootstrap.servers": kafka}
-    system = SystemConfig.of(Config(servers), "kafka")
+    system = kafka_system(kafka)
     topic = f"__samza_coordinator_{uuid.uuid4()}_1"
     TopicAdmin(system).create(topic, 1, 1, {"cleanup.policy": "compact"})
     with contextlib.ExitStack() as opened:

@@ -9,10 +9,9 @@ import uuid
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from job_configs import kafka_system
 from stream_containers import until_led
 
-from homeport.config.config import Config
-from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import input_consumer
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.job_coordinator.model.ids import TaskName
@@ -38,8 +37,7 @@ def test_what_waits_behind_an_open_transaction_says_so(
         plain.produce(topic, b"behind", partition=0)
     assert plain.flush(30) == 0
     ssp = SystemStreamPartition("kafka", topic, 0)
-    system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": kafka}), "kafka")
-    consumer = InputConsumer({"kafka": system}, {TaskName("T"): {ssp: 0}})
+    consumer = InputConsumer({"kafka": kafka_system(kafka)}, {TaskName("T"): {ssp: 0}})
     caplog.set_level(logging.WARNING)
     deadline_s = time.monotonic() + 60
     while not caplog.messages:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 from coordinator_server import TOKEN, Backend, Loop
 from forked_tool import MODULE, run_about
+from job_configs import job_config
 from json_answers import require_promised
 from recorded_jobs import record_job
 
@@ -99,26 +99,23 @@ class Operator:
 def operator(kafka: str, tmp_path: Path) -> Iterator[Operator]:
     """A job of its own that does not run now."""
     unique = uuid.uuid4().hex[:12]
-    config = Config(
+    config = job_config(
+        kafka,
         {
             "job.name": f"tool_{unique}",
             "job.container.count": "2",
-            "job.default.system": "kafka",
-            "task.class": "my.task:Task",
             "task.inputs": f"kafka.in-{unique}",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-            "systems.kafka.default.stream.replication.factor": "1",
             "stores.s.factory": "rocksdb",
             "stores.s.key.serde": "string",
             "stores.s.msg.serde": "string",
             "stores.s.changelog": f"kafka.log-{unique}",
             "my.own.password": SECRET,
-        }
+        },
     )
     system = SystemConfig.of(config, "kafka")
-    admin = AdminClient({"bootstrap.servers": kafka})
-    admin.create_topics([NewTopic(f"in-{unique}", 4, 1)])[f"in-{unique}"].result()
-    TopicAdmin(system).ensure(coordinator_topic_spec(JobConfig.of(config)))
+    admin = TopicAdmin(system)
+    admin.create(f"in-{unique}", 4, 1, {})
+    admin.ensure(coordinator_topic_spec(JobConfig.of(config)))
     model = calculate_job_model(config, {SystemStream("kafka", f"in-{unique}"): 4}, NOTHING)
     topic = JobConfig.of(config).coordinator_topic
     with CoordinatorStreamStore(system, topic, source="test", timeout_s=20) as store:

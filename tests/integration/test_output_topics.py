@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from job_configs import job_config
 
 from homeport.cli.yarn import preflight
-from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka.output_topics import create_outputs
@@ -17,16 +17,8 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 def test_a_missing_output_is_refused_or_created(kafka: str) -> None:
     """By one key; a topic that exists keeps its partitions."""
     there, missing = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("there", "missing"))
-    config = Config(
-        {
-            "job.name": "j",
-            "job.default.system": "kafka",
-            "task.inputs": f"kafka.{there}",
-            "task.outputs": f"kafka.{missing}, kafka.{there}-out",
-            "task.class": "m:C",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-        }
-    )
+    outputs = f"kafka.{missing}, kafka.{there}-out"
+    config = job_config(kafka, {"task.inputs": f"kafka.{there}", "task.outputs": outputs})
     admin = TopicAdmin(SystemConfig.of(config, "kafka"))
     for name in (there, f"{there}-out"):
         admin.create(name, 2, 1, {})
@@ -46,15 +38,13 @@ def test_a_missing_output_is_refused_or_created(kafka: str) -> None:
 
 def test_more_replicas_than_brokers_are_refused_with_the_key(kafka: str) -> None:
     """Kafka says so; the line names what to set."""
-    config = Config(
+    config = job_config(
+        kafka,
         {
-            "job.name": "j",
-            "job.default.system": "kafka",
             "task.outputs": f"kafka.wide-{uuid.uuid4().hex[:8]}",
             "task.outputs.create.partitions": "1",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
             "systems.kafka.default.stream.replication.factor": "3",
-        }
+        },
     )
     with pytest.raises(ConfigError, match=r"systems\.kafka\.default\.stream\.replication\.factor"):
         create_outputs(config)

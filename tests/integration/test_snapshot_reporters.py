@@ -7,6 +7,7 @@ import logging
 import uuid
 
 import pytest
+from job_configs import job_config
 from topic_records import committed
 
 from homeport.appmaster.driver.snapshot_sender import SnapshotSender
@@ -21,17 +22,15 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 def reporting(kafka: str, topic: str) -> Config:
     """A job whose snapshots go there each second."""
     own = "metrics.reporter.snapshot"
-    return Config(
+    return job_config(
+        kafka,
         {
             "job.name": "j",
-            "job.default.system": "kafka",
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-            "systems.kafka.default.stream.replication.factor": "1",
             "metrics.reporters": "snapshot",
             f"{own}.class": "org.apache.samza.metrics.reporter.MetricsSnapshotReporterFactory",
             f"{own}.stream": f"kafka.{topic}",
             f"{own}.interval": "1",
-        }
+        },
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from job_configs import job_config, kafka_system
 from yarn_jobs import PARTITIONS, Job
 
 from homeport.cli.yarn.state_reset import check_topics, state_topics
@@ -178,15 +179,14 @@ def test_a_topic_that_is_no_changelog_is_not_deleted(
     """A topic that a store names by mistake is reported, not lost."""
     mark = uuid.uuid4().hex[:8]
     name = f"{topic}-{mark}"
-    config = Config(
+    config = job_config(
+        kafka,
         {
             "job.name": f"careful-{mark}",
-            "job.default.system": "kafka",
             "task.inputs": f"kafka.in-{mark}",
             "task.broadcast.inputs": f"kafka.rules-{mark}#0",
             "stores.s.changelog": name,
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-        }
+        },
     )
     admin = TopicAdmin(SystemConfig.of(config, "kafka"))
     topics = state_topics(Config(), config)
@@ -209,15 +209,7 @@ def test_a_topic_that_is_no_changelog_is_not_deleted(
 def test_a_changelog_that_deletes_by_age_may_be_recreated(kafka: str, keys: dict[str, str]) -> None:
     """As configured now, or when the state was made."""
     topic = f"aging-{uuid.uuid4().hex[:8]}"
-    config = Config(
-        {
-            "job.name": topic,
-            "job.default.system": "kafka",
-            "task.inputs": "kafka.in",
-            "stores.s.changelog": topic,
-            "systems.kafka.consumer.bootstrap.servers": kafka,
-        }
-    )
+    config = job_config(kafka, {"job.name": topic, "stores.s.changelog": topic})
     aging = config.merged(keys)
     admin = TopicAdmin(SystemConfig.of(config, "kafka"))
     admin.create(topic, 1, 1, {"cleanup.policy": "delete"})
@@ -230,8 +222,7 @@ def test_a_changelog_that_deletes_by_age_may_be_recreated(kafka: str, keys: dict
 
 def test_a_recreated_topic_has_another_id(kafka: str) -> None:
     """Deleted and made again at once it is empty and has another id; an absent one is gone."""
-    system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": kafka}), "kafka")
-    admin, name = TopicAdmin(system), f"renewed-{uuid.uuid4().hex[:8]}"
+    admin, name = TopicAdmin(kafka_system(kafka)), f"renewed-{uuid.uuid4().hex[:8]}"
     admin.delete(name)
     ids = set()
     for _ in range(3):

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
+from job_configs import kafka_system
 from stream_containers import DEADLINE_S, Make
 
-from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.checkpoints import read_whole_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key, encode_value
@@ -133,7 +132,7 @@ def test_a_vote_in_a_window_is_the_last_one(make: Make) -> None:
 @pytest.fixture
 def checkpoints(kafka: str) -> Iterator[tuple[LogReader, str, Producer]]:
     """A reader, an empty checkpoint topic, and its writer."""
-    system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": kafka}), "kafka")
+    system = kafka_system(kafka)
     topic = f"checkpoints-{uuid.uuid4().hex[:10]}"
     TopicAdmin(system).create(topic, 1, 1, {"cleanup.policy": "compact"})
     reader = LogReader(system, lambda _: None)

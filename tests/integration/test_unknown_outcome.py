@@ -6,14 +6,13 @@ import uuid
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from job_configs import kafka_system
 from topic_records import topic_records
 
-from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 DEADLINE_S = 20.0
 
@@ -24,10 +23,8 @@ def test_no_transaction_begins_before_an_unknown_one_is_settled(kafka: str) -> N
     A writer that forgot the commit would be over at the refusal, and its process would end; nothing
     would be committed that it was not asked for.
     """
-    topic = f"t-{uuid.uuid4().hex[:12]}"
-    admin = AdminClient({"bootstrap.servers": kafka})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
-    system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": kafka}), "k")
+    topic, system = f"t-{uuid.uuid4().hex[:12]}", kafka_system(kafka)
+    TopicAdmin(system).create(topic, 1, 1, {})
     writer = TransactionalWriter(system, topic, DEADLINE_S, f"homeport.{topic}.1.am.1.a.1")
     try:
         writer.open()

@@ -14,6 +14,7 @@ from typing import cast
 
 import lost_hosts
 import pytest
+from job_configs import kafka_system
 from suites import long
 from waiting import until
 from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
@@ -22,7 +23,6 @@ from homeport.cli.job.job_view import JobView
 from homeport.cli.job.placement_request import Patience, answers, new_request, write_order
 from homeport.config.config import Config
 from homeport.config.errors import UnansweredError, UnavailableError
-from homeport.config.settings.sections import SystemConfig
 from homeport.container.incarnation.kafka_watch import watch_kafka
 from homeport.container.kafka.log_reader import LogReader
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -44,19 +44,6 @@ STALL_S = 15.0
 NO_ANSWER = "the broker did not answer with the offset in time"
 
 
-def system_of(broker: LocalCluster) -> SystemConfig:
-    """The broker as a system of a job."""
-    return SystemConfig.of(
-        Config(
-            {
-                "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
-                "systems.kafka.consumer.bootstrap.servers": broker.bootstrap_servers,
-            }
-        ),
-        "kafka",
-    )
-
-
 def soon(call: Callable[[], object]) -> None:
     """The call succeeds, asked again while a broker that has just started finds its leaders."""
     deadline = time.monotonic() + SOON_S
@@ -75,7 +62,7 @@ def test_a_command_that_waits_outlasts_a_kafka_that_is_away(
     broker: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says so, and has the answer that was written since."""
-    system, config = system_of(broker), Config({"job.name": "waits"})
+    system, config = kafka_system(broker.bootstrap_servers), Config({"job.name": "waits"})
     TopicAdmin(system).create("waits", 1, 1, {"cleanup.policy": "compact"})
     request = new_request("application_1_1", "0", "any")
     with (
@@ -106,7 +93,7 @@ def test_a_command_that_waits_outlasts_a_kafka_that_is_away(
 
 def test_a_coordinator_stream_goes_on_once_its_broker_is_back(broker: LocalCluster) -> None:
     """Reading finds the new leader; a transaction begins only while a broker answers."""
-    system = system_of(broker)
+    system = kafka_system(broker.bootstrap_servers)
     TopicAdmin(system).create("stream", 1, 1, {"cleanup.policy": "compact"})
     with (
         CoordinatorStreamStore(system, "stream", source="t", timeout_s=5) as reader,
@@ -142,7 +129,7 @@ def standing_still(broker: LocalCluster) -> Iterator[None]:
 
 def test_a_broker_that_stands_still_gives_no_end_of_a_stream(broker: LocalCluster) -> None:
     """The library reports no error then: what it says must not be taken for the stream's end."""
-    system = system_of(broker)
+    system = kafka_system(broker.bootstrap_servers)
     TopicAdmin(system).create("still", 1, 1, {"cleanup.policy": "compact"})
     with CoordinatorStreamStore(system, "still", source="t", timeout_s=2) as reader:
         reader.bootstrap()
@@ -154,7 +141,7 @@ def test_a_broker_that_stands_still_gives_no_end_of_a_stream(broker: LocalCluste
 @pytest.mark.long
 def test_a_broker_that_stands_still_gives_no_end_of_a_changelog(broker: LocalCluster) -> None:
     """Else a store would be ahead of its changelog, or have nothing to read of it."""
-    system = system_of(broker)
+    system = kafka_system(broker.bootstrap_servers)
     TopicAdmin(system).create("changes", 1, 1, {"cleanup.policy": "compact"})
     with contextlib.closing(LogReader(system, lambda _: None)) as reader:
         assert reader.ends([("changes", 0)])["changes", 0].head == 0
@@ -169,7 +156,7 @@ def test_a_broker_that_is_silent_for_the_limit_is_reported_once_and_not_before(
     """There is no report while the broker answers, nor for a pause shorter than the limit."""
     stated: queue.SimpleQueue[str] = queue.SimpleQueue()
     silence = Silence(4000)
-    watch_kafka(system_of(broker), "any", silence, stated.put)
+    watch_kafka(kafka_system(broker.bootstrap_servers), "any", silence, stated.put)
     with standing_still(broker):
         until(lambda: silence.since_ms is not None)
     until(lambda: silence.since_ms is None)
