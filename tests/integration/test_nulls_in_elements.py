@@ -77,11 +77,11 @@ def _table(count: int) -> pa.Table:
     )
 
 
-def _by_spark(session: SparkSession, table: pa.Table) -> list[dict[str, object]]:
+def _by_spark(session: SparkSession, table: pa.Table, expression: str) -> list[object]:
     """What Spark makes of the same rows where they are its own from the start."""
     form = frame_of(session, table).schema
     rows = session.createDataFrame([tuple(row.values()) for row in _python_rows(table)], form)
-    return list(_found({"f": rows}).toArrow().to_pylist())
+    return [row["found"] for row in _of(expression, {"f": rows}).toArrow().to_pylist()]
 
 
 def _python_rows(table: pa.Table) -> list[dict[str, object]]:
@@ -99,23 +99,23 @@ def _dict(pairs: list[tuple[str, object]] | None) -> dict[str, object] | None:
     return None if pairs is None else dict(pairs)
 
 
-def _found(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """A column of its own name for each of the expressions."""
-    columns = [f"{text} AS `{text}`" for text in _EXPRESSIONS]
-    return frames["f"].selectExpr("offset", *columns).orderBy("offset")
+def _of(expression: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    return frames["f"].selectExpr("offset", f"{expression} AS found").orderBy("offset")
 
 
-def test_a_null_within_a_value_is_a_null(session: SparkSession) -> None:
+@pytest.mark.parametrize("expression", _EXPRESSIONS)
+def test_a_null_within_a_value_is_a_null(session: SparkSession, expression: str) -> None:
     """By a plan that lasts, over batches of any size, and by a plan of each batch."""
     once = PlanOnce.connect(session)
     assert once is not None, "the set-up has made no classes"
     for count in (0, 1, 4, 9):
         table = _table(count)
-        expected = _by_spark(session, table)
-        lasting = once.run({"f": table}, _found)
+        expected = _by_spark(session, table, expression)
+        lasting = once.run({"f": table}, lambda frames: _of(expression, frames))
         assert lasting is not None
-        assert lasting.to_pylist() == expected
-        assert _found({"f": frame_of(session, table)}).toArrow().to_pylist() == expected
+        assert lasting["found"].to_pylist() == expected
+        each = _of(expression, {"f": frame_of(session, table)}).toArrow()
+        assert each["found"].to_pylist() == expected
 
 
 def test_rows_without_elements_stay_as_arrow_has_them(session: SparkSession) -> None:
@@ -128,4 +128,4 @@ def test_spark_itself_fails_at_a_null_that_arrow_has(session: SparkSession) -> N
     """Which is why rows take Spark's own form first; once it does not, they need not."""
     frame = session.createDataFrame(_table(1))
     with pytest.raises(Exception, match="Value at index is null"):
-        _found({"f": frame}).toArrow()
+        _of(_EXPRESSIONS[0], {"f": frame}).toArrow()
