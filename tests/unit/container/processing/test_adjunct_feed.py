@@ -1,10 +1,11 @@
-"""What a micro-batch brings to adjunct stores, and when tasks see it."""
+"""What a micro-batch brings to adjunct stores, when tasks see it, and what the history has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -18,6 +19,9 @@ from homeport.container.adjunct.extractor import KeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrames
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.adjunct.version_text import PARTS_KEY, parts_text
+from homeport.container.adjunct.versions import PartitionEnd, Progress
+from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.host.executors import SameThread
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.adjunct_feed import (
@@ -25,9 +29,10 @@ from homeport.container.processing.adjunct_feed import (
     AdjunctFeed,
     HeadsPoll,
     RefusedRecords,
+    VersionReads,
 )
 from homeport.container.processing.loop_dependencies import LoopDependencies, spans
-from homeport.container.processing.prefetch import Prefetch
+from homeport.container.processing.prefetch import Prefetch, Prefetched
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.clock_reading import ClockReading
@@ -36,9 +41,11 @@ from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
+from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
+from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from homeport.testing.broker import Broker
@@ -59,11 +66,12 @@ _CONFIG = Config(
 )
 
 
+_SYSTEMS = {
+    "kafka": SystemConfig.of(
+        Config({"systems.kafka.consumer.bootstrap.servers": "none:9092"}), "kafka"
+    )
+}
 _FORM = pa.schema({"key": pa.binary(), "value": pa.binary()})
-
-
-def _passed(_step: object) -> None:
-    pass
 
 
 def _binary(data: Sequence[bytes]) -> pa.Array:
@@ -102,6 +110,18 @@ class _Case:
         self.frames.append(stores)
         return rows
 
+    def taken(self) -> Prefetched:
+        """The batch that is through the pipeline."""
+        prefetched = self.ahead.take(0)
+        assert prefetched is not None
+        return prefetched
+
+    def show(self) -> Prefetched:
+        """The tasks see what the next batch has brought."""
+        prefetched = self.taken()
+        self.feed.show(prefetched.brought, passed, passed)
+        return prefetched
+
     def planes(self) -> Mapping[bytes, bytes]:
         """What the task sees."""
         return dict(self.storage.entries("planes", _TASK).scan())
@@ -136,9 +156,7 @@ def test_tasks_see_what_a_batch_brings_at_its_turn_and_not_before(case: _Case) -
     before: Mapping[bytes, bytes] = {}
     for value in (b"737", b"747", b"757"):
         assert case.planes() == before
-        prefetched = case.ahead.take(0)
-        assert prefetched is not None
-        case.feed.show(prefetched.brought, _passed, _passed)
+        prefetched = case.show()
         assert case.planes() == (before := {b"N1": value})
         assert prefetched.rows["stream"].to_pylist() == ["flights"]
 
@@ -147,15 +165,13 @@ def test_the_pipeline_sees_no_reference_data(case: _Case) -> None:
     """A batch of it alone does not pass the pipeline, and one without it is untouched."""
     case.ahead.add(_batch(_planes(b"737", 0)))
     assert case.prefetched == []
-    prefetched = case.ahead.take(0)
-    assert prefetched is not None
+    prefetched = case.taken()
     assert prefetched.rows.num_rows == 0
     assert len(prefetched.brought.layers) == 1
     flights = _batch(table([(b"f", b"")], "flights"))
     case.ahead.add(flights)
     assert case.prefetched == [flights.table]
-    prefetched = case.ahead.take(0)
-    assert prefetched is not None
+    prefetched = case.taken()
     assert prefetched.brought is NOTHING
 
 
@@ -171,9 +187,7 @@ def test_the_pipeline_gets_stores_as_the_tasks_of_its_batch_find_them(case: _Cas
     assert third is second
     assert second.number > first.number
     for seen in case.frames:
-        prefetched = case.ahead.take(0)
-        assert prefetched is not None
-        case.feed.show(prefetched.brought, _passed, _passed)
+        case.show()
         rows = seen["planes"].rows.to_pydict()
         assert case.planes() == dict(zip(rows["key"], rows["value"], strict=True))
 
@@ -187,9 +201,9 @@ def test_a_version_is_waited_for_where_a_pipeline_takes_stores(
         case.storage, "switch_versions", lambda *_, waits=False: waited.append(waits)
     )
     bare = AdjunctFeed(case.storage, {}, RefusedRecords(), cast("BadRecords", None))
-    case.feed.show(NOTHING, _passed, _passed)
-    bare.show(NOTHING, _passed, _passed)
-    bare.show(NOTHING, _passed, _passed, waits=True)
+    case.feed.show(NOTHING, passed, passed)
+    bare.show(NOTHING, passed, passed)
+    bare.show(NOTHING, passed, passed, waits=True)
     assert waited == [True, False, True]
 
 
@@ -207,9 +221,7 @@ def test_what_cannot_be_stored_leaves_with_the_batch_that_had_it(case: _Case) ->
     """Not before its turn: the dead letter is of the transaction in which its offset moves."""
     case.ahead.add(_batch(table([(None, b"x"), (b"N2", b"y")], "planes")))
     assert not case.outputs.sends
-    prefetched = case.ahead.take(0)
-    assert prefetched is not None
-    case.feed.show(prefetched.brought, _passed, _passed)
+    case.show()
     assert [send.topic for send in case.outputs.sends] == ["dead"]
     assert case.planes() == {b"N2": b"y"}
 
@@ -219,16 +231,11 @@ def test_a_shared_partition_is_handed_out_once_with_offsets_for_all() -> None:
     broker = Broker(lambda _topic: 1, lambda: 0)
     for topic in ("planes", "planes", "flights"):
         broker.append(topic, b"k", b"v", partition=0)
-    config = Config({"systems.kafka.consumer.bootstrap.servers": "none:9092"})
-
-    def connect(_system: SystemConfig, _properties: Mapping[str, Any]) -> Consumer:
-        return cast("Consumer", MemoryConsumer(broker))
-
     other = TaskName("Partition 1")
     starts = {_TASK: {_SSP: 0}, other: {_SSP: 0, _FLIGHTS: 0}}
-    systems = {"kafka": SystemConfig.of(config, "kafka")}
     stored = StoredInputs(frozenset({_SSP}), {_SSP: _TASK})
-    source = InputConsumer(systems, starts, connect, stored=stored)
+    client = cast("Consumer", MemoryConsumer(broker))
+    source = InputConsumer(_SYSTEMS, starts, lambda *_: client, stored=stored)
     batch = source.poll(10, 0)
     assert batch is not None
     places = zip(*(batch.table[name].to_pylist() for name in ("task", "stream")), strict=True)
@@ -320,10 +327,9 @@ class _BehindOldest(MemoryConsumer):
 def test_the_stream_of_a_store_is_read_on_at_its_oldest_record(*, is_stored: bool) -> None:
     """The store knows what it lacks, and decides; of other inputs the policy does."""
     client = _BehindOldest(Broker(lambda _topic: 1, lambda: 0))
-    config = Config({"systems.kafka.consumer.bootstrap.servers": "none:9092"})
     lost: list[tuple[SystemStreamPartition, InputPosition]] = []
     source = InputConsumer(
-        {"kafka": SystemConfig.of(config, "kafka")},
+        _SYSTEMS,
         {_TASK: {_SSP: 2}},
         lambda *_: cast("Consumer", client),
         lost=lambda *gap: lost.append(gap),
@@ -351,3 +357,46 @@ def test_the_history_has_no_offsets_of_adjunct_streams(case: _Case) -> None:
     first, last = {other: {_SSP: 1}}, {_TASK: {_FLIGHTS: 5}}
     assert spans(parts.of_tasks(first), parts.of_tasks(last)) == {_TASK: {"kafka.flights.0": 5}}
     assert bare.of_tasks(offsets) is offsets
+
+
+class _Versions:
+    """A store of one partition, whose tasks read ``engine``."""
+
+    def __init__(self) -> None:
+        self.name = "planes/container-0"
+        self.topic_id = "t1"
+        self.planned = SimpleNamespace(store=_PLANES, partitions=(_SSP,))
+        self.version: int | None = None
+        self.entries = SimpleNamespace(engine=InMemoryStore())
+
+    def serve(self, version: int, following: int, end: PartitionEnd = PartitionEnd.ENDED) -> None:
+        """Tasks read a version that stands there."""
+        engine = InMemoryStore()
+        engine.write({PARTS_KEY: parts_text({_SSP: Progress(following, end=end)}).encode()}, None)
+        self.version, self.entries.engine = version, engine
+
+    def facts(self) -> Any:  # noqa: ANN401 - of it the version alone
+        return SimpleNamespace(version=self.version)
+
+
+def test_each_other_version_is_said_once_with_the_batch_that_reads_it() -> None:
+    """None where there is none; a switch within a batch is said with the same batch."""
+    store, reads, said = _Versions(), VersionReads(), list[dict[str, Any]]()
+    stores = [cast("FilledStore", store)]
+
+    def note(batch: int) -> list[tuple[object, ...]]:
+        said.clear()
+        reads.note(stores, batch, lambda event, **fields: said.append({"event": event, **fields}))
+        return [(e["event"], e["batch"], e["version"], e["parts"]) for e in said]
+
+    assert note(1) == [("version-read", 1, None, {})]
+    assert note(2) == []
+    store.serve(1, 50)
+    ended = {"kafka.planes.0": {"next": 50, "records": 0, "left": "ended"}}
+    assert note(3) == [("version-read", 3, 1, ended)]
+    assert said[0]["store"] == "planes/container-0"
+    assert (said[0]["topic_id"], said[0]["partitions"]) == ("t1", ["kafka.planes.0"])
+    store.serve(2, 70, PartitionEnd.OPEN)
+    (event,) = note(3)
+    assert event[1:3] == (3, 2)
+    assert said[0]["parts"]["kafka.planes.0"]["left"] == "open"

@@ -1,4 +1,4 @@
-"""Calls side by side: the order to stop, and that nothing is under way afterwards."""
+"""Calls side by side: their order, the order to stop, and that nothing is under way afterwards."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ import threading
 
 import pytest
 
+from homeport.container.api import IncomingMessage, MessageCollector, StreamTask, TaskCoordinator
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
+from homeport.container.processing.concurrent_tasks import AsyncStreamTask, order_of
+from homeport.container.processing.records import PipelineMessages
+from homeport.container.processing.stream_task_instance import Requests, StreamTaskParts
+from homeport.container.processing.task_instance import Context, Outputs
+from homeport.job_coordinator.model.ids import TaskName
 
 WAIT_S = 20.0
 
@@ -20,7 +26,6 @@ class _Order:
         self.has_come = threading.Event()
 
     def go_on(self) -> None:
-        """As of a StopFlag."""
         if self.has_come.is_set():
             raise StopRequestedError("stop")
 
@@ -67,21 +72,6 @@ def test_a_stop_cancels_coroutines_and_waits_for_their_end() -> None:
     calls.close()
 
 
-def test_after_the_order_to_stop_a_last_coroutine_may_be_waited_for() -> None:
-    """As the close of a task."""
-    order, ended = _Order(), []
-    calls = LoopCalls(1, order.go_on)
-    order.has_come.set()
-
-    async def closes() -> None:
-        await asyncio.sleep(0.3)  # longer than the pause between two looks for the order
-        ended.append("closed")
-
-    assert calls.outcome(closes(), may_be_stopped=False) is None
-    assert ended == ["closed"]
-    calls.close()
-
-
 @pytest.mark.parametrize("kind", [ThreadCalls, LoopCalls])
 def test_the_first_error_is_the_one_of_the_first_record(
     kind: type[ThreadCalls | LoopCalls],
@@ -119,4 +109,52 @@ def test_what_a_coroutine_raises_has_its_own_code_as_the_first_frame() -> None:
     assert error.__traceback__ is not None
     assert error.__traceback__.tb_frame.f_code.co_name == "own"
     assert calls.outcome(fine()) is None
+    calls.close()
+
+
+_TASK = TaskName("Partition 0")
+
+
+def _message(key: object) -> IncomingMessage:
+    return IncomingMessage("kafka", "in", 0, 7, key, None, 0, {})
+
+
+@pytest.mark.parametrize("key", ["a", 7, ("a", 1), ["a"], {"a": [1]}])
+def test_messages_of_one_key_of_a_task_come_in_order(key: object) -> None:
+    """Those of other keys and of other tasks do not wait for them."""
+    order = order_of("t", _message(key))
+    assert {order} == {order_of("t", _message(key))}
+    assert order not in {order_of("u", _message(key)), order_of("t", _message("b")), None}
+
+
+def test_messages_without_a_key_have_no_order() -> None:
+    """None of them waits for another one."""
+    assert order_of("t", _message(None)) is None
+
+
+class _Closing(StreamTask):
+    """Its close takes longer than the pause between two looks for the order to stop."""
+
+    closed = False
+
+    async def process(  # type: ignore[override]  # a coroutine may be
+        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
+        """Nothing."""
+
+    async def close(self) -> None:  # type: ignore[override]  # as above
+        await asyncio.sleep(0.3)
+        type(self).closed = True
+
+
+def test_the_close_of_a_task_is_waited_for_after_the_order_to_stop() -> None:
+    """It may have what the task holds to give back."""
+    order = _Order()
+    calls = LoopCalls(2, order.go_on)
+    outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
+    parts = StreamTaskParts(outputs, Requests(), PipelineMessages(), frozenset(), order.go_on)
+    task = AsyncStreamTask(_Closing, Context(_TASK, {}, {}), parts, calls)
+    order.has_come.set()
+    task.close()
+    assert _Closing.closed
     calls.close()

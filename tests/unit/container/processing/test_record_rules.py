@@ -1,4 +1,4 @@
-"""What of one output is refused at its send, in one line; the client takes all the rest."""
+"""What of one output is refused at its send, in one line, and where partitioners place it."""
 
 from __future__ import annotations
 
@@ -92,10 +92,8 @@ def test_what_the_client_takes_is_kept_as_it_goes() -> None:
         Send("out", None, None, 2, [], "kafka", 7),
         Send("out", None, b"v", None, pairs, "kafka", None),
     ]
-    assert [type(part) for part in (outputs.sends[0].partition, outputs.sends[0].timestamp_ms)] == [
-        int,
-        int,
-    ]
+    first = outputs.sends[0]
+    assert {type(first.partition), type(first.timestamp_ms)} == {int}
 
 
 @pytest.mark.parametrize("topic", ["a b", "", ".", "..", "é", "a\0", "\ud800", "x" * 250])
@@ -162,3 +160,35 @@ def test_a_key_or_value_without_a_serde_is_bytes_or_null() -> None:
     require_bytes("value", b"")
     with pytest.raises(TypeError, match="its key is a str: give bytes or None"):
         require_bytes("key", "x")
+
+
+def _by_length(key: bytes | None, partitions: int) -> int:
+    return len(key or b"") % partitions
+
+
+def test_a_partitioner_gets_key_and_number_and_places_the_record() -> None:
+    """One request for each topic, also where the task itself names the partition."""
+    asked: list[tuple[str, str]] = []
+
+    def count(system: str, topic: str) -> int:
+        asked.append((system, topic))
+        return 3
+
+    outputs = Outputs({"kafka"}, {"kafka"}, "kafka", count_of=count)
+    outputs.send("out", b"v", b"four", partition=_by_length)
+    outputs.send("out", None, None, partition=_by_length, timestamp=5, headers={"h": b"x"})
+    outputs.send("out", b"v", b"k", partition=2)
+    assert outputs.take() == [
+        Send("out", b"four", b"v", 1, None, "kafka", None),
+        Send("out", None, None, 0, [("h", b"x")], "kafka", 5),
+        Send("out", b"k", b"v", 2, None, "kafka", None),
+    ]
+    assert asked == [("kafka", "out")]
+
+
+@pytest.mark.parametrize("found", [3, -1, None, "1", True])
+def test_a_partition_that_is_not_there_is_refused(found: object) -> None:
+    """The line has the partitioner, the topic and the rule."""
+    said = f"gave {found!r} for kafka.out, which has 3 partitions: return an int from 0 to 2"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        _outputs().send("out", b"v", partition=lambda _key, _count: found)  # type: ignore[arg-type, return-value]  # that is the fault

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -19,27 +20,21 @@ from homeport.container.processing.records import (
     use_arrow_once,
 )
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
+from homeport.container.serde.serdes import Serde, SerdeFailedError, SerdesOf, serde
 
 TASK = "Partition 0"
 
 
 def _rows(*pairs: tuple[bytes | None, bytes | None]) -> pa.Table:
-    rows: list[dict[str, Any]] = [
-        {
-            "task": TASK,
-            "key": key,
-            "value": value,
-            "system": "kafka",
-            "stream": "in",
-            "partition": 3,
-            "offset": 7 + i,
-            "timestamp": 5,
-            "headers": [("h", b"1")],
-        }
-        for i, (key, value) in enumerate(pairs)
-    ]
-    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
+    place, headers = ("kafka", "in", 3), [("h", b"1")]
+    return _table((place, *pair, 7 + i, 5, headers) for i, pair in enumerate(pairs))
+
+
+def _table(rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+    """Rows of (place, key, value, offset, timestamp, headers)."""
+    found = [(TASK, key, value, *place, *rest) for place, key, value, *rest in rows]
+    named = [dict(zip(BATCH_SCHEMA.names, row, strict=True)) for row in found]
+    return pa.Table.from_pylist(named, schema=BATCH_SCHEMA)
 
 
 def _serdes(_system: str, _stream: str) -> tuple[Serde | None, Serde | None]:
@@ -50,9 +45,23 @@ def _outputs() -> Outputs:
     return Outputs({"kafka"}, {"kafka"}, "kafka")
 
 
+def _messages(
+    serdes: SerdesOf = _serdes,
+    outputs: Outputs | None = None,
+    letters: str | None = None,
+    *,
+    drop: bool = False,
+) -> InputMessages:
+    return InputMessages(serdes, BadRecords(outputs or _outputs(), letters, drop=drop))
+
+
+def _bytes(_system: str, _stream: str) -> tuple[None, None]:
+    return None, None
+
+
 def test_keys_and_values_are_decoded_and_nulls_stay() -> None:
     """By the serdes of the stream; a null is None, whatever the serde."""
-    messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
+    messages = _messages()
     assert list(messages.of(_rows((b"k", b"[1]"), (None, None)))) == [
         IncomingMessage("kafka", "in", 3, 7, "k", [1], 5, {"h": b"1"}),
         IncomingMessage("kafka", "in", 3, 8, None, None, 5, {"h": b"1"}),
@@ -61,7 +70,7 @@ def test_keys_and_values_are_decoded_and_nulls_stay() -> None:
 
 def test_without_serdes_they_stay_bytes() -> None:
     """Only configured fields are decoded."""
-    messages = InputMessages(lambda *_: (None, None), BadRecords(_outputs(), None, drop=False))
+    messages = _messages(_bytes)
     (message,) = messages.of(_rows((b"k", b"\xff")))
     assert (message.key, message.value) == (b"k", b"\xff")
 
@@ -71,7 +80,7 @@ def test_without_serdes_they_stay_bytes() -> None:
 )
 def test_a_bad_record_is_an_error_of_one_line(value: bytes, why: str) -> None:
     """With its place, the serde and what to do."""
-    messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
+    messages = _messages()
     with pytest.raises(UndecodableError) as failed:
         list(messages.of(_rows((b"k", value))))
     said = str(failed.value)
@@ -96,8 +105,7 @@ def test_a_dropped_record_is_counted_and_the_rest_goes_on() -> None:
 def test_a_dead_letter_keeps_the_record_and_says_where_it_was() -> None:
     """Raw key and value, the record's own headers, and four of ours."""
     outputs = _outputs()
-    bad = BadRecords(outputs, "kafka.dead.letters", drop=True)
-    list(InputMessages(_serdes, bad).of(_rows((b"\xff", b"1"))))
+    list(_messages(_serdes, outputs, "kafka.dead.letters", drop=True).of(_rows((b"\xff", b"1"))))
     (send,) = outputs.sends
     assert (send.topic, send.key, send.value) == ("dead.letters", b"\xff", b"1")
     assert send.headers == [
@@ -128,21 +136,10 @@ def _found(headers: list[tuple[str, bytes | None]] | None) -> Any:  # noqa: ANN4
 def _placed(
     *places: tuple[str, str, int], headers: list[tuple[str, bytes | None]] | None
 ) -> pa.Table:
-    rows: list[dict[str, Any]] = [
-        {
-            "task": TASK,
-            "key": b"k%d" % i,
-            "value": b"%d" % i,
-            "system": system,
-            "stream": stream,
-            "partition": partition,
-            "offset": i,
-            "timestamp": 100 + i,
-            "headers": headers if i % 2 else None,
-        }
-        for i, (system, stream, partition) in enumerate(places)
-    ]
-    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
+    return _table(
+        (place, b"k%d" % i, b"%d" % i, i, 100 + i, headers if i % 2 else None)
+        for i, place in enumerate(places)
+    )
 
 
 @pytest.mark.parametrize("headers", [None, [], [("h", b"1"), ("h", b"2")]])
@@ -157,7 +154,7 @@ def test_each_row_keeps_its_place_and_its_headers(
         *(("a", "other", 1),) * 1,
         *(("b", "other", 1),) * 5,
     ]
-    messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
+    messages = _messages()
     table = _placed(*places, headers=headers)
     right = [
         IncomingMessage(*place, i, f"k{i}", i, 100 + i, _found(headers) if i % 2 else {})
@@ -171,7 +168,7 @@ def test_each_row_keeps_its_place_and_its_headers(
 
 def test_each_message_has_headers_of_its_own() -> None:
     """What a task puts into those of one message is in no other."""
-    messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
+    messages = _messages()
     first, second = messages.of(_placed(("a", "in", 0), ("a", "in", 0), headers=None))
     assert isinstance(first.headers, dict)
     first.headers["own"] = b"1"
@@ -185,11 +182,11 @@ def test_a_bad_record_hides_none_before_it(bad_at: int) -> None:
     pairs[bad_at] = b"k", b"bad"
     outputs = _outputs()
     seen: list[int] = []
-    messages = InputMessages(_serdes, BadRecords(outputs, None, drop=False))
+    messages = _messages(_serdes, outputs)
     with pytest.raises(UndecodableError, match=f"offset {7 + bad_at}: "):
         deque(map(seen.append, (m.value for m in messages.of(_rows(*pairs)))), 0)
     assert seen == list(range(bad_at))
-    messages = InputMessages(_serdes, BadRecords(outputs, "kafka.dead", drop=True))
+    messages = _messages(_serdes, outputs, "kafka.dead", drop=True)
     letters = [(message.value, len(outputs.sends)) for message in messages.of(_rows(*pairs))]
     assert letters == [(i, int(i > bad_at)) for i in range(10) if i != bad_at]
 
@@ -203,9 +200,7 @@ def test_a_serde_of_the_jobs_own_reads_a_record_when_its_turn_has_come() -> None
         return data
 
     own = Serde("its:Own", bytes, from_bytes, is_own=True)
-    messages = InputMessages(lambda *_: (None, own), BadRecords(_outputs(), None, drop=False)).of(
-        _rows((None, b"1"), (None, b"2"))
-    )
+    messages = _messages(lambda *_: (None, own)).of(_rows((None, b"1"), (None, b"2")))
     assert next(messages).value == b"1"
     assert read == [b"1"]
 
@@ -220,10 +215,7 @@ def test_large_records_are_read_few_at_a_time(size: int, at_once: int) -> None:
         return len(data)
 
     rows = _rows(*[(None, b"x" * size)] * 100)
-    messages = InputMessages(
-        lambda *_: (None, Serde("quick", bytes, from_bytes)),
-        BadRecords(_outputs(), None, drop=False),
-    ).of(rows)
+    messages = _messages(lambda *_: (None, Serde("quick", bytes, from_bytes))).of(rows)
     assert next(messages).value == size
     assert len(read) == at_once
     assert [message.value for message in messages] == [size] * 99
@@ -234,12 +226,10 @@ def test_all_headers_of_a_message_are_there_whichever_way_it_was_read() -> None:
     """By the column, row by row behind a bad one, and behind a pipeline."""
     pairs = [("h", b"1"), ("h", None), ("g", b"2")]
     table = _placed(("a", "in", 0), ("a", "in", 0), headers=pairs)
-    bad = BadRecords(_outputs(), None, drop=True)
+    own = Serde("own", bytes, bytes, is_own=True)
     ways = [
-        list(InputMessages(lambda *_: (None, None), bad).of(table)),
-        list(
-            InputMessages(lambda *_: (None, Serde("own", bytes, bytes, is_own=True)), bad).of(table)
-        ),
+        list(_messages(_bytes).of(table)),
+        list(_messages(lambda *_: (None, own)).of(table)),
         list(PipelineMessages().of(table)),
     ]
     for without, having in ways:
@@ -296,9 +286,9 @@ def test_rows_of_a_pipeline_that_has_dropped_all_columns_are_there_all_the_same(
 def test_a_dead_letter_that_no_broker_takes_ends_the_container() -> None:
     """The record is not dropped for it."""
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka", limits={"kafka": 1})
-    bad = BadRecords(outputs, "kafka.dead", drop=True)
+    messages = _messages(_serdes, outputs, "kafka.dead", drop=True)
     with pytest.raises(UndecodableError, match="its dead letter cannot be sent: "):
-        list(InputMessages(_serdes, bad).of(_rows((b"k", b"{"))))
+        list(messages.of(_rows((b"k", b"{"))))
 
 
 def test_a_serde_that_has_failed_names_the_record_and_drops_none() -> None:
@@ -308,7 +298,7 @@ def test_a_serde_that_has_failed_names_the_record_and_drops_none() -> None:
         raise SerdeFailedError("the registry is away")
 
     failing = Serde("own", bytes, fail)
-    messages = InputMessages(lambda *_: (None, failing), BadRecords(_outputs(), None, drop=True))
+    messages = _messages(lambda *_: (None, failing), drop=True)
     with pytest.raises(SerdeFailedError, match="partition 3 offset 7: its value: the registry is"):
         list(messages.of(_rows((b"k", b"1"))))
 

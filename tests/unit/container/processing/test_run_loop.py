@@ -27,20 +27,6 @@ def test_an_idle_container_soon_sees_that_it_is_to_stop(case: LoopCase) -> None:
     assert (case.notes, case.history) == ([], [])
 
 
-def test_the_first_batch_of_a_container_is_not_held_back(case: LoopCase) -> None:
-    """Its transaction ends at once; the next one ends by its age."""
-    case.max_ms = 10_000
-    assert not case.run({1: 1, 2: 1, 3: 1}, 20)
-    assert case.times("transaction-committed") == [1000, 12_000]
-
-
-def test_a_transaction_ends_on_time_though_nothing_more_arrives(case: LoopCase) -> None:
-    """A poll waits no longer than the open transaction may live."""
-    case.max_ms = 250
-    case.run({1: 1, 2: 1}, 5)
-    assert case.times("transaction-committed") == [1000, 2250]
-
-
 def test_input_outputs_and_changes_together_end_a_transaction(case: LoopCase) -> None:
     """The bytes of all three count; what the transaction before had does not."""
 

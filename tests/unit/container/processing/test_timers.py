@@ -75,17 +75,14 @@ class _Store:
         self.calls: list[str] = []
 
     def put(self, key: str, value: int) -> None:
-        """Keep it."""
         self.entries[key] = value
         self.calls.append(f"put {key}")
 
     def delete(self, key: str) -> None:
-        """Keep it no more."""
         del self.entries[key]
         self.calls.append(f"delete {key}")
 
     def all(self) -> list[tuple[str, int]]:
-        """Every entry, sorted by key."""
         return sorted(self.entries.items())
 
 
