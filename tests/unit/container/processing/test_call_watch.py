@@ -149,7 +149,7 @@ def test_a_thread_that_is_gone_stands_at_an_unknown_line() -> None:
 
 
 def test_a_watch_looks_again_and_again() -> None:
-    """Until it has found a cause."""
+    """Until it has found a cause, for which it asks for the end once."""
     looks: list[int] = []
 
     class Later(CallWatch):
@@ -158,8 +158,11 @@ def test_a_watch_looks_again_and_again() -> None:
             return None if len(looks) < 3 else "it hangs"
 
     ended: queue.Queue[str] = queue.Queue()
+    before = set(threading.enumerate())
     Later(1).begin(ended.put)
-    assert ended.get(timeout=30) == "it hangs"
+    for looking in set(threading.enumerate()) - before:
+        looking.join(30)
+    assert [ended.get(timeout=30), ended.empty()] == ["it hangs", True]
     assert len(looks) == 3
 
 
@@ -176,24 +179,6 @@ def test_calls_beside_others_are_closed_with_their_threads() -> None:
 
     WatchedCalls(Calls(), CallWatch(None)).close()
     assert closed == ["calls"]
-
-
-def test_the_end_is_asked_for_once(blocked: _Blocked) -> None:
-    """By a thread of the watch's own."""
-    watch, ended = CallWatch(1), threading.Event()
-    causes: list[str] = []
-
-    def end(cause: str) -> None:
-        causes.append(cause)
-        ended.set()
-
-    _watched(blocked, watch, "window")
-    watch.begin(end)
-    assert ended.wait(30)
-    for thread in threading.enumerate():
-        if thread.name == "call-watch":
-            thread.join(30)
-    assert len(causes) == 1
 
 
 def test_a_watch_that_is_closed_says_whether_a_call_is_under_way() -> None:

@@ -60,19 +60,14 @@ def _bytes(_system: str, _stream: str) -> tuple[None, None]:
 
 
 def test_keys_and_values_are_decoded_and_nulls_stay() -> None:
-    """By the serdes of the stream; a null is None, whatever the serde."""
-    messages = _messages()
-    assert list(messages.of(_rows((b"k", b"[1]"), (None, None)))) == [
+    """By the serdes of the stream; a null is None, whatever the serde; without one all is bytes."""
+    assert list(_messages(_bytes).of(_rows((b"k", b"\xff")))) == [
+        IncomingMessage("kafka", "in", 3, 7, b"k", b"\xff", 5, {"h": b"1"})
+    ]
+    assert list(_messages().of(_rows((b"k", b"[1]"), (None, None)))) == [
         IncomingMessage("kafka", "in", 3, 7, "k", [1], 5, {"h": b"1"}),
         IncomingMessage("kafka", "in", 3, 8, None, None, 5, {"h": b"1"}),
     ]
-
-
-def test_without_serdes_they_stay_bytes() -> None:
-    """Only configured fields are decoded."""
-    messages = _messages(_bytes)
-    (message,) = messages.of(_rows((b"k", b"\xff")))
-    assert (message.key, message.value) == (b"k", b"\xff")
 
 
 @pytest.mark.parametrize(
@@ -257,22 +252,21 @@ def test_a_row_that_python_does_not_have_is_one_line(column: pa.Array) -> None:
         list(PipelineMessages().of(rows))
 
 
-def test_rows_of_a_pipeline_are_values() -> None:
-    """Columns that it dropped are empty; the task's name is not among them."""
-    rows = pa.table({"task": [TASK], "offset": [4], "key": ["k"], "total": [1.5]})
-    assert list(PipelineMessages().of(rows)) == [
-        IncomingMessage("", "", -1, 4, "k", {"offset": 4, "key": "k", "total": 1.5}, -1, {})
-    ]
-
-
 def test_a_pipelines_columns_are_fields_where_they_have_their_type() -> None:
-    """Nulls and other types are as columns that are not there; the value has them as they are."""
-    row = {"system": "kafka", "stream": 5, "partition": None, "offset": 4, "value": b"v"}
+    """Nulls and other types are as columns that are not there; the value has all but the task."""
+    row = {
+        "system": "kafka",
+        "stream": 5,
+        "partition": None,
+        "offset": 4,
+        "key": "k",
+        "value": b"v",
+    }
     headers = pa.array([[("h", b"1")]], BATCH_SCHEMA.field("headers").type)
     columns = {name: pa.array([value]) for name, value in row.items()}
     rows = pa.table({"task": [TASK], **columns, "headers": headers, "timestamp": ["now"]})
     value = {**row, "headers": [("h", b"1")], "timestamp": "now"}
-    right = IncomingMessage("kafka", "", -1, 4, None, value, -1, {"h": b"1"})
+    right = IncomingMessage("kafka", "", -1, 4, "k", value, -1, {"h": b"1"})
     assert list(PipelineMessages().of(rows)) == [right]
 
 

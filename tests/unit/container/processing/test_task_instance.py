@@ -11,7 +11,6 @@ from homeport.container.api import BatchTask, Headers, MessageCollector, TaskCon
 from homeport.container.callables import TaskFailedError
 from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
 from homeport.container.progress.topic_rules import size_of
-from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import TaskName
 
 
@@ -38,13 +37,6 @@ def test_output_taken_for_sending_still_counts_for_the_transaction() -> None:
     assert (len(taken), outputs.sends, outputs.size_bytes) == (1, [], 2)
     outputs.clear()
     assert outputs.size_bytes == 0
-
-
-def test_partition_and_headers_are_kept() -> None:
-    """A tombstone may be sent too."""
-    outputs = _outputs()
-    outputs.send("out", None, b"k", partition=3, headers={"h": b"1"})
-    assert outputs.sends == [Send("out", b"k", None, 3, [("h", b"1")], "kafka")]
 
 
 def test_headers_of_one_name_are_passed_on_whole_and_in_their_order() -> None:

@@ -1,4 +1,4 @@
-"""What Spark, a worker or the job's own code raises, as one line."""
+"""What Spark, a worker or the job's own code raises, as one line with what it means."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkTypeError
 
 from homeport.config.errors import ConfigError
-from homeport.container.spark.faults import Named, sparks_reason
+from homeport.container.spark.faults import Named, failure, is_lost_jvm, sparks_reason
 
 NAMED = Named("task.pipeline.sql", "SELECT", "correct the statement")
 
@@ -20,15 +20,12 @@ class _Java:
         self._name, self._message, self._cause = name, message, cause
 
     def toString(self) -> str:  # noqa: N802 - Java's name
-        """Class and message."""
         return self._name if self._message is None else f"{self._name}: {self._message}"
 
     def getMessage(self) -> str | None:  # noqa: N802 - Java's name
-        """The message alone."""
         return self._message
 
     def getCause(self) -> _Java | None:  # noqa: N802 - Java's name
-        """What it came of."""
         return self._cause
 
 
@@ -38,16 +35,12 @@ class _JavaError(Exception):
         self.java_exception = java
 
 
-def _of_spark(text: str) -> Exception:
-    return AnalysisException(text)
-
-
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (_of_spark("\n[CODE] No such column. SQLSTATE: 1; line 1 pos 7;\n'Project\n"),
+        (AnalysisException("\n[CODE] No such column. SQLSTATE: 1; line 1 pos 7;\n'Project\n"),
          "[CODE] No such column. SQLSTATE: 1; line 1 pos 7"),
-        (_of_spark("it: Traceback (most recent call last):\n  File\nZeroDivisionError: a\n\tat"),
+        (AnalysisException("it: Traceback (most recent call last):\n  F\nZeroDivisionError: a\n\tat"),
          "ZeroDivisionError: a"),
         (_JavaError(_Java("W", "failed:", _Java("Spark", "worker died.", _Java("EOF", None)))),
          "Spark: worker died."),
@@ -68,7 +61,7 @@ def _raised(error: BaseException) -> Any:  # noqa: ANN401 - what pytest has caug
 
 def test_only_the_jobs_own_code_has_a_trace() -> None:
     """What Spark refuses needs none; an error of ours stays what it is."""
-    refused = _raised(_of_spark("[CODE] no"))
+    refused = _raised(AnalysisException("[CODE] no"))
     assert str(refused) == "task.pipeline.sql = 'SELECT': [CODE] no; correct the statement"
     assert refused.__cause__ is None
     own = _raised(ValueError("b\nc"))
@@ -77,3 +70,63 @@ def test_only_the_jobs_own_code_has_a_trace() -> None:
     assert "SystemExit: 3; let it return" in str(_raised(SystemExit(3)))
     ours = ConfigError("k", None, "rule", "remedy")
     assert _raised(ours) is ours
+
+
+PIPELINE, ROWS = (
+    "task.pipeline.class = 'm:f'",
+    "7 rows (3 KB) from kafka.in partition 0 offset 5 on",
+)
+
+
+class SparkError(Exception):
+    """Stands for what pyspark raises."""
+
+
+RESULT = SparkError(
+    "Job aborted due to stage failure: Total size of serialized results of 3 tasks (96.0 MiB) is "
+    "bigger than spark.driver.maxResultSize (64.0 MiB)"
+)
+WORKER = SparkError(
+    "Job aborted due to stage failure: Lost task 0.0: org.apache.spark.SparkException: Python "
+    "worker exited unexpectedly (crashed)\n\tat org.apache.spark.X\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "said"),
+    [
+        (SparkError("Answer from Java side is empty"), 3, "Spark's JVM ran out of memory over "),
+        (SparkError("Answer from Java side is empty"), 52, "Spark's JVM ran out of memory over "),
+        (SparkError("Connection refused"), -9, "Spark's JVM ended with code -9 over "),
+        (RESULT, None, "its rows are larger than 64.0 MiB over "),
+        (WORKER, None, "a Python worker of Spark's died over "),
+        (SparkError("[CAST] first\nsecond"), None, f"failed over {ROWS}: the reason; a remedy"),
+    ],
+)
+def test_a_failure_is_one_line_with_key_rows_and_cause(
+    error: Exception, exit_code: int | None, said: str
+) -> None:
+    """Whatever Spark's own message looks like."""
+    line = failure(PIPELINE, ROWS, error, exit_code, "the reason; a remedy")
+    assert line.startswith(f"{PIPELINE}: {said}")
+    assert ROWS in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_lost"),
+    [
+        ("SparkError", "Answer from Java side is empty", True),
+        ("SparkError", "[Errno 111] Connection refused", True),
+        ("SparkError", "ValueError: poison", False),
+        ("SparkError", "Py4JError: in the text", False),
+        # A JVM that dies in a call leaves any of these without an answer.
+        ("Py4JError", "calling o84.getResult", True),
+        ("Py4JNetworkError", "calling o84.getResult", True),
+        ("EOFError", "calling o84.getResult", True),
+        ("Py4JJavaError", "calling o84.getResult", False),
+    ],
+)
+def test_a_jvm_that_does_not_answer_may_be_lost(name: str, text: str, *, is_lost: bool) -> None:
+    """Only then its end is waited for."""
+    assert is_lost_jvm(type(name, (Exception,), {})(text)) is is_lost

@@ -13,7 +13,10 @@ from homeport.container.spark.jvm import is_relative, jvm_command, options_file
 HOME = Path("/none/pyspark")
 OPTIONS = Path("/w/java.options")
 PROPERTIES = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:A -Dk='a b'"}
-SCRIPT = [str(HOME / "bin" / "spark-submit")]
+
+
+def _script(home: Path) -> list[str]:
+    return [str(home / "bin" / "spark-submit")]
 
 
 def _spark(folder: Path) -> Path:
@@ -52,10 +55,10 @@ def test_the_command_is_used_with_the_jobs_options(java: Path, tmp_path: Path) -
         *["-Xmx512m", "@/w/java.options", "org.apache.spark.deploy.SparkSubmit"],
     ]
     assert is_relative(command)
-    assert not is_relative(SCRIPT)
+    assert not is_relative(_script(home))
     assert options_file(PROPERTIES) == '"-XX:A"\n"-Dk=a b"\n'
     (home / "jars" / "b.jar").rename(home / "jars" / "b-2.jar")
-    assert jvm_command(home, PROPERTIES, OPTIONS) == [str(home / "bin" / "spark-submit")]
+    assert jvm_command(home, PROPERTIES, OPTIONS) == _script(home)
 
 
 def test_without_a_set_up_the_script_is_used(
@@ -63,20 +66,20 @@ def test_without_a_set_up_the_script_is_used(
 ) -> None:
     """An environment that was made otherwise works too."""
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert jvm_command(HOME, PROPERTIES, OPTIONS) == SCRIPT
+    assert jvm_command(HOME, PROPERTIES, OPTIONS) == _script(HOME)
 
 
 def test_without_java_the_script_says_so(java: Path, tmp_path: Path) -> None:
     """As it does where nothing was written down."""
     java.unlink()
     home = _spark(tmp_path)
-    assert jvm_command(home, PROPERTIES, OPTIONS) == [str(home / "bin" / "spark-submit")]
+    assert jvm_command(home, PROPERTIES, OPTIONS) == _script(home)
 
 
 def test_the_command_of_an_older_set_up_is_not_used(java: Path, tmp_path: Path) -> None:
     """It has a Java by its path, which may be another one by now."""
     (tmp_path / "spark.command").write_text(f"{java}\n-cp\n{HOME}/jars/*\n", encoding="utf-8")
-    assert jvm_command(HOME, PROPERTIES, OPTIONS, tmp_path) == SCRIPT
+    assert jvm_command(HOME, PROPERTIES, OPTIONS, tmp_path) == _script(HOME)
 
 
 @pytest.mark.parametrize(
@@ -91,18 +94,16 @@ def test_the_command_of_an_older_set_up_is_not_used(java: Path, tmp_path: Path) 
 def test_options_that_only_the_script_heeds_need_the_script(key: str, tmp_path: Path) -> None:
     """A class path of the job's own, for one."""
     home = _spark(tmp_path)
-    script = [str(home / "bin" / "spark-submit")]
-    assert jvm_command(home, PROPERTIES | {key: "x"}, OPTIONS) == script
+    assert jvm_command(home, PROPERTIES | {key: "x"}, OPTIONS) == _script(home)
 
 
 def test_files_of_configuration_are_read_by_the_script(java: Path) -> None:
     """Which an installation of Spark may have."""
     home = _spark(java.parents[2])
     (home / "conf").mkdir(parents=True)
-    script = [str(home / "bin" / "spark-submit")]
-    assert jvm_command(home, PROPERTIES, OPTIONS) == script
+    assert jvm_command(home, PROPERTIES, OPTIONS) == _script(home)
     (home / "conf").rmdir()
-    assert jvm_command(home, PROPERTIES, OPTIONS) != script
+    assert jvm_command(home, PROPERTIES, OPTIONS) != _script(home)
 
 
 def test_options_are_written_as_java_reads_them() -> None:

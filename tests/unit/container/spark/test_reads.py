@@ -22,133 +22,134 @@ SCHEMA = pa.schema([("task", pa.string()), ("value", VALUE), ("offset", pa.int64
 TASK, AT, OFFSET = 0, 1, 2
 ALL = {"task": None, "value": None, "offset": None}
 LEAF = Leaf(7, (TASK, AT, OFFSET))
+OTHER_STEPS = ("Sort", "MapInArrow", "Generate", "SomethingNew")
 CATALYST = "org.apache.spark.sql.catalyst."
 
 Node = dict[str, Any]
 
 
-def column(number: int) -> list[Node]:
-    """The column of that id."""
+def _column(number: int) -> list[Node]:
     reference = {"class": CATALYST + "expressions.AttributeReference", "num-children": 0}
     return [{**reference, "exprId": {"id": number}}]
 
 
-def over(name: str, *parts: list[Node], **more: object) -> list[Node]:
-    """An expression of others."""
+def _over(name: str, *parts: list[Node], **more: object) -> list[Node]:
     top = {"class": f"{CATALYST}expressions.{name}", "num-children": len(parts), **more}
     return [top, *(node for part in parts for node in part)]
 
 
-def part_of(number: int, ordinal: int) -> list[Node]:
-    """A field of a struct."""
-    return over("GetStructField", column(number), ordinal=ordinal)
+def _part_of(number: int, ordinal: int) -> list[Node]:
+    return _over("GetStructField", _column(number), ordinal=ordinal)
 
 
-def step(name: str, *below: list[Node], **more: object) -> list[Node]:
+def _step(name: str, *below: list[Node], **more: object) -> list[Node]:
     """A step of a plan, and what is below it."""
     top = {"class": CATALYST + "plans.logical." + name, "num-children": len(below), **more}
     return [top, *(node for part in below for node in part)]
 
 
-def project(below: list[Node], *expressions: list[Node]) -> list[Node]:
-    """What has these expressions alone."""
-    return step("Project", below, projectList=list(expressions))
+def _project(below: list[Node], *expressions: list[Node]) -> list[Node]:
+    return _step("Project", below, projectList=list(expressions))
 
 
-def leaf(first: int = TASK) -> list[Node]:
-    """A place that reads the source."""
+def _leaf(first: int = TASK) -> list[Node]:
     name = {"class": "org.apache.spark.sql.execution.LogicalRDD", "num-children": 0}
-    return [{**name, "output": [column(first + n) for n in range(3)]}]
+    return [{**name, "output": [_column(first + n) for n in range(3)]}]
 
 
-def read(plan: list[Node], *leaves: Leaf) -> object:
+def _read(plan: list[Node], *leaves: Leaf) -> object:
     """What is read of source 7."""
     return reads_of(plan, leaves or [LEAF], {7: SCHEMA})[7]
 
 
-def test_what_is_named_is_read() -> None:
-    """Fields of a struct each by itself; a condition counts too."""
-    late = step("Filter", leaf(), condition=over("GreaterThan", part_of(AT, 0), over("Literal")))
-    found = read(project(late, column(TASK), over("Alias", part_of(AT, 2))))
-    assert found == {"task": None, "value": frozenset({"a", "c"})}
+LATE = _over("GreaterThan", _part_of(AT, 0), _over("Literal"))
+TOTAL = _over("AggregateExpression", _over("Sum", _part_of(AT, 2)))
+UDF = _over("PythonUDF", _part_of(AT, 1))
+HANDED = _project(_leaf(), _column(AT), _column(OFFSET))
+OFFSETS = _project(_leaf(), _column(OFFSET))
+PART: Reads = {"value": frozenset({"b"}), "offset": None}
 
 
-def test_a_struct_that_is_named_is_read_whole() -> None:
-    """Whatever else is named of it."""
-    assert read(project(leaf(), part_of(AT, 0), over("Alias", column(AT)))) == {"value": None}
-
-
-def test_whether_there_is_a_struct_reads_one_field_of_it() -> None:
-    """The first, unless another one is read. Null of another column is that column."""
-    there = step("Filter", leaf(), condition=over("IsNotNull", column(AT)))
-    assert read(project(there, column(TASK))) == {"task": None, "value": frozenset({"a"})}
-    null = step("Filter", leaf(), condition=over("IsNull", column(OFFSET)))
-    assert read(project(null, part_of(AT, 1))) == {"value": frozenset({"b"}), "offset": None}
-
-
-def test_an_aggregate_reads_what_it_names() -> None:
-    """A group as well as a sum."""
-    total = over("AggregateExpression", over("Sum", part_of(AT, 2)))
-    named = {"groupingExpressions": [column(TASK)], "aggregateExpressions": [total]}
-    assert read(step("Aggregate", leaf(), **named)) == {"task": None, "value": frozenset({"c"})}
-
-
-@pytest.mark.parametrize("name", ["BatchEvalPython", "ArrowEvalPython"])
-def test_functions_of_python_read_what_they_are_given(name: str) -> None:
-    """What goes by them is read only where it is named above."""
-    udfs = step(name, leaf(), udfs=[over("PythonUDF", part_of(AT, 1))])
-    assert read(project(udfs, column(OFFSET))) == {"value": frozenset({"b"}), "offset": None}
-    assert read(udfs) == ALL
-
-
-def test_a_column_that_is_handed_on_is_read_where_it_is_named() -> None:
-    """As Spark hands the struct on to a function of Python's that reads one field."""
-    handed = project(leaf(), column(AT), column(OFFSET))
-    udfs = step("BatchEvalPython", handed, udfs=[over("PythonUDF", part_of(AT, 1))])
-    assert read(project(udfs, column(TASK))) == {"task": None, "value": frozenset({"b"})}
-    assert read(project(step("Sort", handed), column(TASK))) == {
-        "task": None,
-        "value": None,
-        "offset": None,
-    }
-
-
-@pytest.mark.parametrize("name", ["Sort", "MapInArrow", "Generate", "SomethingNew"])
-def test_any_other_step_reads_all_that_comes_up_to_it(name: str) -> None:
-    """Whatever is named above it."""
-    assert read(project(step(name, leaf()), column(TASK))) == ALL
-    below = project(leaf(), column(OFFSET))
-    assert read(project(step(name, below), column(OFFSET))) == {"offset": None}
-
-
-def test_what_leaves_at_the_top_is_read() -> None:
-    """The source itself, and a filter over it."""
-    assert read(leaf()) == ALL
-    assert read(step("Filter", leaf(), condition=part_of(AT, 0))) == ALL
+@pytest.mark.parametrize(
+    ("plan", "found"),
+    [
+        # Fields of a struct each by itself; a condition counts too.
+        (
+            _project(
+                _step("Filter", _leaf(), condition=LATE),
+                _column(TASK),
+                _over("Alias", _part_of(AT, 2)),
+            ),
+            {"task": None, "value": frozenset({"a", "c"})},
+        ),
+        # A struct that is named is read whole, whatever else is named of it.
+        (_project(_leaf(), _part_of(AT, 0), _over("Alias", _column(AT))), {"value": None}),
+        # Whether there is a struct reads its first field, unless another one is read.
+        (
+            _project(
+                _step("Filter", _leaf(), condition=_over("IsNotNull", _column(AT))), _column(TASK)
+            ),
+            {"task": None, "value": frozenset({"a"})},
+        ),
+        # Null of another column is that column.
+        (
+            _project(
+                _step("Filter", _leaf(), condition=_over("IsNull", _column(OFFSET))),
+                _part_of(AT, 1),
+            ),
+            PART,
+        ),
+        # An aggregate reads what it names: a group as well as a sum.
+        (
+            _step(
+                "Aggregate",
+                _leaf(),
+                groupingExpressions=[_column(TASK)],
+                aggregateExpressions=[TOTAL],
+            ),
+            {"task": None, "value": frozenset({"c"})},
+        ),
+        # What goes by a function of Python's is read only where it is named above.
+        (_project(_step("BatchEvalPython", _leaf(), udfs=[UDF]), _column(OFFSET)), PART),
+        (_project(_step("ArrowEvalPython", _leaf(), udfs=[UDF]), _column(OFFSET)), PART),
+        (_step("BatchEvalPython", _leaf(), udfs=[UDF]), ALL),
+        # As Spark hands the struct on to a function of Python's that reads one field.
+        (
+            _project(_step("BatchEvalPython", HANDED, udfs=[UDF]), _column(TASK)),
+            {"task": None, "value": frozenset({"b"})},
+        ),
+        (_project(_step("Sort", HANDED), _column(TASK)), ALL),
+        # Any other step reads all that comes up to it, whatever is named above it.
+        *((_project(_step(n, _leaf()), _column(TASK)), ALL) for n in OTHER_STEPS),
+        *((_project(_step(n, OFFSETS), _column(OFFSET)), {"offset": None}) for n in OTHER_STEPS),
+        # What leaves at the top is read: the source itself, and a filter over it.
+        (_leaf(), ALL),
+        (_step("Filter", _leaf(), condition=_part_of(AT, 0)), ALL),
+        # Rows of the pipeline's own, as names to join with, are no source.
+        (_step("Join", OFFSETS, _leaf(20)), {"offset": None}),
+    ],
+)
+def test_a_plan_reads_what_its_steps_name(plan: list[Node], found: Reads) -> None:
+    """A struct by its fields, where no step takes it whole."""
+    assert _read(plan) == found
 
 
 def test_two_places_that_read_one_source_add_up() -> None:
     """Of a join with itself, whose columns have other ids."""
-    left, right = project(leaf(), column(TASK)), project(leaf(10), part_of(11, 1))
-    plan = project(step("Join", left, right), column(TASK))
-    assert read(plan, LEAF, Leaf(7, (10, 11, 12))) == {"task": None, "value": frozenset({"b"})}
-
-
-def test_rows_of_the_pipelines_own_are_no_source() -> None:
-    """As names to join with: their columns are not looked for."""
-    plan = step("Join", project(leaf(), column(OFFSET)), leaf(20))
-    assert read(plan) == {"offset": None}
+    left, right = _project(_leaf(), _column(TASK)), _project(_leaf(10), _part_of(11, 1))
+    plan = _project(_step("Join", left, right), _column(TASK))
+    assert _read(plan, LEAF, Leaf(7, (10, 11, 12))) == {"task": None, "value": frozenset({"b"})}
 
 
 def test_each_source_has_its_own() -> None:
     """Also one that nothing is read of: its rows are counted by one column."""
-    plan = step("Union", project(leaf(), column(OFFSET)), project(leaf(10), over("Literal")))
+    plan = _step("Union", _project(_leaf(), _column(OFFSET)), _project(_leaf(10), _over("Literal")))
     schemas = {7: SCHEMA, 8: pa.schema([*SCHEMA, ("partition", pa.int32())])}
     leaves = leaves_of("7 0 1 2\n8 10 11 12\n")
     expected = {7: {"offset": None}, 8: {"task": None}}
     assert reads_of(plan, leaves, {7: SCHEMA, 8: SCHEMA}) == expected
     # Nothing of it is left where Spark finds that no row can come.
-    assert reads_of(step("LocalRelation"), [], schemas) == {
+    assert reads_of(_step("LocalRelation"), [], schemas) == {
         7: {"task": None},
         8: {"partition": None},
     }
@@ -157,13 +158,13 @@ def test_each_source_has_its_own() -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        project(leaf(10), column(TASK)),
-        leaf() + leaf(),
-        step("Project", projectList=[])[:0],
-        project([], column(TASK)),
+        _project(_leaf(10), _column(TASK)),
+        _leaf() + _leaf(),
+        _step("Project", projectList=[])[:0],
+        _project([], _column(TASK)),
         [{"class": CATALYST + "plans.logical.Project", "num-children": 0}],
-        project(leaf(), [{"class": CATALYST + "expressions.AttributeReference"}]),
-        project(leaf(), [{**column(TASK)[0], "exprId": {"id": "0"}}]),
+        _project(_leaf(), [{"class": CATALYST + "expressions.AttributeReference"}]),
+        _project(_leaf(), [{**_column(TASK)[0], "exprId": {"id": "0"}}]),
     ],
 )
 def test_a_plan_of_another_form_says_nothing(plan: list[Node]) -> None:

@@ -46,7 +46,7 @@ def test_measured_settings_are_there() -> None:
 def test_the_jobs_own_properties_win() -> None:
     """JVM flags are added to ours, everything else replaces it."""
     own = {"spark.driver.extraJavaOptions": "-Dx=1", "spark.sql.session.timeZone": "CET"}
-    found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)
+    found = properties(_settings(**own), None)
     assert found["spark.driver.extraJavaOptions"].endswith("-Djava.io.tmpdir=/w -Dx=1")
     assert "SharedArchiveFile" not in found["spark.driver.extraJavaOptions"]
     assert found["spark.sql.session.timeZone"] == "CET"
@@ -70,19 +70,19 @@ def test_a_jobs_own_collector_replaces_ours(own: str, collectors: list[str]) -> 
 def test_the_jvm_reads_its_options_from_a_file() -> None:
     """As Java reads properties, of any size; on a command line 128 kB of one would be too many."""
     own = {f"spark.my.{n}": "ü = \\ \n#" + "x" * 400 for n in range(1000)}
-    found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)
+    found = properties(_settings(**own), None)
     assert javaproperties.loads(properties_file(found)) == found
 
 
 def test_secrets_are_on_no_command_line_and_no_disk() -> None:
     """Everybody on a machine can read the arguments of its programs."""
     own = {"spark.hadoop.fs.s3a.secret.key": "hunter2", "spark.sql.ansi.enabled": "true"}
-    found = properties(SparkSettings("j", 1, 1, Path("/w"), own, 1), None)
+    found = properties(_settings(**own), None)
     text = properties_file(found)
     assert found["spark.hadoop.fs.s3a.secret.key"] == "hunter2"
     assert "spark.sql.ansi.enabled=true\n" in text
     assert "hunter2" not in text
-    assert "hunter2" not in repr(SparkSettings("j", 1, 1, Path("/w"), own, 1))
+    assert "hunter2" not in repr(_settings(**own))
 
 
 TASK = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -17,14 +17,6 @@ from homeport.container.windows.facts import code_of, kind_of
 from homeport.container.windows.window_store import WindowStore
 from homeport.testing import TestRunner
 from tests.unit.container.windows.window_jobs import KEPT, SUM, WindowTask, config
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    """No test leaves arguments to the next one."""
-    KEPT.clear()
-    yield
-    KEPT.clear()
 
 
 def _most(most: int, value: Mapping[str, int]) -> int:

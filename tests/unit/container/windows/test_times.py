@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,14 +21,6 @@ from tests.unit.container.windows.window_jobs import KEPT, WindowTask, config
 
 _DAY = 86_400_000
 _BATCH_SUM = Aggregate(init=int, add=lambda total, row: total + row["n_sum"])
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    """No test leaves arguments to the next one."""
-    KEPT.clear()
-    yield
-    KEPT.clear()
 
 
 class _Births(BatchTask):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,14 +14,6 @@ from homeport.container.callables import TaskFailedError
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling
 from homeport.testing import TestRunner
 from tests.unit.container.windows.window_jobs import KEPT, SESSIONS, WindowBatch, WindowTask, config
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    """No test leaves arguments to the next one."""
-    KEPT.clear()
-    yield
-    KEPT.clear()
 
 
 def _sent(runner: TestRunner, *records: tuple[str, int, int]) -> None:
@@ -50,29 +41,61 @@ def test_a_tumbling_window_closes_with_the_record_that_brings_its_end() -> None:
         assert len(_open(runner)) == 1
 
 
-def test_a_hopping_window_has_a_time_as_often_as_steps_fit_in() -> None:
-    """And a record that is late for some of them counts in the others."""
-    KEPT.update(span=Hopping(20, 10))
+@pytest.mark.parametrize(
+    ("kept", "records", "results", "left"),
+    [
+        # A record that is late for some windows counts in the others.
+        (
+            {"span": Hopping(20, 10)},
+            [("a", 15, 1), ("a", 20, 2), ("a", 19, 4), ("a", 60, 0)],
+            [["a", 0, 20, 1, True], ["a", 10, 30, 7, True], ["a", 20, 40, 2, True]],
+            2,
+        ),
+        # Updates come at once, and not again at the close.
+        (
+            {"emit": "update"},
+            [("a", 1, 1), ("a", 2, 2), ("a", 30, 4)],
+            [["a", 0, 10, 1, False], ["a", 0, 10, 3, False], ["a", 30, 40, 4, False]],
+            1,
+        ),
+        # A record between two sessions makes one of them; each key has its own.
+        (
+            {**SESSIONS, "lateness_ms": 30},
+            [
+                *[("a", 10, 1), ("a", 28, 2), ("b", 15, 16), ("a/b", 12, 32)],
+                *[("a", 19, 4), ("a", 5, 8), ("a", 69, 64)],
+            ],
+            [["a/b", 12, 22, 32, True], ["b", 15, 25, 16, True], ["a", 5, 38, 15, True]],
+            1,
+        ),
+        (
+            SESSIONS,
+            [("a", 0, 1), ("a", 10, 2), ("a", 9, 4), ("a", 20, 0)],
+            [["a", 0, 10, 1, True], ["a", 9, 20, 6, True]],
+            1,
+        ),
+        # One that has another's start replaces it; a later one is gone, which None says.
+        (
+            {**SESSIONS, "emit": "update", "lateness_ms": 100},
+            [("a", 0, 1), ("a", 15, 2), ("a", 8, 4)],
+            [
+                *[["a", 0, 10, 1, False], ["a", 15, 25, 2, False]],
+                *[["a", 15, 25, None, False], ["a", 0, 25, 7, False]],
+            ],
+            1,
+        ),
+    ],
+    ids=["hopping", "updates", "sessions that merge", "sessions", "updates of sessions"],
+)
+def test_records_come_to_the_windows_of_their_span(
+    kept: dict[str, Any], records: list[tuple[str, int, int]], results: list[list[Any]], left: int
+) -> None:
+    """In the order of their ends; closed ones are gone."""
+    KEPT.update(kept)
     with TestRunner(config(), task=WindowTask) as runner:
-        _sent(runner, ("a", 15, 1), ("a", 20, 2), ("a", 19, 4), ("a", 60, 0))
-        assert _out(runner) == [
-            ["a", 0, 20, 1, True],
-            ["a", 10, 30, 7, True],
-            ["a", 20, 40, 2, True],
-        ]
-
-
-def test_updates_come_at_once_and_not_again_at_the_close() -> None:
-    """For jobs that want each change."""
-    KEPT.update(emit="update")
-    with TestRunner(config(), task=WindowTask) as runner:
-        _sent(runner, ("a", 1, 1), ("a", 2, 2), ("a", 30, 4))
-        assert _out(runner) == [
-            ["a", 0, 10, 1, False],
-            ["a", 0, 10, 3, False],
-            ["a", 30, 40, 4, False],
-        ]
-        assert len(_open(runner)) == 1
+        _sent(runner, *records)
+        assert _out(runner) == results
+        assert len(_open(runner)) == left
 
 
 def test_late_records_are_dropped_and_counted_or_handed_on() -> None:
@@ -104,39 +127,6 @@ def test_the_lateness_is_the_job_s_unless_it_is_given() -> None:
         assert _out(runner) == []
         _sent(runner, ("a", 17, 2))
         assert _out(runner) == [["a", 0, 10, 1, True]]
-
-
-def test_sessions_grow_merge_and_close_after_their_gap() -> None:
-    """A record between two sessions makes one of them; keys have nothing to do with each other."""
-    KEPT.update(SESSIONS, lateness_ms=30)
-    with TestRunner(config(), task=WindowTask) as runner:
-        _sent(runner, ("a", 10, 1), ("a", 28, 2), ("b", 15, 16), ("a/b", 12, 32))
-        assert len(_open(runner)) == 4
-        _sent(runner, ("a", 19, 4), ("a", 5, 8), ("a", 69, 64))
-        assert _out(runner) == [
-            ["a/b", 12, 22, 32, True],
-            ["b", 15, 25, 16, True],
-            ["a", 5, 38, 15, True],
-        ]
-        assert len(_open(runner)) == 1
-    KEPT.clear()
-    KEPT.update(SESSIONS)
-    with TestRunner(config(), task=WindowTask) as runner:
-        _sent(runner, ("a", 0, 1), ("a", 10, 2), ("a", 9, 4), ("a", 20, 0))
-        assert _out(runner) == [["a", 0, 10, 1, True], ["a", 9, 20, 6, True]]
-
-
-def test_updates_of_sessions_take_back_those_that_were_merged() -> None:
-    """One that has another's start replaces it; a later one is gone, which None says."""
-    KEPT.update(SESSIONS, emit="update", lateness_ms=100)
-    with TestRunner(config(), task=WindowTask) as runner:
-        _sent(runner, ("a", 0, 1), ("a", 15, 2), ("a", 8, 4))
-        assert _out(runner) == [
-            ["a", 0, 10, 1, False],
-            ["a", 15, 25, 2, False],
-            ["a", 15, 25, None, False],
-            ["a", 0, 25, 7, False],
-        ]
 
 
 def test_closed_windows_can_be_read_for_the_retention() -> None:
@@ -211,9 +201,7 @@ def test_aggregates_are_of_any_built_in_serde(serde: str) -> None:
     )
     with TestRunner(config(serde), task=WindowTask) as runner:
         windows = runner.store("windows")
-        runner.send("kafka.in", key="a", value={"n": 3}, timestamp=3)
-        runner.send("kafka.in", key="a", value={"n": 4}, timestamp=4)
-        runner.run()
+        _sent(runner, ("a", 3, 3), ("a", 4, 4))
         assert int(dict(windows.all())["w/000000000000010/000000000000000/a"]) == 7
         runner.restart()
         assert _task(runner).windows.watermark_ms == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -45,10 +46,11 @@ def made(context: TaskContext, on_late: Any = None) -> Windows:  # noqa: ANN401 
     return Windows(context, "windows", kept.pop("span"), kept.pop("aggregate"), **kept)
 
 
-def stated(result: WindowResult) -> bytes:
-    """One result as an output."""
-    said = [result.start_ms, result.end_ms, result.value, result.is_final]
-    return json.dumps(said).encode()
+def send_all(results: Iterable[WindowResult], collector: MessageCollector) -> None:
+    """Each result is an output."""
+    for result in results:
+        said = [result.start_ms, result.end_ms, result.value, result.is_final]
+        collector.send("out", json.dumps(said).encode(), result.key.encode())
 
 
 class WindowTask(StreamTask):
@@ -68,16 +70,14 @@ class WindowTask(StreamTask):
             self.scheduler.schedule("idle", after_ms=message.value["idle"])
             return
         at = message.value.get("at")
-        for result in self.windows.add(message, collector, at_ms=at):
-            collector.send("out", stated(result), result.key.encode())
+        send_all(self.windows.add(message, collector, at_ms=at), collector)
 
     def on_timer(
         self, timer: Timer, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
         """Closes what the partitions that are not idle let close."""
         del timer, coordinator
-        for result in self.windows.advance():
-            collector.send("out", stated(result), result.key.encode())
+        send_all(self.windows.advance(), collector)
 
     def late(self, late: Late, collector: MessageCollector) -> None:
         """To a stream of its own."""
@@ -95,8 +95,9 @@ class WindowBatch(BatchTask):
         """All rows of a table."""
         values = [json.loads(value)["n"] for value in table.column("value").to_pylist()]
         table = table.append_column("n", pa.array(values, pa.int64()))
-        for result in self.windows.add_table(table, collector, [("n", "sum"), ("n", "count")]):
-            collector.send("out", stated(result), result.key.encode())
+        send_all(
+            self.windows.add_table(table, collector, [("n", "sum"), ("n", "count")]), collector
+        )
 
     def late(self, late: Late, collector: MessageCollector) -> None:
         """To a stream of its own."""
