@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -49,6 +50,10 @@ def make_topics(servers: str, topics: Sequence[str], partitions: int) -> None:
         made.result(_TOPICS_S)
 
 
+def go_on(_seconds: float) -> None:
+    """Do nothing: nothing ends a reader of a benchmark."""
+
+
 class Busy:
     """How busy the machine's cores are from now on. ``load``: of the minute before."""
 
@@ -67,6 +72,19 @@ def ticks() -> tuple[int, int]:
     line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
     fields = [int(field) for field in line.split()[1:9]]
     return sum(fields) - fields[3] - fields[4], sum(fields)
+
+
+@contextmanager
+def beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run ``work`` in a thread inside the block; it gets the event of the block's end."""
+    ended = threading.Event()
+    thread = threading.Thread(target=work, args=(ended,))
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def wait_until(condition: Callable[[], bool], what: str, limit_s: float) -> None:

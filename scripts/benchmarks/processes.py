@@ -71,8 +71,9 @@ def cpu_s(pid: int) -> float:
     return times.user + times.system
 
 
-def tree_cpu_s(pid: int) -> float:
-    """CPU seconds of the process and of all below it that run, so far."""
+def tree_cpu_s(pid: int | None = None) -> float:
+    """CPU seconds of the process, by default this one, and of all below it that run, so far."""
+    pid = os.getpid() if pid is None else pid
     return sum(map(cpu_s, (pid, *pids_below(pid))))
 
 

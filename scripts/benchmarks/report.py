@@ -19,6 +19,22 @@ class BenchmarkError(Exception):
     """Something could not be measured; the message is one line."""
 
 
+class Spent:
+    """What passes from now on: seconds by the clock, and CPU seconds by ``cpu_s``."""
+
+    def __init__(self, cpu_s: Callable[[], float] = time.process_time) -> None:
+        self._cpu_s = cpu_s
+        self._began = time.perf_counter(), cpu_s()
+
+    def so_far(self) -> tuple[float, float]:
+        """Return (seconds, CPU seconds) since the begin."""
+        return time.perf_counter() - self._began[0], self._cpu_s() - self._began[1]
+
+    def found(self) -> dict[str, float]:
+        """Return both by name, as a process prints them."""
+        return dict(zip(("s", "cpu_s"), self.so_far(), strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure. ``target`` is empty, and ``reached`` None, where none was set.
@@ -36,23 +52,25 @@ class Row:
     parts: tuple[tuple[str, float], ...] = ()
 
 
+def figure(
+    what: str, value: float, unit: str, target: str = "", *, reached: bool | None = None
+) -> Row:
+    """Return a figure, by default without a target."""
+    return Row(what, _with_unit(value, unit), target, reached, value, unit)
+
+
 def at_most(what: str, value: float, limit: float | None, unit: str) -> Row:
     """Return a figure of at most ``limit``; None: it has no target."""
     if limit is None:
         return figure(what, value, unit)
-    target = f"<= {_with_unit(limit, unit)}"
-    return Row(what, _with_unit(value, unit), target, value <= limit, value, unit)
+    return figure(what, value, unit, f"<= {_with_unit(limit, unit)}", reached=value <= limit)
 
 
-def at_least(what: str, value: float, limit: float, unit: str) -> Row:
-    """A figure that is to be no less than ``limit``."""
-    target = f">= {_with_unit(limit, unit)}"
-    return Row(what, _with_unit(value, unit), target, value >= limit, value, unit)
-
-
-def figure(what: str, value: float, unit: str) -> Row:
-    """A figure without a target."""
-    return Row(what, _with_unit(value, unit), number=value, unit=unit)
+def at_least(what: str, value: float, limit: float | None, unit: str) -> Row:
+    """Return a figure of at least ``limit``; None: it has no target."""
+    if limit is None:
+        return figure(what, value, unit)
+    return figure(what, value, unit, f">= {_with_unit(limit, unit)}", reached=value >= limit)
 
 
 def spread(
@@ -101,14 +119,18 @@ def timed(what: str, count: int, work: Callable[[], object], least: float | None
 
     RocksDB's own threads are part of it. ``least``: the target.
     """
-    began, cpu = time.perf_counter(), time.process_time()
+    spent = Spent()
     work()
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - began
-    titled = f"{what} ({cpu_s:.2f} CPU s, {wall_s:.2f} s)"
-    rate = count / cpu_s
-    return (
-        figure(titled, rate, "/CPU s") if least is None else at_least(titled, rate, least, "/CPU s")
-    )
+    s, cpu_s = spent.so_far()
+    return at_least(f"{what} ({cpu_s:.2f} CPU s, {s:.2f} s)", count / cpu_s, least, "/CPU s")
+
+
+def table(
+    found: Mapping[str, float], *figures: tuple[str, str, str, float | None]
+) -> Iterator[Row]:
+    """Yield a row for each of ``figures``: (what, its name in ``found``, unit, at most)."""
+    for what, name, unit, limit in figures:
+        yield at_most(what, found[name], limit, unit)
 
 
 def progress(text: str) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from benchmarks.adjunct.stores import RECORDS, VALUE_BYTES
 from benchmarks.bed import broker, scratch
+from benchmarks.jobs import config_of, container_of
 from benchmarks.report import BenchmarkError, Row, at_most, figure, progress
 from benchmarks.restore.stores import TOPIC, Stores
-from homeport.config.config import Config
-from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.executors import OneThread
@@ -30,8 +29,6 @@ from homeport.container.restore.restore_workers import MALLOC_SETTINGS
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
 
 _TITLE = (
@@ -96,23 +93,16 @@ def _bootstrap(servers: str, folder: Path, records: int) -> float:
 
 
 def _job(servers: str) -> ContainerJob:
-    config = Config(
-        {
-            "job.name": "bench",
-            "job.default.system": "kafka",
-            "task.class": "benchmarks.commit.tasks:Sums",
-            "task.inputs": f"kafka.in, kafka.{TOPIC}",
-            "systems.kafka.samza.factory": "kafka",
-            "systems.kafka.consumer.bootstrap.servers": servers,
-            f"systems.kafka.streams.{TOPIC}.samza.bootstrap": "true",
-            "stores.planes.factory": "rocksdb",
-            "stores.planes.key.serde": "bytes",
-            "stores.planes.msg.serde": "bytes",
-            "stores.planes.adstore.input": f"kafka.{TOPIC}",
-        }
-    )
-    inputs = {SystemStream("kafka", "in"): 1, SystemStream("kafka", TOPIC): 1}
-    return ContainerJob.of(calculate_job_model(config, inputs, NOTHING), ProcessorId("0"))
+    keys = {
+        "task.class": "benchmarks.commit.tasks:Sums",
+        "task.inputs": f"kafka.in, kafka.{TOPIC}",
+        f"systems.kafka.streams.{TOPIC}.samza.bootstrap": "true",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "bytes",
+        "stores.planes.msg.serde": "bytes",
+        "stores.planes.adstore.input": f"kafka.{TOPIC}",
+    }
+    return container_of(config_of(servers, keys), {"in": 1, TOPIC: 1})
 
 
 SECTIONS = {"bootstrap": (_TITLE, rows)}

@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks import processes
 from benchmarks.allocator.adoption_launchers import Launchers, Tally
 from benchmarks.bed import broker, scratch
+from benchmarks.jobs import config_of
 from benchmarks.report import BenchmarkError, Row, at_least, at_most, figure
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.appmaster.yarn.submission import services_of
@@ -90,8 +91,8 @@ class _Story:
     async def _announce(self) -> None:
         tally, began = self._launchers.tally, time.monotonic()
         await self._until(lambda: tally.started >= LAUNCHERS, "have started", _START_LIMIT_S)
-        self._add(figure("all asked for, granted, permitted and started", _since(began), "s"))
-        self._add(figure("children started more than once until then", _again(tally), ""))
+        self._figure("all asked for, granted, permitted and started", _since(began), "s")
+        self._figure("children started more than once until then", _again(tally))
         keeper, driver = self._pid("keeper"), self._pid("driver")
         await self._steady("before", driver, keeper, STEADY_S)
 
@@ -105,23 +106,23 @@ class _Story:
         )
         successor, over = self._pid("driver"), time.monotonic()
         found = self._accounted_for(killed_ms)
-        self._add(figure("from the kill until the first is adopted", min(found) / 1000, "s"))
-        self._add(figure("from the kill until all 1,000 are adopted", max(found) / 1000, "s"))
-        self._add(figure("CPU of the new driver until then", processes.cpu_s(successor), "s"))
+        self._figure("from the kill until the first is adopted", min(found) / 1000, "s")
+        self._figure("from the kill until all 1,000 are adopted", max(found) / 1000, "s")
+        self._figure("CPU of the new driver until then", processes.cpu_s(successor), "s")
         spent = processes.cpu_s(keeper) - keeper_cpu
-        self._add(figure("CPU of the keeper meanwhile", spent, "s"))
-        self._add(figure("check-ins answered then: p99", tally.quantile(0.99, killed, over), "s"))
+        self._figure("CPU of the keeper meanwhile", spent, "s")
+        self._figure("check-ins answered then: p99", tally.quantile(0.99, killed, over), "s")
         await self._steady("after", successor, keeper, AFTER_S)
         if self._pid("driver") != successor or self._pid("keeper") != keeper:
             raise BenchmarkError("the driver or the keeper has been started once more")
         same = as_it_was.items() & (await self._containers()).items()
-        self._add(
+        self.rows.append(
             at_least("running, the same ones as before, by the status", len(same), LAUNCHERS, "")
         )
-        self._add(
+        self.rows.append(
             at_most("children stopped or started since the kill", _again(tally) - again, 0, "")
         )
-        self._add(figure("check-ins without an answer, all the time", tally.unanswered, ""))
+        self._figure("check-ins without an answer, all the time", tally.unanswered)
 
     async def _containers(self) -> dict[str, tuple[int, str]]:
         """{processor: epoch and resource} of those that the driver says run."""
@@ -138,13 +139,13 @@ class _Story:
         now = time.monotonic()
         spent = [processes.cpu_s(pid) - b for pid, b in zip((driver, keeper), before, strict=True)]
         tally, span = self._launchers.tally, now - began
-        self._add(figure(f"{when}: check-ins answered a second", tally.rate(began, now), ""))
-        self._add(figure(f"{when}: p99 of the answer", tally.quantile(0.99, began, now), "s"))
-        self._add(figure(f"{when}: CPU of the driver, of one core", 100 * spent[0] / span, "%"))
-        self._add(figure(f"{when}: CPU of the keeper, of one core", 100 * spent[1] / span, "%"))
+        self._figure(f"{when}: check-ins answered a second", tally.rate(began, now))
+        self._figure(f"{when}: p99 of the answer", tally.quantile(0.99, began, now), "s")
+        self._figure(f"{when}: CPU of the driver, of one core", 100 * spent[0] / span, "%")
+        self._figure(f"{when}: CPU of the keeper, of one core", 100 * spent[1] / span, "%")
 
-    def _add(self, row: Row) -> None:
-        self.rows.append(row)
+    def _figure(self, what: str, value: float, unit: str = "") -> None:
+        self.rows.append(figure(what, value, unit))
 
     async def _until(self, holds: Callable[[], bool], what: str, limit_s: float) -> None:
         deadline = time.monotonic() + limit_s
@@ -173,20 +174,13 @@ class _Story:
 
 
 def _config(brokers: str) -> Config:
-    return Config(
-        {
-            "job.name": "adoption",
-            "job.default.system": "kafka",
-            "job.host-affinity.enabled": "true",
-            "job.container.count": str(LAUNCHERS),
-            "systems.kafka.default.stream.replication.factor": "1",
-            "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
-            "systems.kafka.consumer.bootstrap.servers": brokers,
-            "systems.kafka.producer.bootstrap.servers": brokers,
-            "task.class": "of_the_benchmark:Task",
-            "task.inputs": f"kafka.{_INPUT}",
-        }
-    )
+    keys = {
+        "job.host-affinity.enabled": "true",
+        "job.container.count": str(LAUNCHERS),
+        "task.class": "of_the_benchmark:Task",
+        "task.inputs": f"kafka.{_INPUT}",
+    }
+    return config_of(brokers, keys, "adoption")
 
 
 def _prepare(folder: Path, config: Config, token: str) -> None:

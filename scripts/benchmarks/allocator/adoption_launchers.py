@@ -206,7 +206,9 @@ class _Launcher:
         """The answer; UnavailableError where there is none in time, or one that is not good."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                answer = await _exchange(url, self._token, route, body)
+                parts = urlsplit(url)
+                request = post(parts.netloc, self._token, route, body)
+                answer = await exchange(parts.hostname, parts.port, request)
         except (OSError, TimeoutError) as error:
             raise UnavailableError(f"no answer: {error!r}") from None
         head, _, content = answer.partition(b"\r\n\r\n")
@@ -215,16 +217,22 @@ class _Launcher:
         return parse_object(content, "the answer")
 
 
-async def _exchange(url: str, token: str, route: str, body: dict[str, Any]) -> bytes:
-    parts, content = urlsplit(url), compact_json(body)
+def post(netloc: str, token: str, route: str, body: dict[str, Any]) -> bytes:
+    """Return a request with a body of JSON, after which the server closes the connection."""
+    content = compact_json(body)
     head = (
-        f"POST /{route} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {token}\r\n"
+        f"POST /{route} HTTP/1.1\r\nHost: {netloc}\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
         "Connection: close\r\n\r\n"
     )
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    return head.encode() + content
+
+
+async def exchange(host: str | None, port: int | None, request: bytes) -> bytes:
+    """Return the answer to ``request``, on a connection of its own."""
+    reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(head.encode() + content)
+        writer.write(request)
         return await reader.read()
     finally:
         writer.close()

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from benchmarks import processes
+from benchmarks.allocator.adoption_launchers import exchange, post
 from benchmarks.report import Row, at_least, at_most, figure
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
@@ -15,7 +16,6 @@ from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.messages import Renewal
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.json_values import compact_json
 
 LAUNCHERS, SECONDS = 1_000, 20
 TOKEN = "of-the-benchmark"  # noqa: S105 - opens this server only
@@ -48,29 +48,17 @@ async def _renew(port: int) -> tuple[Counter[str], float]:
 
 async def _launcher(port: int, number: int, answers: Counter[str]) -> float:
     """As a launcher does, on a new connection each time; its longest wait in seconds."""
-    request = _request(number)
+    body = Renewal(ATTEMPT, Incarnation(ProcessorId(str(number)), 1)).to_json()
+    request = post("127.0.0.1", TOKEN, "v1/lease", body)
     loop = asyncio.get_running_loop()
     begin, longest = loop.time() + number / LAUNCHERS, 0.0
     for second in range(SECONDS):
         await asyncio.sleep(begin + second - loop.time())
         sent = loop.time()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request)
-        answer = await reader.read()
-        writer.close()
+        answer = await exchange("127.0.0.1", port, request)
         answers["granted" if _GRANTED in answer else "refused"] += 1
         longest = max(longest, loop.time() - sent)
     return longest
-
-
-def _request(number: int) -> bytes:
-    body = compact_json(Renewal(ATTEMPT, Incarnation(ProcessorId(str(number)), 1)).to_json())
-    head = (
-        f"POST /v1/lease HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        "Connection: close\r\n\r\n"
-    )
-    return head.encode() + body
 
 
 def serve(launchers: int) -> None:

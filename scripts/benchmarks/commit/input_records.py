@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from benchmarks.commit.job import job_of, topic
 from benchmarks.commit.tasks import OUTPUT, PARTITIONS, STORE, Record, distinct_records, hot_records
 from benchmarks.report import BenchmarkError
+from homeport.container.container_job import ContainerJob
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _COMPACT = {"cleanup.policy": "compact"}
@@ -19,10 +20,15 @@ _DELIVERED_S = 60.0
 def make_topics(servers: str, name: str) -> None:
     """Input, output, changelog and checkpoints of the run are there, and empty."""
     job = job_of(servers, name, {})
+    make_run_topics(job, topic(name, "in"), topic(name, OUTPUT), changelog=topic(name, STORE))
+
+
+def make_run_topics(job: ContainerJob, *plain: str, changelog: str) -> None:
+    """The topics ``plain`` are there, and changelog and checkpoints of a run of ``job``."""
     admin = TopicAdmin(job.transaction_system)
-    for kind in ("in", OUTPUT):
-        admin.create(topic(name, kind), PARTITIONS, 1, {})
-    admin.create(topic(name, STORE), PARTITIONS, 1, _COMPACT)
+    for name in plain:
+        admin.create(name, PARTITIONS, 1, {})
+    admin.create(changelog, PARTITIONS, 1, _COMPACT)
     admin.create(job.task.checkpoint_topic, 1, 1, _COMPACT)
 
 

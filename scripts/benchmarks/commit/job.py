@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bed import scratch
 from benchmarks.commit.tasks import PARTITIONS, STORE, Newest, Sums
+from benchmarks.jobs import config_of, container_of, store_keys
 from benchmarks.processes import peak_mb
-from homeport.config.config import Config
+from benchmarks.report import Spent
 from homeport.config.settings.tuning import Tuning
-from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
@@ -38,9 +37,7 @@ from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import TaskName
 
 _TASKS: Mapping[str, type[BatchTask]] = {"hot": Sums, "distinct": Newest}
 _MIB = 1024 * 1024
@@ -53,23 +50,13 @@ def topic(name: str, kind: str) -> str:
 
 def job_of(servers: str, name: str, more: Mapping[str, str]) -> ContainerJob:
     """One container that has all tasks of the run; ``more``: further keys."""
-    config = Config(
-        {
-            "job.name": name,
-            "job.default.system": "kafka",
-            "task.class": "benchmarks.commit.tasks:Sums",
-            "task.inputs": f"kafka.{topic(name, 'in')}",
-            "systems.kafka.consumer.bootstrap.servers": servers,
-            "systems.kafka.samza.offset.default": "oldest",
-            f"stores.{STORE}.factory": "rocksdb",
-            f"stores.{STORE}.changelog": f"kafka.{topic(name, STORE)}",
-            f"stores.{STORE}.key.serde": "bytes",
-            f"stores.{STORE}.msg.serde": "bytes",
-            **more,
-        }
-    )
-    inputs = {SystemStream("kafka", topic(name, "in")): PARTITIONS}
-    return ContainerJob.of(calculate_job_model(config, inputs, NOTHING), ProcessorId("0"))
+    keys = {
+        "task.class": "benchmarks.commit.tasks:Sums",
+        "task.inputs": f"kafka.{topic(name, 'in')}",
+        **store_keys(STORE, topic(name, STORE), "bytes"),
+        **more,
+    }
+    return container_of(config_of(servers, keys, name), {topic(name, "in"): PARTITIONS})
 
 
 class Watch:
@@ -146,10 +133,9 @@ class Run:
         positions = self.positions()
         spare_collections()
         # Within the time: the input begins to be fetched.
-        began, cpu = time.perf_counter(), time.process_time()
+        spent = Spent()
         self.run(positions, stop, watch.event)
-        found = {"s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
-        return {**found, "transactions": watch.transactions}
+        return {**spent.found(), "transactions": watch.transactions}
 
     def positions(self) -> Positions:
         """Where the input is committed to."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from statistics import median
 
 from benchmarks.bed import broker
 from benchmarks.processes import child, result_of
-from benchmarks.report import BenchmarkError, Row, at_least, at_most, figure
+from benchmarks.report import BenchmarkError, Row, at_least, at_most, figure, table
 
 _RECORDS, _KEYS, _DISTINCT = 1_000_000, 10_000, 1_000_000
 _ROUNDS, _MODE_ROUNDS = 3, 5
@@ -69,11 +69,14 @@ def rows_of(found: Pass, what: str, least: float) -> Iterator[Row]:
     """The rate beside its target, and where it comes from."""
     yield at_least(f"{what}, per core (CPU of all its threads)", found.rate_per_core, least, "/s")
     yield figure(f"{what}, by the clock", found.rate, "/s")
-    yield figure("CPU of the container", found.cpu_s, "s")
-    yield figure("time", found.s, "s")
-    yield figure("transactions", found.transactions, "")
-    yield figure("memory of the container at most", found.peak_mb, "MB")
-    yield figure("state on the disk", found.state_mb, "MB")
+    yield from table(
+        asdict(found),
+        ("CPU of the container", "cpu_s", "s", None),
+        ("time", "s", "s", None),
+        ("transactions", "transactions", "", None),
+        ("memory of the container at most", "peak_mb", "MB", None),
+        ("state on the disk", "state_mb", "MB", None),
+    )
 
 
 def hot() -> Iterator[Row]:
@@ -102,8 +105,8 @@ def modes() -> Iterator[Row]:
         for _ in range(_MODE_ROUNDS):
             for mode, done in found.items():
                 done.append(next(passes(servers, "hot", _RECORDS, _KEYS, exactly_once=mode)))
-    cpu_s = {mode: statistics.median(p.cpu_s for p in done) for mode, done in found.items()}
-    time_s = {mode: statistics.median(p.s for p in done) for mode, done in found.items()}
+    cpu_s = {mode: median(p.cpu_s for p in done) for mode, done in found.items()}
+    time_s = {mode: median(p.s for p in done) for mode, done in found.items()}
     loss = 100 * (1 - cpu_s[False] / cpu_s[True])
     yield at_most("exactly-once below at-least-once, by CPU", loss, 10, "%")
     yield figure("the same, by the clock", 100 * (1 - time_s[False] / time_s[True]), "%")

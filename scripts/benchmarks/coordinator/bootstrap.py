@@ -6,16 +6,15 @@ The records are those of a job of 45,000 tasks with 20,000 configuration keys.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from confluent_kafka import TopicPartition
 
 from benchmarks.bed import broker
+from benchmarks.jobs import config_of
 from benchmarks.processes import resident_mb, result_of
-from benchmarks.report import BenchmarkError, Row, at_most, figure
-from homeport.config.config import Config
+from benchmarks.report import BenchmarkError, Row, Spent, table
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -45,10 +44,9 @@ def _messages() -> Iterator[CoordinatorStreamMessage]:
 
 
 def _timed(work: Callable[[], None]) -> tuple[float, float]:
-    """(seconds, CPU seconds) of ``work``."""
-    began, cpu = time.perf_counter(), time.process_time()
+    spent = Spent()
     work()
-    return time.perf_counter() - began, time.process_time() - cpu
+    return spent.so_far()
 
 
 def _read_bare(system: SystemConfig, topic: str) -> None:
@@ -82,15 +80,7 @@ def _checked(store: CoordinatorStreamStore) -> None:
 
 def measured(servers: str) -> dict[str, float]:
     """Write once, read in turns; return the medians."""
-    config = Config(
-        {
-            "job.name": "long-stream",
-            "job.default.system": "kafka",
-            "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
-            "systems.kafka.consumer.bootstrap.servers": servers,
-            "systems.kafka.default.stream.replication.factor": "1",
-        }
-    )
+    config = config_of(servers, {}, "long-stream")
     system, spec = SystemConfig.of(config, "kafka"), coordinator_topic_spec(JobConfig.of(config))
     TopicAdmin(system).ensure(spec)
     messages = list(_messages())
@@ -117,14 +107,18 @@ def rows() -> Iterator[Row]:
     """Time, CPU and rate, against a loop that does nothing with the records."""
     with broker() as started:
         found = result_of("coordinator.bootstrap.measured", started.bootstrap_servers)
-    seconds, bare = found["bootstrap_s"], found["bare_s"]
-    yield at_most("read and applied", seconds, 3, "s")
-    yield figure("CPU", found["bootstrap_cpu_s"], "s")
-    yield figure("rate", RECORDS / seconds, "records/s")
-    yield figure("the bare loop", bare, "s")
-    yield figure("CPU of the bare loop", found["bare_cpu_s"], "s")
-    yield figure("time, as a multiple of the bare loop's", seconds / bare, "x")
-    yield figure("memory that the state takes", found["state_mb"], "MB")
+    found["rate"] = RECORDS / found["bootstrap_s"]
+    found["times"] = found["bootstrap_s"] / found["bare_s"]
+    yield from table(
+        found,
+        ("read and applied", "bootstrap_s", "s", 3),
+        ("CPU", "bootstrap_cpu_s", "s", None),
+        ("rate", "rate", "records/s", None),
+        ("the bare loop", "bare_s", "s", None),
+        ("CPU of the bare loop", "bare_cpu_s", "s", None),
+        ("time, as a multiple of the bare loop's", "times", "x", None),
+        ("memory that the state takes", "state_mb", "MB", None),
+    )
 
 
 SECTIONS = {

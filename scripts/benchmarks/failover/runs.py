@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from flights_demo.job import DemoJob
 from flights_demo.timeline import Lost, first_output_ms, moments
 
-from benchmarks.bed import Busy, make_topics, wait_until
+from benchmarks.bed import Busy, beside, make_topics, wait_until
 from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.clocks import boot_ms
@@ -234,17 +234,9 @@ class Feeder:
         self._await_done(-(-keys // KEYS_PER_RECORD), deadline)
         print(f"  {size_mb} MB of state grew in {time.monotonic() - began:.0f} s", flush=True)
 
-    @contextmanager
-    def touching(self) -> Iterator[None]:
+    def touching(self) -> AbstractContextManager[None]:
         """Inside the block keys of each partition are changed, some twenty a second."""
-        ended = threading.Event()
-        thread = threading.Thread(target=self._touch, args=(ended,))
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+        return beside(self._touch)
 
     def _touch(self, ended: threading.Event) -> None:
         chance = random.Random(1)  # noqa: S311 - which keys is no secret

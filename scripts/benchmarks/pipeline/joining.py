@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.pipeline.runs import PLACES, ROWS, one_spark
+from benchmarks.pipeline.runs import ROWS, one_spark, parsed
 from benchmarks.report import Row, at_most, figure
 from homeport.container.adjunct.frames import EntryColumns, FrameRows, StoreFrame
 from homeport.container.serde.arrow_serdes import arrow_form
@@ -41,20 +41,17 @@ def rows() -> Iterator[Row]:
     with one_spark() as spark:
         none = StoreFrame(1, schema.empty_table())
         bare = spark.measure_join(lambda frames: _parsed(frames[ALL]), columns, repeat(none))
-        yield figure("without a join: by the clock", bare.clock_s * 1e3, "ms a batch")
-        yield figure("without a join: CPU", bare.cpu_s * 1e3, "ms a batch")
+        yield from bare.rows("without a join", "ms a batch")
         for size in _STORES:
             entries = [(b"k%d" % n, b"the name of what has the number %d" % n) for n in range(size)]
             held = FrameRows.of(columns, entries, _LIMIT)
             still = StoreFrame(1, held.rows)
             join = spark.measure_join(_joined, columns, repeat(still))
             what = f"a store of {size:,} entries"
-            added = 100 * (join.clock_s / bare.clock_s - 1)
-            yield figure(f"{what}: by the clock", join.clock_s * 1e3, "ms a batch")
-            yield figure(f"{what}: CPU", join.cpu_s * 1e3, "ms a batch")
-            yield at_most(f"{what}: the join adds, by the clock", added, _MOST, "%")
-            added = 100 * (join.cpu_s / bare.cpu_s - 1)
-            yield at_most(f"{what}: the join adds, CPU", added, _MOST, "%")
+            yield from join.rows(what, "ms a batch")
+            added_s, added = join.clock_s / bare.clock_s - 1, join.cpu_s / bare.cpu_s - 1
+            yield at_most(f"{what}: the join adds, by the clock", 100 * added_s, _MOST, "%")
+            yield at_most(f"{what}: the join adds, CPU", 100 * added, _MOST, "%")
             changing = (StoreFrame(number, held.rows) for number in count(1))
             each = spark.measure_join(_joined, columns, changing)
             more = (each.clock_s - join.clock_s) * 1e3
@@ -75,9 +72,7 @@ def _change_s(held: FrameRows) -> float:
 
 
 def _parsed(frame: DataFrame) -> DataFrame:
-    fields = "from_json(CAST(value AS STRING), 'item STRING, price INT, shop STRING') AS f"
-    parsed = frame.selectExpr(*PLACES, "CAST(key AS STRING) AS id", fields)
-    return parsed.select(*PLACES, "id", "f.*").where("price < 90")
+    return parsed(frame, "CAST(key AS STRING) AS id").where("price < 90")
 
 
 def _joined(frames: Frames) -> DataFrame:

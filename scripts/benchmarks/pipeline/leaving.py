@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.pipeline.runs import PLACES, ROWS, one_spark
+from benchmarks.pipeline.runs import ROWS, one_spark, parsed
 from benchmarks.report import Row, figure
 from homeport.config.system_stream import SystemStream
 from homeport.container.processing.task_factory import encoded
@@ -38,8 +38,7 @@ def rows() -> Iterator[Row]:
 
 
 def _parsed(frame: DataFrame) -> DataFrame:
-    fields = "from_json(CAST(value AS STRING), 'item STRING, price INT, shop STRING') AS f"
-    return frame.selectExpr(*PLACES, "key", fields).select(*PLACES, "key", "f.*")
+    return parsed(frame, "key")
 
 
 def _send(table: pa.Table, leaving: Leaving) -> None:

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.pipeline.runs import Way, in_turns, planned_once, ratio
+from benchmarks.pipeline.runs import Way, in_turns, pipeline_of, planned_once, ratio
 from benchmarks.report import Row, figure
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
-from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from homeport.container.spark.work import Frames
 
 BATCHES = 10
 ROWS = 100_000
@@ -53,24 +51,14 @@ def _ways(session: SparkSession) -> tuple[Way, Way]:
         return table.set_column(at, "value", decoded.column)
 
     def pipeline(function: Callable[[DataFrame], DataFrame], given: Given) -> SparkPipeline:
-        return SparkPipeline(
-            session,
-            _on_all(function),
-            Named("none", "none"),
-            given=given,
-            unordered=False,
-            plan_once=planned_once(session),
-        )
+        once = planned_once(session)
+        return pipeline_of(session, lambda frames: function(frames[ALL]), once, given=given)
 
     raw, typed = pipeline(_parsing, Given()), pipeline(_reading, Given(types={ALL: kind}))
     return (
         Way("raw bytes, from_json in Spark", raw, None),
         Way("typed, decoded before Spark", typed, decode),
     )
-
-
-def _on_all(function: Callable[[DataFrame], DataFrame]) -> Callable[[Frames], DataFrame]:
-    return lambda frames: function(frames[ALL])
 
 
 def _parsing(frame: DataFrame) -> DataFrame:

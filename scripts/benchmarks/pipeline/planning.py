@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from benchmarks.pipeline.runs import PLACES, ROWS, one_spark
+from benchmarks.pipeline.runs import ROWS, one_spark, parsed
 from benchmarks.report import Row, figure
 
 if TYPE_CHECKING:
@@ -24,17 +24,14 @@ def rows() -> Iterator[Row]:
             once = spark.measure(_parsed, rows=size)
             each = spark.measure(_parsed, rows=size, plans_once=False)
             for name, found in (("a plan that lasts", once), ("a plan of its own", each)):
-                yield figure(f"{size:,} records, {name}: by the clock", found.clock_s * 1e3, "ms")
-                yield figure(f"{size:,} records, {name}: CPU", found.cpu_s * 1e3, "ms")
+                yield from found.rows(f"{size:,} records, {name}", "ms")
             yield figure(
                 f"{size:,} records: CPU, own against lasting", each.cpu_s / once.cpu_s, "times"
             )
 
 
 def _parsed(frame: DataFrame) -> DataFrame:
-    fields = "from_json(CAST(value AS STRING), 'item STRING, price INT, shop STRING') AS f"
-    parsed = frame.selectExpr(*PLACES, fields)
-    return parsed.select(*PLACES, "f.*").where("price < 90")
+    return parsed(frame).where("price < 90")
 
 
 SECTIONS = {"planning": (_TITLE, rows)}

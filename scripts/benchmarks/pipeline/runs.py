@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +14,11 @@ import pyarrow as pa
 
 from benchmarks.bed import scratch
 from benchmarks.processes import cpu_s, pids_below, resident_mb, tree_cpu_s
-from benchmarks.report import BenchmarkError, Row, figure
+from benchmarks.report import BenchmarkError, Row, Spent, figure
 from homeport.container.adjunct.frames import EntryColumns, StoreFrame
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.faults import Named
-from homeport.container.spark.inputs import ALL, Given
+from homeport.container.spark.inputs import ALL, AS_THEY_COME, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
@@ -47,6 +46,11 @@ class Found:
     cpu_s: float
     workers_mb: float
 
+    def rows(self, what: str, unit: str) -> Iterator[Row]:
+        """Yield both times in ms."""
+        yield figure(f"{what}: by the clock", self.clock_s * 1e3, unit)
+        yield figure(f"{what}: CPU", self.cpu_s * 1e3, unit)
+
 
 def planned_once(session: SparkSession) -> PlanOnce:
     """As a container's pipeline has it; for one pipeline.
@@ -60,6 +64,28 @@ def planned_once(session: SparkSession) -> PlanOnce:
             "the Java classes for Spark are not there; scripts/setup.sh makes them"
         )
     return made
+
+
+def pipeline_of(
+    session: SparkSession,
+    work: Callable[[Frames], DataFrame],
+    plan_once: PlanOnce | None,
+    *,
+    given: Given = AS_THEY_COME,
+    leaving: Callable[[DataFrame], DataFrame] | None = None,
+) -> SparkPipeline:
+    """Return a pipeline whose rows are in order; None: Spark plans each batch."""
+    named = Named("bench", "pipeline")
+    return SparkPipeline(
+        session, work, named, given=given, unordered=False, leaving=leaving, plan_once=plan_once
+    )
+
+
+def parsed(frame: DataFrame, *columns: str) -> DataFrame:
+    """Return the places, ``columns`` (expressions with names) and the fields of the JSON."""
+    fields = "from_json(CAST(value AS STRING), 'item STRING, price INT, shop STRING') AS f"
+    names = [column.rpartition(" ")[2] for column in columns]
+    return frame.selectExpr(*PLACES, *columns, fields).select(*PLACES, *names, "f.*")
 
 
 class OneSpark:
@@ -97,13 +123,9 @@ class OneSpark:
 
         ``rows``: of a batch. ``plans_once``: each batch has the plan of the first.
         """
-        pipeline = SparkPipeline(
-            self._session,
-            lambda frames: function(frames[ALL]),
-            Named("bench", function.__name__),
-            unordered=False,
-            leaving=leaving,
-            plan_once=planned_once(self._session) if plans_once else None,
+        once = planned_once(self._session) if plans_once else None
+        pipeline = pipeline_of(
+            self._session, lambda frames: function(frames[ALL]), once, leaving=leaving
         )
         batch = self._batch.slice(0, rows)
         return self._measured(lambda: then(pipeline.run(batch)), rows)
@@ -118,14 +140,8 @@ class OneSpark:
 
         ``stores``: the store's rows of each batch, which are new ones where their number is.
         """
-        pipeline = SparkPipeline(
-            self._session,
-            work,
-            Named("bench", "join"),
-            given=Given(stores={columns.name: columns}),
-            unordered=False,
-            plan_once=planned_once(self._session),
-        )
+        given = Given(stores={columns.name: columns})
+        pipeline = pipeline_of(self._session, work, planned_once(self._session), given=given)
         pipeline.warm_up()
 
         def once() -> None:
@@ -137,15 +153,12 @@ class OneSpark:
         rounds = min(_MEASURED * ROWS // rows, _MEASURED_AT_MOST)
         for _ in range(max(rounds, _WARM)):
             once()
-        began, cpu = time.monotonic(), self._cpu_s()
+        spent = Spent(tree_cpu_s)
         for _ in range(rounds):
             once()
-        clock = time.monotonic() - began
+        clock_s, cpu_s = spent.so_far()
         workers = sum(map(resident_mb, pids_below(self._pid)))
-        return Found(clock / rounds, (self._cpu_s() - cpu) / rounds, workers)
-
-    def _cpu_s(self) -> float:
-        return tree_cpu_s(os.getpid())
+        return Found(clock_s / rounds, cpu_s / rounds, workers)
 
 
 @contextmanager

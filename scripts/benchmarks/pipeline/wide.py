@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.pipeline.runs import PLACES, Way, in_turns, ratio
+from benchmarks.pipeline.runs import PLACES, Way, in_turns, pipeline_of, ratio
 from benchmarks.report import BenchmarkError, Row, figure
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.processing.records import BadRecords
@@ -17,9 +17,7 @@ from homeport.container.processing.typed_input import TypedInput, Typing
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
 from homeport.container.spark import java_classes
-from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL, Given
-from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 
 if TYPE_CHECKING:
@@ -74,14 +72,8 @@ def _ways(session: SparkSession) -> tuple[Way, Way]:
     kind = struct_of_ddl(", ".join(f"c{n} {_TYPES[n % len(_TYPES)]}" for n in range(_FIELDS)))
 
     def way(what: str, once: PlanOnce) -> Way:
-        pipeline = SparkPipeline(
-            session,
-            lambda frames: _reading(frames[ALL]),
-            Named("none", "none"),
-            given=Given(types={ALL: kind}),
-            unordered=False,
-            plan_once=once,
-        )
+        given = Given(types={ALL: kind})
+        pipeline = pipeline_of(session, lambda frames: _reading(frames[ALL]), once, given=given)
         bad = BadRecords(Outputs({"kafka"}, set(), "kafka"), None, drop=False)
         typing = Typing(json_columns(kind), "json")
         typed = TypedInput({None: typing}, bad, pipeline.wanted)

@@ -11,12 +11,14 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from rocksdict import Options, Rdict
 
-from homeport.config.config import Config
+from benchmarks.bed import go_on
+from benchmarks.jobs import config_of
+from benchmarks.report import Spent
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore_schedule import WORKER_MB, worker_memory
@@ -25,35 +27,28 @@ from homeport.container.rocksdb.bulk_store import BulkStore
 Found = dict[str, float]
 
 
-def _on(_seconds: float) -> None:
-    """Nothing ends a benchmark."""
-
-
-def _begin(servers: str) -> tuple[LogReader, Callable[[], Found]]:
-    config = Config(
-        {
-            "systems.kafka.samza.factory": "kafka",
-            "systems.kafka.consumer.bootstrap.servers": servers,
-        }
-    )
+def _begin(servers: str) -> tuple[LogReader, Spent]:
     gc.disable()
     queue = {"queued.max.messages.kbytes": worker_memory(WORKER_MB).queue_mb * 1024}
-    reader = LogReader(SystemConfig.of(config, "kafka"), _on, queue)
-    began = time.perf_counter()
-    return reader, lambda: {"seconds": time.perf_counter() - began, "cpu_s": time.process_time()}
+    reader = LogReader(SystemConfig.of(config_of(servers, {}), "kafka"), go_on, queue)
+    return reader, Spent()
+
+
+def _times(spent: Spent) -> Found:
+    return {"seconds": spent.so_far()[0], "cpu_s": time.process_time()}
 
 
 def discard(servers: str, topic: str, head: int, _path: str) -> Found:
     """Read and drop the records."""
-    reader, times = _begin(servers)
+    reader, spent = _begin(servers)
     for _ in reader.read(topic, 0, 0, head):
         pass
-    return times()
+    return _times(spent)
 
 
 def put(servers: str, topic: str, head: int, path: str) -> Found:
     """Put each record into a RocksDB with the options of its binding."""
-    reader, times = _begin(servers)
+    reader, spent = _begin(servers)
     options = Options(raw_mode=True)
     options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
     database = Rdict(path, options)
@@ -62,12 +57,12 @@ def put(servers: str, topic: str, head: int, path: str) -> Found:
             database.put(record.key() or b"", record.value() or b"")
     database.flush(True)  # noqa: FBT003 - wait for it
     database.close()
-    return times()
+    return _times(spent)
 
 
 def stages(servers: str, topic: str, head: int, path: str) -> Found:
     """Seconds of the main thread by stage, and those of them in which it ran."""
-    reader, times = _begin(servers)
+    reader, spent = _begin(servers)
     store = BulkStore(Path(path), worker_memory(WORKER_MB), os.cpu_count() or 1)
     found: Found = dict.fromkeys(("consume", "decode", "write", "flush", "merge"), 0.0)
     ran: Found = dict.fromkeys(found, 0.0)
@@ -95,4 +90,4 @@ def stages(servers: str, topic: str, head: int, path: str) -> Found:
     with stage("merge"):
         store.compact(lambda _: None)
     store.close()
-    return {**times(), **found, **{f"{name}_ran": s for name, s in ran.items()}}
+    return {**_times(spent), **found, **{f"{name}_ran": s for name, s in ran.items()}}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.bed import broker, scratch
 from benchmarks.processes import result_of
-from benchmarks.report import Row, at_least, at_most, figure
+from benchmarks.report import Row, at_least, at_most, figure, table
 from benchmarks.restore.stores import RECORDS, TOPIC, Restore, Stores
 from homeport.container.progress.restore_schedule import WORKER_MB
 from homeport.container.restore.restore_workers import MALLOC_SETTINGS
@@ -54,8 +54,8 @@ def _rounds(stores: Stores, folder: Path) -> Iterator[Row]:
         alone.append(stores.restore(1))
     yield from _rates(loops, alone)
     yield from _of_stages(loops["stages"])
-    one_s = statistics.median(restore.seconds for restore in alone)
-    both_s = statistics.median(restore.seconds for restore in together)
+    one_s = median(restore.seconds for restore in alone)
+    both_s = median(restore.seconds for restore in together)
     yield figure("two stores at once, both", 2 * RECORDS / both_s, "records/s")
     yield figure("two at once, against one after the other", 2 * one_s / both_s, "x")
     peak = max(restore.peak_mb for restore in (*alone, *together))
@@ -66,27 +66,24 @@ def _rounds(stores: Stores, folder: Path) -> Iterator[Row]:
 
 
 def _rates(loops: dict[str, list[dict[str, Any]]], alone: list[Restore]) -> Iterator[Row]:
-    put = statistics.median(found["seconds"] for found in loops["put"])
-    discard = statistics.median(found["seconds"] for found in loops["discard"])
-    restore = statistics.median(found.seconds for found in alone)
-    yield figure("consume and put, record by record", RECORDS / put, "records/s")
-    yield figure("  CPU", statistics.median(f["cpu_s"] for f in loops["put"]), "s")
-    yield figure("consume and discard", RECORDS / discard, "records/s")
-    yield figure("  CPU", statistics.median(f["cpu_s"] for f in loops["discard"]), "s")
+    restore = median(found.seconds for found in alone)
+    seconds = {name: median(one["seconds"] for one in found) for name, found in loops.items()}
+    for name, what in (("put", "put, record by record"), ("discard", "discard")):
+        yield figure(f"consume and {what}", RECORDS / seconds[name], "records/s")
+        yield figure("  CPU", median(one["cpu_s"] for one in loops[name]), "s")
     yield figure("restore, from locks to OFFSET", RECORDS / restore, "records/s")
-    yield figure("  CPU, its worker's included", statistics.median(f.cpu_s for f in alone), "s")
-    yield at_least("restore against consume and put", put / restore, 2, "x")
-    yield at_least("restore against consume and discard", discard / restore, 0.4, "x")
+    yield figure("  CPU, its worker's included", median(found.cpu_s for found in alone), "s")
+    yield at_least("restore against consume and put", seconds["put"] / restore, 2, "x")
+    yield at_least("restore against consume and discard", seconds["discard"] / restore, 0.4, "x")
 
 
 def _of_stages(found: list[dict[str, Any]]) -> Iterator[Row]:
+    ran = "    of which it ran; it waited for the rest"
+    whole = "  CPU of all that, with the threads of client and RocksDB"
+    medians = {name: median(one[name] for one in found) for name in found[0]}
     for name, about in _STAGES.items():
-        passed = statistics.median(f[name] for f in found)
-        ran = statistics.median(f[f"{name}_ran"] for f in found)
-        yield figure(f"  {about}", passed, "s")
-        yield figure("    of which it ran; it waited for the rest", ran, "s")
-    cpu_s = statistics.median(f["cpu_s"] for f in found)
-    yield figure("  CPU of all that, with the threads of client and RocksDB", cpu_s, "s")
+        yield from table(medians, (f"  {about}", name, "s", None), (ran, f"{name}_ran", "s", None))
+    yield figure(whole, medians["cpu_s"], "s")
 
 
 SECTIONS = {"full": (_TITLE, rows)}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import Producer
 
-from benchmarks.report import BenchmarkError
-from homeport.config.config import Config
+from benchmarks.bed import go_on
+from benchmarks.jobs import config_of, store_keys
+from benchmarks.report import BenchmarkError, Spent
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
@@ -31,10 +31,6 @@ VALUE_BYTES = 1024
 TOPIC = "changelog"
 _POOL_BYTES = 64 * 1024 * 1024
 _SERVED = 10_000
-
-
-def _on(_seconds: float) -> None:
-    """Nothing ends a benchmark."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +59,7 @@ class Stores:
 
     def __post_init__(self) -> None:
         """Nothing is made yet."""
-        self._config = Config(
-            {
-                "job.name": "bench",
-                "job.default.system": "kafka",
-                "systems.kafka.samza.factory": "kafka",
-                "systems.kafka.consumer.bootstrap.servers": self.servers,
-                "stores.s.factory": "rocksdb",
-                "stores.s.changelog": f"kafka.{TOPIC}",
-                "stores.s.key.serde": "bytes",
-                "stores.s.msg.serde": "bytes",
-            }
-        )
+        self._config = config_of(self.servers, store_keys("s", TOPIC, "bytes"))
         self._system = SystemConfig.of(self._config, "kafka")
 
     def fill_changelog(self) -> None:
@@ -120,12 +105,12 @@ class Stores:
         storage = ContainerStorage(
             self.folder / "logged", self.folder / "scratch", stores, models, 1 << 27, "G"
         )
-        workers = RestoreWorkers(self._config, WorkerLimits(tasks, WORKER_MB), 2, _on)
-        reader = LogReader(self._system, _on)
-        began, cpu = time.perf_counter(), _cpu_s()
+        workers = RestoreWorkers(self._config, WorkerLimits(tasks, WORKER_MB), 2, go_on)
+        reader = LogReader(self._system, go_on)
+        spent = Spent(_cpu_s)
         storage.open()
         found = storage.restore(KafkaChangelogReader({"kafka": reader}), self, workers)
-        seconds, cpu_s = time.perf_counter() - began, _cpu_s() - cpu
+        seconds, cpu_s = spent.so_far()
         self._check(storage, models)
         storage.close()
         reader.close()

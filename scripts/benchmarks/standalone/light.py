@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from benchmarks import jobs
+from benchmarks.jobs import store_keys
 from homeport.config.config import Config
 from homeport.container.standalone.planner import standbys_before
 from homeport.container.standalone.protocols import WorkFenced, WorkReport
@@ -28,21 +30,15 @@ from homeport.job_coordinator.zookeeper.tree import Readings
 def config_of(standbys: int) -> Config:
     """A job with one input and one store, with so many standbys of each task."""
     keys = {
-        "job.name": "bench",
-        "job.default.system": "kafka",
         "job.host-affinity.enabled": "true",
         "task.class": "bench:Task",
         "task.inputs": "kafka.in",
         "task.name.grouper.factory": "group-by-container-ids",
-        "systems.kafka.consumer.bootstrap.servers": "none:1",
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.s",
-        "stores.s.key.serde": "string",
-        "stores.s.msg.serde": "long",
+        **store_keys("s", "s", "long", "string"),
     }
     if standbys:
         keys["job.standbytasks.replication.factor"] = str(standbys + 1)
-    return Config(keys)
+    return jobs.config_of("none:1", keys)
 
 
 def computed_by(config: Config, tasks: int, readings: Readings, plan: Plan | None) -> Computed:

@@ -7,12 +7,11 @@ the leader's machine that publishes it, and the bytes that go to ZooKeeper.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.processes import peak_mb, result_of
-from benchmarks.report import Row, at_most, figure
+from benchmarks.report import Row, Spent, figure, table
 from benchmarks.standalone.light import computed_by, config_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone.machine import step
@@ -106,14 +105,13 @@ def _next(
     )
     readings = Readings(version, tuple(there), hosts, {})
     gc.collect()  # what came before is no part of the figure
-    began, cpu = time.perf_counter(), time.process_time()
-    answer = computed_by(config, tasks, readings, plan)
-    decision = step(leader, answer)
-    took = time.perf_counter() - began, time.process_time() - cpu
+    spent = Spent()
+    decision = step(leader, computed_by(config, tasks, readings, plan))
+    took = spent.so_far()
     (published,) = (r for r in decision.records if isinstance(r, Publish))
-    began = time.perf_counter()
+    spent = Spent()
     encode_plan(published.plan, there[0].sequence)
-    return Version(published.plan, *took, time.perf_counter() - began)
+    return Version(published.plan, *took, spent.so_far()[0])
 
 
 def _hosts(plan: Plan, there: Sequence[Registration]) -> dict[TaskName, Host]:
@@ -132,16 +130,16 @@ def rows() -> Iterator[Row]:
         found = result_of("standalone.plan.measured", PROCESSORS, TASKS, standbys)
         for key, what in _WHAT.items():
             one = found[key]
-            yield at_most(f"{name}: {what}", one["cpu_s"], _LIMIT_S, "s")
-            yield figure("  by the clock", one["s"], "s")
-            yield figure("  then: its bytes for ZooKeeper", one["encode_s"], "s")
+            yield from table(
+                one,
+                (f"{name}: {what}", "cpu_s", "s", _LIMIT_S),
+                ("  by the clock", "s", "s", None),
+                ("  then: its bytes for ZooKeeper", "encode_s", "s", None),
+            )
         yield figure("  tasks that one death has moved", found["death"]["moved"], "tasks")
         if standbys:
-            yield figure(
-                "  of those of a dead tenth not started on a backup",
-                found["loss"]["unbacked"],
-                "tasks",
-            )
+            what = "  of those of a dead tenth not started on a backup"
+            yield figure(what, found["loss"]["unbacked"], "tasks")
         yield figure("  largest memory of the process", found["peak_mb"], "MB")
 
 

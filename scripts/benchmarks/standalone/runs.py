@@ -19,7 +19,7 @@ from flights_demo.processors import Processors
 from flights_demo.screen import Screen
 from zookeeper_process import ZooKeeperServer
 
-from benchmarks.bed import broker, make_topics
+from benchmarks.bed import beside, broker, make_topics
 from benchmarks.standalone.package.counting import STORE
 from homeport.job_coordinator.standalone.nodes import root_of
 from homeport.local_cluster.processes import NODE_VARIABLE
@@ -136,19 +136,13 @@ def _fed(servers: str, partitions: int) -> Iterator[None]:
     topic = f"{_JOB}-in"
     make_topics(servers, [topic], partitions)
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
-    ended = threading.Event()
 
-    def feed() -> None:
+    def feed(ended: threading.Event) -> None:
         while not ended.wait(_FED_EACH_S):
             for partition in range(partitions):
                 producer.produce(topic, b"x", b"key-%d" % partition, partition=partition)
             producer.poll(0)
 
-    thread = threading.Thread(target=feed)
-    thread.start()
-    try:
+    with beside(feed):
         yield
-    finally:
-        ended.set()
-        thread.join()
-        producer.flush(10)
+    producer.flush(10)

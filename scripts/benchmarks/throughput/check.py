@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from benchmarks.bed import go_on
 from benchmarks.report import BenchmarkError
 from benchmarks.throughput.work import PARTITIONS
 from homeport.config.settings.sections import SystemConfig
@@ -13,15 +14,11 @@ from homeport.container.kafka.log_reader import LogReader
 T = TypeVar("T", int, list[int])
 
 
-def _nothing(_seconds: float) -> None:
-    """Reading may go on."""
-
-
 class Results:
     """Committed records of the topics of one Kafka."""
 
     def __init__(self, system: SystemConfig) -> None:
-        self._reader = LogReader(system, _nothing)
+        self._reader = LogReader(system, go_on)
 
     def close(self) -> None:
         """Nothing is read any more."""

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 
 from benchmarks.report import BenchmarkError
 from benchmarks.throughput.peers import python_of, spark_jars
@@ -24,53 +26,52 @@ class Input:
     kept: int
 
 
+Command = Callable[[Input, str], list[str]]
+_RECORDS: Callable[[Input], object] = attrgetter("records")
+
+
+def _own() -> str:
+    return sys.executable
+
+
 @dataclass(frozen=True, slots=True)
 class Contestant:
     """``name``: as ``--contestants`` has it. ``command``: of one run, from its own name."""
 
     name: str
     title: str
-    command: Callable[[Input, str], list[str]]
+    command: Command
 
 
-def _ours(kind: str) -> Callable[[Input, str], list[str]]:
-    module = "benchmarks.throughput.job"
-    return lambda given, name: [
-        *(sys.executable, "-m", module, given.servers, name, given.topic),
-        *(str(given.records), kind),
+def _program(name: str, python: Callable[[], str], *rest: Callable[[Input], object]) -> Command:
+    """Return the command of one of our programs, with SERVERS NAME INPUT and the rest."""
+    return lambda given, run_name: [
+        *(python(), "-m", f"benchmarks.throughput.{name}", given.servers, run_name, given.topic),
+        *(str(value(given)) for value in rest),
     ]
 
 
-def _quix(kind: str) -> Callable[[Input, str], list[str]]:
-    module = "benchmarks.throughput.quix_job"
-    return lambda given, name: [
-        *(python_of("quix"), "-m", module, given.servers, name, given.topic),
-        *(str(given.records if kind == "output" else given.kept), kind),
-    ]
+def _ours(kind: str) -> Command:
+    return _program("job", _own, _RECORDS, lambda _: kind)
 
 
-def _faust(given: Input, name: str) -> list[str]:
-    module = "benchmarks.throughput.faust_job"
-    return [python_of("faust"), "-m", module, given.servers, name, given.topic, str(given.records)]
-
-
-def _spark(given: Input, name: str) -> list[str]:
-    module = "benchmarks.throughput.spark_job"
-    jars = str(spark_jars())
-    return [sys.executable, "-m", module, given.servers, name, given.topic, jars]
+def _quix(kind: str, outputs: Callable[[Input], object]) -> Command:
+    return _program("quix_job", partial(python_of, "quix"), outputs, lambda _: kind)
 
 
 OUTPUT = (
     Contestant("ours", "StreamTask", _ours("stream")),
-    Contestant("quix", "Quix Streams", _quix("output")),
+    Contestant("quix", "Quix Streams", _quix("output", _RECORDS)),
 )
 COUNT = (
     Contestant("ours", "typed pipeline + BatchTask", _ours("typed")),
     Contestant("ours", "from_json pipeline + BatchTask", _ours("pipeline")),
     Contestant("ours", "BatchTask alone", _ours("batch")),
-    Contestant("quix", "Quix Streams", _quix("count")),
-    Contestant("spark", "Spark Structured Streaming", _spark),
-    Contestant("faust", "Faust", _faust),
+    Contestant("quix", "Quix Streams", _quix("count", attrgetter("kept"))),
+    Contestant(
+        "spark", "Spark Structured Streaming", _program("spark_job", _own, lambda _: spark_jars())
+    ),
+    Contestant("faust", "Faust", _program("faust_job", partial(python_of, "faust"), _RECORDS)),
 )
 
 

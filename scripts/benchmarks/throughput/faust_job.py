@@ -12,12 +12,12 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from typing import Any
 
 import faust
 
 from benchmarks.processes import tree_cpu_s
+from benchmarks.report import Spent
 from benchmarks.throughput.work import LIMIT, PARTITIONS
 
 _COMMIT_S = 1.0
@@ -40,16 +40,15 @@ def main() -> None:
         web_enabled=False,
     )
     table = app.Table("counts", default=int, partitions=PARTITIONS, key_type=bytes, value_type=int)
-    began: list[tuple[float, float]] = []
+    began: list[Spent] = []
 
     async def end() -> None:
         # A record is acknowledged when the loop takes the next one.
         await asyncio.sleep(0.1)
         await app.consumer.commit()
         await app.stop()
-        s, cpu_s = time.perf_counter() - began[0][0], tree_cpu_s(os.getpid()) - began[0][1]
         # Its worker has put a logger in the place of the standard output.
-        print(json.dumps({"s": s, "cpu_s": cpu_s}), file=sys.__stdout__, flush=True)
+        print(json.dumps(began[0].found()), file=sys.__stdout__, flush=True)
         shutil.rmtree(folder)
         # The worker's own end takes seconds, and may ask for a second signal.
         os._exit(0)
@@ -58,7 +57,7 @@ def main() -> None:
         seen = 0
         async for key, value in stream.items():
             if not began:
-                began.append((time.perf_counter(), tree_cpu_s(os.getpid())))
+                began.append(Spent(tree_cpu_s))
             if value["n"] < LIMIT:
                 table[key] += 1
             seen += 1

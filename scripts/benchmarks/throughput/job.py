@@ -6,9 +6,7 @@ As ``benchmarks.commit.job``, with a Spark where there is a pipeline.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +14,11 @@ from pathlib import Path
 from benchmarks.bed import scratch
 from benchmarks.commit.job import Run, Watch, topic
 from benchmarks.commit.tasks import STORE
+from benchmarks.jobs import config_of, container_of, store_keys
 from benchmarks.processes import tree_cpu_s
+from benchmarks.report import Spent
 from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sums
 from benchmarks.throughput.work import PARTITIONS
-from homeport.config.config import Config
-from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
@@ -28,9 +26,6 @@ from homeport.container.incarnation.stream_container import spare_collections
 from homeport.container.processing.loop_dependencies import Pipeline
 from homeport.container.processing.records import use_arrow_once
 from homeport.container.spark.prepared import PipelineSettings, start_pipeline
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.model.ids import ProcessorId
 
 _ROCKSDB_MB = 64
 KINDS: Mapping[str, type[BatchTask | StreamTask]] = {
@@ -54,27 +49,13 @@ def job_of(servers: str, name: str, given: str, kind: str) -> ContainerJob:
             "serializers.registry.numbers.schema": SCHEMA,
         },
     }
-    config = Config(
-        {
-            "job.name": name,
-            "job.default.system": "kafka",
-            "task.class": f"benchmarks.throughput.tasks:{KINDS[kind].__name__}",
-            "task.inputs": f"kafka.{given}",
-            "systems.kafka.consumer.bootstrap.servers": servers,
-            "systems.kafka.samza.offset.default": "oldest",
-            f"stores.{STORE}.factory": "rocksdb",
-            f"stores.{STORE}.changelog": f"kafka.{topic(name, STORE)}",
-            f"stores.{STORE}.key.serde": "bytes",
-            f"stores.{STORE}.msg.serde": "long",
-            **own.get(kind, {}),
-        }
-    )
-    inputs = {SystemStream("kafka", given): PARTITIONS}
-    return ContainerJob.of(calculate_job_model(config, inputs, NOTHING), ProcessorId("0"))
-
-
-def _now() -> tuple[float, float]:
-    return time.perf_counter(), tree_cpu_s(os.getpid())
+    keys = {
+        "task.class": f"benchmarks.throughput.tasks:{KINDS[kind].__name__}",
+        "task.inputs": f"kafka.{given}",
+        **store_keys(STORE, topic(name, STORE), "long"),
+        **own.get(kind, {}),
+    }
+    return container_of(config_of(servers, keys, name), {given: PARTITIONS})
 
 
 @contextmanager
@@ -101,10 +82,9 @@ def main() -> None:
         positions = run.positions()
         use_arrow_once()  # as a container does before its permit
         spare_collections()
-        began, cpu_s = _now()
+        spent = Spent(tree_cpu_s)
         run.run(positions, stop, watch.event, pipeline)
-        s, ended_cpu_s = _now()
-        print(json.dumps({"s": s - began, "cpu_s": ended_cpu_s - cpu_s}), flush=True)
+        print(json.dumps(spent.found()), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,15 @@ as Homeport's by default.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import tempfile
-import time
 from typing import Any
 
 from quixstreams import Application
 
 from benchmarks.processes import tree_cpu_s
+from benchmarks.report import Spent
 from benchmarks.throughput.work import LIMIT
 
 _COMMIT_S = 1.0
@@ -35,33 +34,25 @@ def main() -> None:
         processing_guarantee="exactly-once",
         loglevel="WARNING",
     )
-    began: list[tuple[float, float]] = []
+    began: list[Spent] = []
 
-    def add(value: Any, state: Any) -> int:  # noqa: ANN401 - as the library's
+    def added(state: Any, number: int) -> int:  # noqa: ANN401 - as the library's
         if not began:
-            began.append((time.perf_counter(), tree_cpu_s(os.getpid())))
-        total: int = state.get("total", 0) + value["n"]
-        state.set("total", total)
-        return total
-
-    def count(_value: Any, state: Any) -> int:  # noqa: ANN401 - as the library's
-        if not began:
-            began.append((time.perf_counter(), tree_cpu_s(os.getpid())))
-        total: int = state.get("total", 0) + 1
+            began.append(Spent(tree_cpu_s))
+        total: int = state.get("total", 0) + number
         state.set("total", total)
         return total
 
     frame = app.dataframe(app.topic(given, value_deserializer="json"))
     if kind == "output":
-        frame = frame.apply(add, stateful=True)
+        frame = frame.apply(lambda value, state: added(state, value["n"]), stateful=True)
         frame.to_topic(app.topic(f"{name}-out", value_serializer="json"))
     else:
         frame = frame.filter(lambda value: value["n"] < LIMIT)
-        frame = frame.apply(count, stateful=True)
+        frame = frame.apply(lambda _, state: added(state, 1), stateful=True)
     try:
         app.run(count=int(outputs), collect=False)
-        s, cpu_s = time.perf_counter(), tree_cpu_s(os.getpid())
-        print(json.dumps({"s": s - began[0][0], "cpu_s": cpu_s - began[0][1]}), flush=True)
+        print(json.dumps(began[0].found()), flush=True)
     finally:
         shutil.rmtree(folder)
 

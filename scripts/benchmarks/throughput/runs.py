@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections.abc import Callable, Collection, Iterator, Sequence
+from statistics import median
 
 from benchmarks.bed import broker
 from benchmarks.commit import tasks
-from benchmarks.commit.input_records import fill
+from benchmarks.commit.input_records import fill, make_run_topics
 from benchmarks.commit.job import topic
-from benchmarks.report import BenchmarkError, Row, at_least, figure, spread
+from benchmarks.report import BenchmarkError, Row, at_least, spread
 from benchmarks.throughput.check import Results
 from benchmarks.throughput.contestants import COUNT, OUTPUT, Contestant, Input, Took, run
 from benchmarks.throughput.job import job_of
@@ -22,7 +22,6 @@ OURS = "ours"
 _TIMES_QUIX = 4.0
 """How many times Quix Streams the first of ours is to reach; of others, once."""
 _INPUT = "throughput"
-_COMPACT = {"cleanup.policy": "compact"}
 
 Check = Callable[[Results, Contestant, str, Right], None]
 """Of the results of one run, which has this name."""
@@ -60,10 +59,7 @@ def _compared(
 
 def _make_topics(servers: str, name: str) -> None:
     job = job_of(servers, name, name, "batch")
-    admin = TopicAdmin(job.transaction_system)
-    admin.create(outputs_of(name), PARTITIONS, 1, {})
-    admin.create(topic(name, tasks.STORE), PARTITIONS, 1, _COMPACT)
-    admin.create(job.task.checkpoint_topic, 1, 1, _COMPACT)
+    make_run_topics(job, outputs_of(name), changelog=topic(name, tasks.STORE))
 
 
 def outputs_of(name: str) -> str:
@@ -90,26 +86,12 @@ def _ratios(contestants: Sequence[Contestant], found: dict[str, list[Took]]) -> 
     for own, other in itertools.product(ours, others):
         mine, theirs = found[own.title], found[other.title]
         what = f"{own.title} against {other.title}"
-        clock = _median_s(theirs) / _median_s(mine)
-        cpu = _median_cpu_s(theirs) / _median_cpu_s(mine)
-        if own != ours[0]:
-            yield figure(f"{what}, by the clock", clock, "times")
-            yield figure(f"{what}, by CPU", cpu, "times")
-            continue
-        limit = _TIMES_QUIX if other.name == "quix" else 1.0
+        clock = median(one.s for one in theirs) / median(one.s for one in mine)
+        cpu = median(one.cpu_s for one in theirs) / median(one.cpu_s for one in mine)
+        is_quix = other.name == "quix"
+        limit = None if own != ours[0] else _TIMES_QUIX if is_quix else 1.0
         yield at_least(f"{what}, by the clock", clock, limit, "times")
-        if other.name == "quix":
-            yield at_least(f"{what}, by CPU", cpu, limit, "times")
-        else:
-            yield figure(f"{what}, by CPU", cpu, "times")
-
-
-def _median_s(took: Sequence[Took]) -> float:
-    return statistics.median(one.s for one in took)
-
-
-def _median_cpu_s(took: Sequence[Took]) -> float:
-    return statistics.median(one.cpu_s for one in took)
+        yield at_least(f"{what}, by CPU", cpu, limit if is_quix else None, "times")
 
 
 def output(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:

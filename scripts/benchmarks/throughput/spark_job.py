@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.processes import tree_cpu_s
+from benchmarks.report import Spent
 from benchmarks.throughput.work import LIMIT
 
 _ROWS = 250_000
@@ -65,10 +64,9 @@ def main() -> None:
         query = counted.format("kafka").options(
             **brokers, topic=f"{name}-out", checkpointLocation=f"{folder}/query"
         )
-        began = time.perf_counter(), tree_cpu_s(os.getpid())
+        spent = Spent(tree_cpu_s)
         query.start().awaitTermination()
-        s, cpu_s = time.perf_counter(), tree_cpu_s(os.getpid())
-        print(json.dumps({"s": s - began[0], "cpu_s": cpu_s - began[1]}), flush=True)
+        print(json.dumps(spent.found()), flush=True)
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)

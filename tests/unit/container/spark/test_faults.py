@@ -40,7 +40,7 @@ class _JavaError(Exception):
     [
         (AnalysisException("\n[CODE] No such column. SQLSTATE: 1; line 1 pos 7;\n'Project\n"),
          "[CODE] No such column. SQLSTATE: 1; line 1 pos 7"),
-        (AnalysisException("it: Traceback (most recent call last):\n  F\nZeroDivisionError: a\n\tat"),
+        (AnalysisException("a: Traceback (most recent call last):\n  F\nZeroDivisionError: a\n\ta"),
          "ZeroDivisionError: a"),
         (_JavaError(_Java("W", "failed:", _Java("Spark", "worker died.", _Java("EOF", None)))),
          "Spark: worker died."),

@@ -70,65 +70,59 @@ OFFSETS = _project(_leaf(), _column(OFFSET))
 PART: Reads = {"value": frozenset({"b"}), "offset": None}
 
 
-@pytest.mark.parametrize(
-    ("plan", "found"),
-    [
-        # Fields of a struct each by itself; a condition counts too.
-        (
-            _project(
-                _step("Filter", _leaf(), condition=LATE),
-                _column(TASK),
-                _over("Alias", _part_of(AT, 2)),
-            ),
-            {"task": None, "value": frozenset({"a", "c"})},
+PLANS: list[tuple[list[Node], Reads]] = [
+    # Fields of a struct each by itself; a condition counts too.
+    (
+        _project(
+            _step("Filter", _leaf(), condition=LATE), _column(TASK), _over("Alias", _part_of(AT, 2))
         ),
-        # A struct that is named is read whole, whatever else is named of it.
-        (_project(_leaf(), _part_of(AT, 0), _over("Alias", _column(AT))), {"value": None}),
-        # Whether there is a struct reads its first field, unless another one is read.
-        (
-            _project(
-                _step("Filter", _leaf(), condition=_over("IsNotNull", _column(AT))), _column(TASK)
-            ),
-            {"task": None, "value": frozenset({"a"})},
+        {"task": None, "value": frozenset({"a", "c"})},
+    ),
+    # A struct that is named is read whole, whatever else is named of it.
+    (_project(_leaf(), _part_of(AT, 0), _over("Alias", _column(AT))), {"value": None}),
+    # Whether there is a struct reads its first field, unless another one is read.
+    (
+        _project(
+            _step("Filter", _leaf(), condition=_over("IsNotNull", _column(AT))), _column(TASK)
         ),
-        # Null of another column is that column.
-        (
-            _project(
-                _step("Filter", _leaf(), condition=_over("IsNull", _column(OFFSET))),
-                _part_of(AT, 1),
-            ),
-            PART,
+        {"task": None, "value": frozenset({"a"})},
+    ),
+    # Null of another column is that column.
+    (
+        _project(
+            _step("Filter", _leaf(), condition=_over("IsNull", _column(OFFSET))), _part_of(AT, 1)
         ),
-        # An aggregate reads what it names: a group as well as a sum.
-        (
-            _step(
-                "Aggregate",
-                _leaf(),
-                groupingExpressions=[_column(TASK)],
-                aggregateExpressions=[TOTAL],
-            ),
-            {"task": None, "value": frozenset({"c"})},
+        PART,
+    ),
+    # An aggregate reads what it names: a group as well as a sum.
+    (
+        _step(
+            "Aggregate", _leaf(), groupingExpressions=[_column(TASK)], aggregateExpressions=[TOTAL]
         ),
-        # What goes by a function of Python's is read only where it is named above.
-        (_project(_step("BatchEvalPython", _leaf(), udfs=[UDF]), _column(OFFSET)), PART),
-        (_project(_step("ArrowEvalPython", _leaf(), udfs=[UDF]), _column(OFFSET)), PART),
-        (_step("BatchEvalPython", _leaf(), udfs=[UDF]), ALL),
-        # As Spark hands the struct on to a function of Python's that reads one field.
-        (
-            _project(_step("BatchEvalPython", HANDED, udfs=[UDF]), _column(TASK)),
-            {"task": None, "value": frozenset({"b"})},
-        ),
-        (_project(_step("Sort", HANDED), _column(TASK)), ALL),
-        # Any other step reads all that comes up to it, whatever is named above it.
-        *((_project(_step(n, _leaf()), _column(TASK)), ALL) for n in OTHER_STEPS),
-        *((_project(_step(n, OFFSETS), _column(OFFSET)), {"offset": None}) for n in OTHER_STEPS),
-        # What leaves at the top is read: the source itself, and a filter over it.
-        (_leaf(), ALL),
-        (_step("Filter", _leaf(), condition=_part_of(AT, 0)), ALL),
-        # Rows of the pipeline's own, as names to join with, are no source.
-        (_step("Join", OFFSETS, _leaf(20)), {"offset": None}),
-    ],
-)
+        {"task": None, "value": frozenset({"c"})},
+    ),
+    # What goes by a function of Python's is read only where it is named above.
+    (_project(_step("BatchEvalPython", _leaf(), udfs=[UDF]), _column(OFFSET)), PART),
+    (_project(_step("ArrowEvalPython", _leaf(), udfs=[UDF]), _column(OFFSET)), PART),
+    (_step("BatchEvalPython", _leaf(), udfs=[UDF]), ALL),
+    # As Spark hands the struct on to a function of Python's that reads one field.
+    (
+        _project(_step("BatchEvalPython", HANDED, udfs=[UDF]), _column(TASK)),
+        {"task": None, "value": frozenset({"b"})},
+    ),
+    (_project(_step("Sort", HANDED), _column(TASK)), ALL),
+    # Any other step reads all that comes up to it, whatever is named above it.
+    *((_project(_step(n, _leaf()), _column(TASK)), ALL) for n in OTHER_STEPS),
+    *((_project(_step(n, OFFSETS), _column(OFFSET)), {"offset": None}) for n in OTHER_STEPS),
+    # What leaves at the top is read: the source itself, and a filter over it.
+    (_leaf(), ALL),
+    (_step("Filter", _leaf(), condition=_part_of(AT, 0)), ALL),
+    # Rows of the pipeline's own, as names to join with, are no source.
+    (_step("Join", OFFSETS, _leaf(20)), {"offset": None}),
+]
+
+
+@pytest.mark.parametrize(("plan", "found"), PLANS)
 def test_a_plan_reads_what_its_steps_name(plan: list[Node], found: Reads) -> None:
     """A struct by its fields, where no step takes it whole."""
     assert _read(plan) == found
