@@ -46,7 +46,7 @@ class Extraction(Protocol):
     """Makes entries of records."""
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """The bytes of keys and values, in the order of the rows, which are of one partition.
+        """Return the bytes of keys and values, in the order of the rows of one partition.
 
         A key that is None is not stored; a value that is None deletes its key.
         """
@@ -183,7 +183,7 @@ class ByExtractor:
 
 
 def has_reserved(keys: Bytes) -> bool:
-    """Whether one of ``keys`` is one of this project's own."""
+    """Return whether one of ``keys`` is one of this project's own."""
     return any(key is not None and key.startswith(RESERVED_PREFIX) for key in keys)
 
 
@@ -218,7 +218,7 @@ def _column(serde: Serde | None, column: pa.Array | pa.ChunkedArray) -> Bytes:
 def encoded(
     store: str, kept: Serdes, key: object, value: object
 ) -> tuple[bytes | None, bytes | None]:
-    """The bytes of both; ExtractorFailedError where the store's serdes cannot carry them."""
+    """Return the bytes of both; ExtractorFailedError where the store's serdes cannot carry them."""
     try:
         return _one(kept.key, key), _one(kept.msg, value)
     except TypeError as error:

@@ -55,7 +55,7 @@ class EntryColumns:
     refusals: tuple[type[Exception], ...] = (ValueError,)
 
     def rows(self, entries: Sequence[tuple[bytes, bytes]]) -> pa.Table:
-        """Their rows, in their order.
+        """Return their rows, in their order.
 
         Raises:
             FrameError: a key or a value is not what the serde of the store reads.
@@ -100,7 +100,7 @@ class FrameRows:
 
     @staticmethod
     def of(columns: EntryColumns, pairs: Pairs, limit_bytes: int) -> FrameRows:
-        """The rows of ``pairs``, whose keys are all different.
+        """Return the rows of ``pairs``, whose keys are all different.
 
         Raises:
             FrameError: they take more than ``limit_bytes``, or cannot be read.
@@ -115,7 +115,7 @@ class FrameRows:
         return FrameRows(columns, pa.chunked_array(keys), pa.concat_tables(parts))
 
     def changed(self, entries: Mapping[bytes, bytes | None]) -> FrameRows:
-        """The rows with the values that ``entries`` have; None: the key has none any more.
+        """Return the rows with the values that ``entries`` have; None: the key has none any more.
 
         Raises:
             FrameError: one cannot be read.
@@ -132,7 +132,7 @@ class FrameRows:
 
 
 def too_large(names: str, limit_bytes: int) -> str:
-    """The line that ends a container whose frames of stores do not fit."""
+    """Return the line that ends a container whose frames of stores do not fit."""
     return (
         f"adstore.frames.max.bytes = {limit_bytes}: as frames of the pipeline adjunct store "
         f"{names} takes more: set it higher, with memory for it several times over, or join with "

@@ -29,7 +29,7 @@ class AdjunctSink(Protocol):
     """What a manager fills: one adjunct store, of a task or of the container."""
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """The store has the records of ``run`` that it did not have yet.
+        """Put the records of ``run`` that the store does not have yet into it.
 
         ``keys`` and ``values`` are in the order of the run: None as a key: not stored; as a value:
         the key has none any more. A marker's are passed over.
@@ -40,10 +40,10 @@ class BaseStorageManager(Protocol):
     """What the storage of a task and that of a container have in common, for a manager."""
 
     def adjunct(self, store: str) -> AdjunctSink | None:
-        """The store of that name; None: it is not of this storage."""
+        """Return the store of that name; None: it is not of this storage."""
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
-        """The partitions whose stores were not found, or not valid, when it was opened."""
+        """Return the partitions whose stores were not found, or not valid, when it was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Intake:
         self._is_empty = False
 
     def sealed(self) -> Layer | None:
-        """All that was taken since the last call; None where that is nothing."""
+        """Return all that was taken since the last call; None where that is nothing."""
         if self._is_empty:
             return None
         layer = Layer(self._entries, dict(self._parts))
@@ -109,7 +109,7 @@ class TableManager(ABC):
         self._storages = storages
 
     def process_table(self, rows: pa.Table) -> pa.Table:
-        """The rows that are for the task; rows are of one task, in the order of their offsets.
+        """Return the rows for the task; ``rows`` are of one task, in the order of their offsets.
 
         What another task of the container stores is for no task either.
         """
@@ -168,7 +168,7 @@ class BuiltInManager(TableManager):
 
 
 def markers_in(rows: pa.Table, known_by: VersionMarkers | None) -> dict[int, Marker | None]:
-    """{index of a row: its marker; None: one that is not understood}, in the order of the rows.
+    """Return {index of a row: its marker, None where it is not understood}, in the rows' order.
 
     ``known_by``: None: the stream has none.
     """
@@ -193,7 +193,7 @@ def _by_header(headers: pa.ChunkedArray, name: str) -> Iterator[tuple[int, Marke
 
 
 def without(rows: pa.Table, markers: Mapping[int, Marker | None]) -> tuple[pa.Table, list[int]]:
-    """The rows that are no markers, and where each of them was."""
+    """Return the rows that are no markers, and where each of them was."""
     kept = [index for index in range(rows.num_rows) if index not in markers]
     return rows.take(pa.array(kept, pa.int64())), kept
 

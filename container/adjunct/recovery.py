@@ -55,7 +55,7 @@ class AdjunctMeta:
 
     @property
     def log(self) -> str:
-        """The stream, for messages."""
+        """Return the stream, for messages."""
         return f"stream {self.stream}"
 
     def differences(self, wanted: AdjunctMeta) -> Iterator[str]:
@@ -137,7 +137,7 @@ class Recovery:
 
     @property
     def is_kept(self) -> bool:
-        """Whether what was found goes on."""
+        """Return whether what was found goes on."""
         return self.action is StoreAction.KEEP
 
 
@@ -152,7 +152,7 @@ def recover(
     stream: StreamNow,
     last_position: Callable[[SystemStreamPartition], InputPosition],
 ) -> Recovery:
-    """The cell of the tables that holds.
+    """Return the cell of the tables that holds.
 
     Args:
         store: its configuration; one that is not kept is never found.
@@ -190,7 +190,7 @@ def recover(
 def shared_checkpoint(
     ssp: SystemStreamPartition, checkpoints: Iterable[Mapping[SystemStreamPartition, int]]
 ) -> int | None:
-    """The last offset of a partition that several tasks share; None where no checkpoint has it.
+    """Return the last offset of a partition that several tasks share; None without a checkpoint.
 
     The lowest: tasks that came from another container may be ahead of what this one has.
     """

@@ -54,6 +54,6 @@ SWITCH_STEPS = (
 
 
 def flush_steps(store: str, *, has_moved: bool) -> tuple[AdjunctStep, ...]:
-    """The steps of one flush. A store that did not move is as good as it was, and younger."""
+    """Return the steps of one flush. A store that did not move only becomes younger."""
     touch = AdjunctStep(AdjunctAction.TOUCH, store)
     return (AdjunctStep(AdjunctAction.FLUSH, store), touch) if has_moved else (touch,)

@@ -33,7 +33,7 @@ class PlannedStore:
 
     @property
     def is_of_container(self) -> bool:
-        """Whether the whole container shares it."""
+        """Return whether the whole container shares it."""
         return self.store.is_broadcast
 
 
@@ -44,12 +44,12 @@ class StorePlan:
     stores: tuple[PlannedStore, ...]
 
     def writes_container_stores(self, task: TaskName) -> bool:
-        """Whether the task is the one that fills the stores of the container."""
+        """Return whether the task is the one that fills the stores of the container."""
         return any(item.is_of_container and item.writer == task for item in self.stores)
 
     @property
     def shared(self) -> dict[SystemStreamPartition, TaskName]:
-        """{partition that all tasks read: the one task by whose name its records are stored}."""
+        """Return {partition that all tasks read: the task in whose name its records are stored}."""
         return {
             ssp: item.writer
             for item in self.stores
@@ -61,7 +61,7 @@ class StorePlan:
 def plan_stores(
     adjuncts: Iterable[AdjunctStore], tasks: Sequence[TaskModel], owner: ProcessorId
 ) -> StorePlan:
-    """The stores of the container that has ``tasks``, of either role; the same in each process.
+    """Return the stores of the container with ``tasks``, of either role; equal in each process.
 
     ``owner``: the container; for a standby the active one that it stands by, whose directories it
     keeps.

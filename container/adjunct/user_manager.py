@@ -72,11 +72,11 @@ class ManagedStore:
         self._pairs.append(pair)
 
     def begin(self) -> None:
-        """A record of the store's stream is processed from now on."""
+        """Begin a record of the store's stream."""
         self._pairs, self._is_of_message = [], True
 
     def end(self) -> tuple[Pair, ...]:
-        """The entries that it has brought; nothing more may be put."""
+        """Return the entries that the record has brought; nothing more may be put."""
         self._is_of_message = False
         return tuple(self._pairs)
 
@@ -96,11 +96,11 @@ class ManagedStorage:
         }
 
     def adjunct(self, store: str) -> ManagedStore | None:
-        """The store of that name; None: it is not of this storage."""
+        """Return the store of that name; None: it is not of this storage."""
         return self._stores.get(store)
 
     def reset_partitions(self) -> Collection[Partition]:
-        """The partitions whose stores were not found, or not valid, at the start."""
+        """Return the partitions whose stores were not found, or not valid, at the start."""
         return [(p.system, p.stream, p.partition) for p in self._storage.reset_partitions()]
 
 

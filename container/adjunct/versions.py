@@ -43,7 +43,7 @@ class Marker:
 
 
 def parse_marker(value: bytes | None) -> Marker | None:
-    """The marker that ``value`` is; None where it is none that is known."""
+    """Return the marker that ``value`` is; None where it is none that is known."""
     try:
         kind, _, number = (value or b"").decode("ascii").strip().partition(" ")
         found = MarkerKind(kind)
@@ -195,7 +195,7 @@ class Versions:
 
     @property
     def is_counted(self) -> bool:
-        """Whether versions are numbered as they come."""
+        """Return whether versions are numbered as they come."""
         return len(self.partitions) == 1
 
     def cursor(self, partition: SystemStreamPartition) -> Cursor:
@@ -214,7 +214,7 @@ class Versions:
         return Cursor(following, None)
 
     def begun(self, partition: SystemStreamPartition, start: int) -> Versions:
-        """The same, of a partition whose first record to be read is at ``start``.
+        """Return the same, with a partition whose first record to be read is at ``start``.
 
         Of a partition that is not known the first version may lack its beginning.
         """
@@ -230,7 +230,7 @@ class Versions:
         return replace(found, building={**self.building, number: {partition: part}})
 
     def take(self, run: Run) -> Taken:
-        """Where each record of ``run`` goes, and what stands afterwards."""
+        """Return where each record of ``run`` goes, and what stands afterwards."""
         gone = self._gone(run.partition, run.gone_below) if run.gone_below else {}
         building = {n: dict(parts) for n, parts in self.building.items()}
         for number, part in gone.items():
@@ -272,7 +272,7 @@ class Versions:
         return {n: parts[partition] for n, parts in self.building.items() if partition in parts}
 
     def verdict(self, minimum_share_percent: int) -> VersionVerdict | None:
-        """What becomes of the oldest whole version; None: none is whole.
+        """Return what becomes of the oldest whole version; None: none is whole.
 
         The same again after a crash, as long as nothing is settled. Versions that are counted come
         one after the other: where a crash took the end of an older one, a newer one waits for it,
@@ -296,7 +296,7 @@ class Versions:
         return VersionVerdict(number, records, fault)
 
     def decided(self, verdict: VersionVerdict) -> Versions:
-        """The same once the verdict is carried out; older versions without end are given up."""
+        """Return the same once the verdict is carried out; older versions without end are gone."""
         parts = self.building[verdict.number]
         before = self.catalogue
         below = {p: max(before.settled_below.get(p, 0), parts[p].next) for p in self.partitions}
@@ -307,7 +307,7 @@ class Versions:
         return replace(self, catalogue=catalogue, building=building)
 
     def late(self, now_ms: int, late_ms: int) -> tuple[int, ...]:
-        """The versions under way that began more than ``late_ms`` ago."""
+        """Return the versions under way that began more than ``late_ms`` ago."""
         return tuple(
             number
             for number, parts in sorted(self.building.items())
@@ -334,7 +334,7 @@ class _RunInVersions(ABC):
         self._strays = 0
 
     def taken(self) -> Taken:
-        """The run is dealt out."""
+        """Deal the run out."""
         offsets, at = self._run.offsets, 0
         for index, marker in sorted(self._run.markers.items()):
             if offsets[index] < self._cursor.next:
@@ -460,7 +460,7 @@ class _NumberedRun(_RunInVersions):
 
 
 def flush_step(store: str, verdict: VersionVerdict) -> AdjunctStep | None:
-    """What comes before the plan, and may go on beside batches; None: nothing does.
+    """Return what comes before the plan, and may go on beside batches; None: nothing does.
 
     Meanwhile the version may get another fault: it is judged again.
     """
@@ -472,7 +472,7 @@ def flush_step(store: str, verdict: VersionVerdict) -> AdjunctStep | None:
 def verdict_plan(
     store: str, versions: Versions, verdict: VersionVerdict
 ) -> tuple[AdjunctStep, ...]:
-    """The steps of ``store``, between any two of which the container may die.
+    """Return the steps of ``store``, between any two of which the container may die.
 
     A version that is to be served is on the disk. The catalogue is replaced in one step. Until then
     the version is judged again after a crash, with the same result; from then on what it does not
@@ -493,5 +493,5 @@ def verdict_plan(
 
 
 def removable(catalogue: Catalogue, found: Iterable[int]) -> tuple[int, ...]:
-    """Those of the versions that are on the disk which a start removes."""
+    """Return those of the ``found`` versions, which are on the disk, that a start removes."""
     return tuple(n for n in sorted(found) if n <= catalogue.settled and n != catalogue.served)

@@ -85,7 +85,7 @@ class BulkStore:
     def write(
         self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
     ) -> None:
-        """All of these are in the store, in this order, and ``position``; or nothing.
+        """Write all of these in this order, and ``position``; or nothing.
 
         A value None deletes; what has no key is passed over.
 
@@ -107,11 +107,11 @@ class BulkStore:
         self._do(lambda: self._db.write(batch, self._options))
 
     def flush(self) -> None:
-        """All that was written is on the disk; DiskFullError where there is no room for it."""
+        """Flush all that was written; DiskFullError where there is no room for it."""
         self._do(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
     def compact(self, report: Callable[[int], None]) -> None:
-        """No more is left to be merged than writers can bear. All must have been flushed.
+        """Merge files until writers can bear what is left. All must have been flushed.
 
         ``report`` hears first how many files are merged, where any are.
         """
@@ -127,7 +127,7 @@ class BulkStore:
             self._do(lambda: self._db.compact_range(None, None))
 
     def close(self) -> None:
-        """The directory may be opened by another; what was not flushed may be gone."""
+        """Close the store for another opener; what was not flushed may be gone."""
         # RocksDB tries to flush, and complains where it cannot: an earlier flush has reported it.
         with contextlib.suppress(Exception):
             self._db.close()

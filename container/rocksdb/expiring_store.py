@@ -70,19 +70,19 @@ class ExpiringStore(RocksDbStore):
         return self._position_of(value[:-STAMP_BYTES])
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
         value = super().get(key)
         return None if value is None else value[:-STAMP_BYTES]
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys``, in their order."""
+        """Return the values of ``keys``, in their order."""
         found = super().get_all(keys)
         return [None if value is None else value[:-STAMP_BYTES] for value in found]
 
     def scan(
         self, start: bytes | None = None, end: bytes | None = None
     ) -> Generator[tuple[bytes, bytes], None, None]:
-        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
         return _without_stamps(super().scan(start, end))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
@@ -127,17 +127,17 @@ class StoreTime:
             self._began_s = wall_s if _EARLIEST_S <= wall_s < _LATEST_S else _EARLIEST_S
 
     def now_s(self) -> int:
-        """What it is now."""
+        """Return the present time."""
         elapsed_ms = self._clocks().boot_ms - self._opened_ms
         return min(self._began_s + elapsed_ms // 1000, _LATEST_S)
 
     def stamp(self) -> bytes:
-        """What ends each value that is written now."""
+        """Return what ends each value that is written now."""
         return _STAMP.pack(self.now_s())
 
 
 def is_stamped(position: bytes) -> bool:
-    """Whether the position as it stands under the reserved key is that of an ExpiringStore."""
+    """Return whether the position under the reserved key is that of an ExpiringStore."""
     return len(position) > STAMP_BYTES and _second_of(position) >= _EARLIEST_S
 
 

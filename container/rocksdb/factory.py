@@ -17,7 +17,7 @@ class RocksDbFactory:
     """Implements ``PersistentEngineFactory``."""
 
     def opener(self, memory_bytes: int, store_count: int, task_count: int) -> Opener:
-        """Opens stores that share one block cache and one budget of write buffers."""
+        """Return what opens stores that share one block cache and one budget of write buffers."""
         shared = RocksDbMemory(memory_bytes, store_count, task_count)
 
         def opened(config: StoreConfig, path: Path, on_failure: OnFailure) -> RocksDbStore:
@@ -30,15 +30,15 @@ class RocksDbFactory:
     def bulk_loader(
         self, config: StoreConfig, path: Path, memory: WorkerMemory, cores: int
     ) -> BulkStore:
-        """The store in the directory ``path``, open to be filled."""
+        """Open the store in the directory ``path`` to be filled."""
         return BulkStore(path, memory, cores, config.rocksdb, expires=config.ttl_ms is not None)
 
     def view(self, path: Path) -> RocksDbView:
-        """The store in the directory ``path`` as it stands on the disk."""
+        """Return the store in the directory ``path`` as it stands on the disk."""
         return RocksDbView(path)
 
     def fault(self, path: Path) -> str | None:
-        """Why RocksDB would begin an empty store in ``path``, for which OFFSET would speak."""
+        """Return why RocksDB would begin an empty store in ``path``, beside its OFFSET."""
         if (path / CURRENT_FILE).exists():
             return None
         return f"RocksDB's file {CURRENT_FILE} is missing"

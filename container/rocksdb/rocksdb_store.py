@@ -70,7 +70,7 @@ _COMPRESSIONS = {
 
 
 def compression_type(config: RocksDbConfig) -> DBCompressionType:
-    """How the store's files are compressed."""
+    """Return how the store's files are compressed."""
     return _COMPRESSIONS[config.compression]()
 
 
@@ -116,7 +116,7 @@ def _universal(config: UniversalCompaction) -> UniversalCompactOptions:
 
 
 def open_with(path: Path, options: Options) -> Rdict:
-    """The database, with these options and no others.
+    """Open the database with these options and no others.
 
     Left to itself the binding takes those that the directory was last opened with: another cache,
     another budget, or the memory tables of a bulk load.
@@ -143,7 +143,7 @@ class RocksDbMemory:
         self._write_buffer_bytes = max(_SMALLEST_BUFFER, part // 2)
 
     def options(self, config: RocksDbConfig) -> Options:
-        """The options of one store."""
+        """Return the options of one store."""
         options = options_of(config, self._cache)
         options.set_write_buffer_size(self._write_buffer_size(config))
         options.set_max_write_buffer_number(config.write_buffers)
@@ -192,7 +192,7 @@ class RocksDbStore:
 
     @property
     def position(self) -> int | None:
-        """The changelog offset up to which the store holds everything; None: not known.
+        """Return the changelog offset up to which the store holds everything; None: not known.
 
         Raises:
             StoreError: what stands there is none, as where the store had a time to live.
@@ -210,14 +210,14 @@ class RocksDbStore:
         return int(text)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
         try:
             return None if key == POSITION_KEY else self._db.get(key)
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise self._failed(error) from None
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys``, in their order."""
+        """Return the values of ``keys``, in their order."""
         if not keys:
             return []
         if POSITION_KEY in keys:
@@ -229,7 +229,7 @@ class RocksDbStore:
     def scan(
         self, start: bytes | None = None, end: bytes | None = None
     ) -> Generator[tuple[bytes, bytes], None, None]:
-        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
         # The position is stepped over by bounds: a look at each key would cost more than that.
         before = (start or b"", POSITION_KEY if end is None else min(end, POSITION_KEY))
         after = (max(start or b"", _BEHIND_POSITION), end)
@@ -262,7 +262,7 @@ class RocksDbStore:
         self._call(lambda: check_end(self._db, last, _bounds(end)))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
-        """Applies all of ``entries`` (None deletes) and the position, or nothing.
+        """Apply all of ``entries`` (None deletes) and the position, or nothing.
 
         Raises:
             DamagedStoreError: an earlier flush in the background met damage.
@@ -282,15 +282,15 @@ class RocksDbStore:
         self._call(lambda: self._db.write(batch, self._options))
 
     def figures(self) -> Mapping[str, int]:
-        """What RocksDB reports of the store, by the names of ``/metrics``."""
+        """Return what RocksDB reports of the store, by the names of ``/metrics``."""
         return {name: self._db.property_int_value(key) or 0 for name, key in _PROPERTIES.items()}
 
     def flush(self) -> None:
-        """All that was written is on the disk; errors as of ``write``."""
+        """Flush all that was written; errors as of ``write``."""
         self._call(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
     def close(self) -> None:
-        """The directory may be opened by another; open scans are at their end.
+        """Close the store and its open scans; another may open the directory.
 
         Errors as of ``write``.
         """
@@ -330,7 +330,7 @@ def check_end(db: Rdict, last: bytes, bounds: ReadOptions) -> None:
 
 
 def without_wal() -> WriteOptions:
-    """Writes that a crash may take back: the changelog has them."""
+    """Return options of writes that a crash may take back: the changelog has them."""
     options = WriteOptions()
     # The binding's stubs take this property for a method.
     options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property

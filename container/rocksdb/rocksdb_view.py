@@ -84,7 +84,7 @@ class RocksDbView:
 
     @property
     def position(self) -> int | None:
-        """The changelog offset up to which the store holds everything; None: it names none.
+        """Return the changelog offset up to which the store holds everything; None: it has none.
 
         Raises:
             StoreError: what it names is no offset.
@@ -97,7 +97,7 @@ class RocksDbView:
         return int(value)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
         return None if key == POSITION_KEY else self._value(key)
 
     def _value(self, key: bytes) -> bytes | None:
@@ -108,7 +108,7 @@ class RocksDbView:
         return value[: len(value) - self._stamp_bytes]
 
     def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs from ``start`` on, in byte order.
+        """Yield the pairs from ``start`` on, in byte order.
 
         Raises:
             StoreError: a table is damaged, or cut short.
@@ -128,7 +128,7 @@ class RocksDbView:
             raise StoreError(f"{self.path}: RocksDB cannot read it: {one_line(error)}") from None
 
     def close(self) -> None:
-        """Nothing of it is open or left."""
+        """Close the view; nothing of it is left."""
         self._db.close()
         self._resources.close()
 

@@ -31,12 +31,12 @@ class ArrowForm:
     _decode: Callable[[Sequence[bytes | None]], pa.Array]
 
     def to_bytes(self, column: pa.Array | pa.ChunkedArray) -> list[bytes | None]:
-        """The bytes of each element."""
+        """Return the bytes of each element."""
         elements: list[bytes | None] = self._encoded(column).to_pylist()
         return elements
 
     def distinct(self, column: pa.Array | pa.ChunkedArray) -> tuple[list[bytes], pa.Array]:
-        """The bytes of all different elements, and where among them those of each are.
+        """Return the bytes of all different elements, and where among them those of each are.
 
         ``column`` has no null.
         """
@@ -53,7 +53,7 @@ class ArrowForm:
             raise TypeError(f"a number does not fit the serde {self.name!r}: {error}") from None
 
     def from_bytes(self, data: Sequence[bytes | None]) -> pa.Array:
-        """The column that ``data`` are the bytes of."""
+        """Return the column that ``data`` are the bytes of."""
         try:
             return self._decode(data)
         except pa.ArrowInvalid as error:
@@ -61,7 +61,7 @@ class ArrowForm:
 
 
 def arrow_form(name: str) -> ArrowForm | None:
-    """The Arrow form of the serde ``name``; None where it has none."""
+    """Return the Arrow form of the serde ``name``; None where it has none."""
     return _FORMS.get(name)
 
 

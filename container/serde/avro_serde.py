@@ -58,7 +58,7 @@ _MEANT = (
 
 
 def avro_serde(key: str, schema: str) -> Serde:
-    """The serde of ``schema``, which is JSON.
+    """Return the serde of ``schema``, which is JSON.
 
     Raises:
         ConfigError: there is no library for Avro, or it is no schema; the line names ``key``.
@@ -131,7 +131,7 @@ def reader_of(
 
 
 def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
-    """``schema``, which is JSON, with full names; errors as of ``avro_serde``."""
+    """Return ``schema``, which is JSON, with full names; errors as of ``avro_serde``."""
     try:
         import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
     except ImportError:
@@ -147,7 +147,7 @@ def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
-    """The type of a column of values of ``schema``.
+    """Return the type of a column of values of ``schema``.
 
     Raises:
         ValueError: no column has such values; the message says which.

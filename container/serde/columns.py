@@ -53,7 +53,7 @@ class Columns:
     part: Callable[[frozenset[str]], Columns] | None = None
 
     def decode(self, values: pa.Array, only: frozenset[str] | None = None) -> Decoded:
-        """The column of ``values``, an array of binary.
+        """Return the column of ``values``, an array of binary.
 
         ``only``: names of the fields that it is to have, None for all. Which values are ``bad``,
         and why, is the same whatever it says.
@@ -125,7 +125,7 @@ class Columns:
 
 
 def object_columns(kind: pa.DataType, row: Callable[[bytes], Any]) -> Columns:
-    """The column of ``kind`` of what ``row`` makes: dicts, where ``kind`` is a struct."""
+    """Return the column of ``kind`` of what ``row`` makes: dicts, where ``kind`` is a struct."""
 
     @lru_cache(PARTS)
     def part(only: frozenset[str]) -> Columns:
@@ -142,7 +142,7 @@ def object_columns(kind: pa.DataType, row: Callable[[bytes], Any]) -> Columns:
 
 
 def part_type(kind: pa.StructType, only: frozenset[str]) -> pa.StructType:
-    """The fields of ``kind`` with these names; the first where there is none."""
+    """Return the fields of ``kind`` with these names; the first where there is none."""
     found = [own for own in kind if own.name in only]
     return pa.struct(found or list(kind)[:1])
 
@@ -168,7 +168,7 @@ _ALWAYS_TAKEN = (pa.string(), pa.bool_(), pa.float64(), pa.binary())
 
 
 def narrowed(structs: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """The fields of ``kind`` alone, which the column of structs has; null stays null."""
+    """Return the fields of ``kind`` alone, which the column of structs has; null stays null."""
     names = [own.name for own in structs.type]
     # ``flatten`` knows of slices and of null structs, ``field`` does not.
     parts = structs.flatten()

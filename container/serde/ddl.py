@@ -39,7 +39,7 @@ _DEEPEST = 50
 
 
 def struct_of_ddl(text: str) -> pa.StructType:
-    """The type of a record with the columns of ``text``; each may be null.
+    """Return the type of a record with the columns of ``text``; each may be null.
 
     Raises:
         ValueError: it is no such text; the message says what is wrong, and where.
@@ -60,7 +60,7 @@ class _Reader:
         self.step()
 
     def step(self) -> str:
-        """The token that was read; the next one is the present one now."""
+        """Pass the present token, and return it."""
         passed = self.token
         match = _TOKEN.match(self._text, self._at)
         if match is None:
@@ -79,7 +79,7 @@ class _Reader:
         return not self.is_quoted and self.token.lower() in words
 
     def take(self, word: str) -> None:
-        """``word`` is passed; ValueError where something else stands there."""
+        """Pass ``word``; ValueError where something else stands there."""
         if not self.is_at(word):
             raise ValueError(f"{word!r} is expected where {self.token or 'the end'!r} stands")
         self.step()

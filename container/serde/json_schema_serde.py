@@ -49,7 +49,7 @@ from homeport.container.serde.serdes import Serde
 
 
 def json_schema_serde(kind: pa.StructType) -> Serde:
-    """The serde of objects with the fields of ``kind``; in Python they are dicts."""
+    """Return the serde of objects with the fields of ``kind``; in Python they are dicts."""
     decode = _decoder(_record_type(kind))
     convert = _convert(kind, is_exact=True)
     assert convert is not None  # noqa: S101 - a struct always has one

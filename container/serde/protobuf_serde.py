@@ -36,7 +36,7 @@ _TYPES = {
 
 
 def message_class(key: str, path: str, descriptors: bytes, message: str) -> type[Message]:
-    """The class of ``message``, which ``descriptors``, the content of ``path``, define.
+    """Return the class of ``message``, which ``descriptors``, the content of ``path``, define.
 
     Raises:
         ConfigError: there is no library for Protobuf, or no such message; the line names ``key``.
@@ -63,7 +63,7 @@ def message_class(key: str, path: str, descriptors: bytes, message: str) -> type
 
 
 def protobuf_serde(kind: type[Message]) -> Serde:
-    """The serde of messages of ``kind``."""
+    """Return the serde of messages of ``kind``."""
     convert, made = dict_of(kind), message_of(kind)
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value

@@ -57,7 +57,7 @@ SerdesOf = Callable[[str, str], tuple[Serde | None, Serde | None]]
 
 
 def serde(name: str) -> Serde:
-    """The built-in serde ``name``; KeyError, naming the known ones, where there is none."""
+    """Return the built-in serde ``name``; KeyError, naming the known ones, where there is none."""
     try:
         return _SERDES[name]
     except KeyError:

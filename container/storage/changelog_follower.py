@@ -19,7 +19,7 @@ class ChangelogFeed(Protocol):
     """What comes of the changelogs: their committed records, and polls of their heads."""
 
     def poll(self, seconds: float) -> Mapping[Position, Chunk]:
-        """What has come, after at most ``seconds``; ``last_offset``: all up to it has come."""
+        """Return what has come, after at most ``seconds``, all of it up to ``last_offset``."""
 
     def ask(self) -> bool:
         """Begin a poll of the heads; return False while the one before it is under way."""
@@ -51,7 +51,7 @@ class ChangelogFollower:
         self._followed = {place_of(store): _followed(store) for store in stores}
 
     def step(self, seconds: float) -> int:
-        """What came within ``seconds`` is in the stores; how many records that were."""
+        """Put what comes within ``seconds`` into the stores; return how many records that were."""
         records = 0
         for place, chunk in self._feed.poll(seconds).items():
             followed = self._followed[place]
@@ -74,7 +74,7 @@ class ChangelogFollower:
                 followed.next_asked = followed.changelog.next
 
     def lags(self) -> list[StoreLag]:
-        """How far each store is behind, at the last poll."""
+        """Return how far each store was behind at the last poll."""
         return [
             StoreLag(
                 followed.store.config.name,
@@ -87,12 +87,12 @@ class ChangelogFollower:
 
 
 def place_of(store: TaskStore) -> Position:
-    """The changelog partition of the store."""
+    """Return the changelog partition of the store."""
     return store.changelog.stream, store.task.changelog_partition
 
 
 def next_offset(store: TaskStore) -> int:
-    """From where on the store is to follow."""
+    """Return the offset from which the store follows."""
     return 0 if store.position is None else store.position + 1
 
 

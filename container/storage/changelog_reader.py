@@ -23,7 +23,7 @@ class Chunk:
 
     @property
     def size(self) -> int:
-        """Bytes of all keys and values in ``entries``."""
+        """Return the bytes of all keys and values in ``entries``."""
         values = self.entries.values()
         return sum(map(len, self.entries)) + sum(len(v) for v in values if v is not None)
 
@@ -32,27 +32,27 @@ class RecordReader(Protocol):
     """How the records of a partition are read."""
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The committed records of [start, head), in order."""
+        """Yield the committed records of [start, head), in order."""
 
 
 class ChangelogReader(RecordReader, Protocol):
     """How changelogs are read at a start."""
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """What the broker says of each stream."""
+        """Return what the broker says of each stream."""
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
-        """Oldest offset and head of each (stream, partition), in the order given."""
+        """Return the oldest offset and the head of each (stream, partition), in the order given."""
 
 
 class RestoreListener(Protocol):
     """The receiver of reports on restores."""
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
-        """The store is about to be read from ``plan.start`` on."""
+        """Note that the store is about to be read from ``plan.start`` on."""
 
     def restore_progress(self, progress: RestoreProgress) -> None:
-        """The progress of the restore of a store; reported about once a second while it reads."""
+        """Note the progress of a store's restore, about once a second while it reads."""
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
-        """The store stands at the head."""
+        """Note that the store stands at the head."""

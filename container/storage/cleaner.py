@@ -42,7 +42,7 @@ class Limit:
 
 
 def judge(found: FoundDirectory, owners: Mapping[PurePosixPath, Owner], limit: Limit) -> Judgement:
-    """What becomes of ``found`` as it was seen."""
+    """Return what becomes of ``found`` as it was seen."""
     return _judged(found, owners, limit, found.extent, is_held=found.holder is not None)
 
 

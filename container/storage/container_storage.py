@@ -62,7 +62,7 @@ class ContainerStorage:
     _sending: ClockReading = NEVER
 
     def open(self) -> None:
-        """Every directory is locked and every store that can be opened is open.
+        """Lock every directory, and open every store that can be opened.
 
         A store that cannot be is marked for a rebuild.
 
@@ -107,7 +107,7 @@ class ContainerStorage:
     def restore(
         self, reader: ChangelogReader, listener: RestoreListener, workers: Workers
     ) -> dict[str, dict[str, Restored]]:
-        """Every store holds what its changelog holds, up to its head; {store: {task: how}}.
+        """Bring every store to the head of its changelog; return {store: {task: how}}.
 
         OFFSET of each names that head, and STORE-META when it stood there.
         """
@@ -124,18 +124,18 @@ class ContainerStorage:
 
     @property
     def logged(self) -> Sequence[TaskStore]:
-        """The stores that have a changelog."""
+        """Return the stores that have a changelog."""
         return [item for item in self._opened if item.config.changelog is not None]
 
     def overlay(self, store: str, task_name: TaskName) -> Overlay:
-        """The overlay of one store of one task; StoreError before ``restore``."""
+        """Return the overlay of one store of one task; StoreError before ``restore``."""
         item = self._of(StoreId(store, task_name))
         if item.overlay is None:
             raise StoreError(f"store {item.name} is not restored")
         return item.overlay
 
     def ids(self) -> tuple[list[StoreId], list[StoreId]]:
-        """All open stores, and those of them that have a changelog."""
+        """Return all open stores, and those of them that have a changelog."""
         return [item.id for item in self._opened], [item.id for item in self.logged]
 
     @property
@@ -144,16 +144,16 @@ class ContainerStorage:
         return NONE_STORED if self.adjuncts is None else self.adjuncts.inputs
 
     def figures(self) -> Iterator[Sample]:
-        """What the open stores report of themselves."""
+        """Return what the open stores report of themselves."""
         return store_figures(self._opened)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes written to all stores by the open transaction."""
+        """Return the bytes that the open transaction has written to all stores."""
         return sum(item.overlay.size_bytes for item in self._opened if item.overlay)
 
     def positions(self) -> dict[Position, int]:
-        """{(changelog topic, partition): offset up to which its store holds all, -1 if none}."""
+        """Return {(changelog topic, partition): offset up to which its store holds all, or -1}."""
         return {
             (item.changelog.stream, item.task.changelog_partition): (
                 -1 if item.position is None else item.position
@@ -162,7 +162,7 @@ class ContainerStorage:
         }
 
     def changes(self) -> list[Changes]:
-        """What the open transaction changed in stores with a changelog; it is to be sent now.
+        """Return what the open transaction changed in stores with a changelog, to be sent now.
 
         What is written from now on belongs to the next transaction.
 
@@ -177,7 +177,7 @@ class ContainerStorage:
         return [changes for item in self._opened if (changes := item.changes()) is not None]
 
     def apply(self, store: StoreId, positions: Mapping[Position, int]) -> None:
-        """The sent transaction's changes are in the store; it was committed with these positions.
+        """Put the sent transaction's changes, committed with these positions, into the store.
 
         Shapes: ``positions`` {(changelog topic, partition): offset of the last record}.
         """
@@ -192,20 +192,20 @@ class ContainerStorage:
         self._of(changes.store_id).follow(changes.entries, positions[place])
 
     def drop(self) -> None:
-        """The changes of the open transaction are gone, and of one that was sent."""
+        """Drop the changes of the open transaction, and of one that was sent."""
         for item in self._opened:
             if item.overlay is not None:
                 item.overlay.clear()
 
     def has_first_changes(self) -> bool:
-        """Whether a store holds something but has no OFFSET yet.
+        """Return whether a store holds something but has no OFFSET yet.
 
         A crash would have it rebuilt in full, so its first flush is not put off.
         """
         return any(item.has_first_changes for item in self._opened)
 
     def flush(self, reached: Reached = passed, begins: Reached = passed) -> int:
-        """Every store that moved is flushed and its OFFSET names where it stood; how many moved.
+        """Flush every store that moved, write its OFFSET, and return how many moved.
 
         Raises:
             StoreError: one has failed; of one that is damaged its next start is to know.
@@ -221,7 +221,7 @@ class ContainerStorage:
         return found
 
     def close(self) -> None:
-        """Nothing is open or locked; writes of an open transaction are gone."""
+        """Close and unlock everything; writes of an open transaction are gone."""
         for item in self._opened:
             item.close()
         self._opened.clear()
@@ -231,7 +231,7 @@ class ContainerStorage:
 
 
 def store_figures(stores: Iterable[TaskStore]) -> Iterator[Sample]:
-    """The figures of each store, summed over its tasks; what all stores share has no sum."""
+    """Yield the figures of each store, summed over its tasks; what all share has no sum."""
     sums: Counter[tuple[str, str]] = Counter()
     shared: dict[str, int] = {}
     for store in stores:

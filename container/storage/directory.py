@@ -41,12 +41,12 @@ class DirectoryFiles:
 
     @property
     def has_content(self) -> bool:
-        """Whether anything but the lock is there; DiskError where it may not be read."""
+        """Return whether anything but the lock is there; DiskError where it may not be read."""
         with room_on_disk_of(self.path):
             return any(entry.name != LOCK_FILE for entry in self.path.iterdir())
 
     def read_offset(self, changelog: SystemStream, partition: int) -> OffsetFound | None:
-        """What the first of OFFSET-v2, OFFSET, SIDE-INPUT-OFFSETS says; None where none is there.
+        """Return what the first of OFFSET-v2, OFFSET, SIDE-INPUT-OFFSETS says; None without any.
 
         Raises:
             DiskError: it may not be read.
@@ -70,7 +70,7 @@ class DirectoryFiles:
         return found
 
     def read_meta(self) -> store_meta.StoreMeta | None:
-        """What STORE-META says; None where there is no such file.
+        """Return what STORE-META says; None where there is no such file.
 
         Raises:
             DiskError: it may not be read.
@@ -94,7 +94,7 @@ class DirectoryFiles:
         return " ".join(text.split()) or "it was found damaged"
 
     def written_ms(self, name: str) -> int:
-        """When the file, which is there, was last written, in ms since 1970.
+        """Return when the file, which is there, was last written, in ms since 1970.
 
         Raises:
             DiskError: it may not be read.
@@ -107,7 +107,7 @@ class DirectoryFiles:
             raise WireError(f"it cannot be read: {error.strerror}") from None
 
     def read_text(self, name: str) -> str | None:
-        """The text of a file of the form of OFFSET; None where there is no such file.
+        """Return the text of a file in the form of OFFSET; None where there is no such file.
 
         Raises:
             DiskError: it may not be read.
@@ -154,7 +154,7 @@ class StoreDirectory(DirectoryFiles):
             raise StoreError(f"{path}: it cannot be made: {error.strerror}") from None
 
     def empty(self) -> None:
-        """Nothing but the lock is left.
+        """Remove everything but the lock.
 
         Raises:
             DiskError: there is no right to remove it.
@@ -174,7 +174,7 @@ class StoreDirectory(DirectoryFiles):
             raise StoreError(f"{self.path}: it cannot be emptied: {error.strerror}") from None
 
     def remove(self) -> None:
-        """The directory is gone, its lock last; a process that waits for that makes a new one.
+        """Remove the directory, its lock last; a process that waits for that makes a new one.
 
         Raises:
             DiskError: there is no right to remove it.
@@ -189,7 +189,7 @@ class StoreDirectory(DirectoryFiles):
             raise StoreError(f"{self.path}: it cannot be removed: {error.strerror}") from None
 
     def write_offset(self, offset: int) -> None:
-        """OFFSET names ``offset``, also after a power cut.
+        """Write ``offset`` into OFFSET, which has it also after a power cut.
 
         Raises:
             DiskError: there is no room for it, or no right; it says what it said before.
@@ -199,7 +199,7 @@ class StoreDirectory(DirectoryFiles):
     def write_offset_v2(
         self, changelog: SystemStream, partition: int, offset: int, *, is_standby: bool = False
     ) -> None:
-        """OFFSET-v2 names ``offset`` of the changelog, as ``write_offset``.
+        """Write ``offset`` of the changelog into OFFSET-v2, as ``write_offset``.
 
         So does SIDE-INPUT-OFFSETS beside a standby's store; an active one's has no such file.
         """
@@ -211,11 +211,11 @@ class StoreDirectory(DirectoryFiles):
             _remove(self.path / offset_file.SIDE_INPUT_OFFSETS_FILE)
 
     def write_meta(self, meta: store_meta.StoreMeta) -> None:
-        """STORE-META says ``meta``, also after a power cut; DiskError where it cannot."""
+        """Write ``meta`` into STORE-META, as ``write_text``."""
         self.write_text(store_meta.META_FILE, store_meta.meta_text(meta))
 
     def write_text(self, name: str, text: str) -> None:
-        """The file has ``text``, in the form of OFFSET, also after a power cut.
+        """Write ``text`` into the file, in the form of OFFSET; it lasts through a power cut.
 
         Raises:
             DiskError: it has not; it is as it was before.
@@ -230,20 +230,20 @@ class StoreDirectory(DirectoryFiles):
             _sync_directory(self.path)
 
     def set_written(self, name: str, now_ms: int) -> None:
-        """The file was last written at that time, in ms since 1970; DiskError where it cannot."""
+        """Set when the file was last written, in ms since 1970; DiskError where it cannot."""
         with room_on_disk_of(self.path):
             os.utime(self.path / name, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
 
     @property
     def lock_descriptor(self) -> int:
-        """For a child that works here: while it lives no other process opens the directory.
+        """Return the lock's file, for a child: while that lives no other opens the directory.
 
         Also where we have ended before it.
         """
         return self._lock.descriptor
 
     def release(self) -> None:
-        """Another may open the directory."""
+        """Let another process open the directory."""
         self._lock.release()
 
 

@@ -50,12 +50,12 @@ class Holder:
 
     @staticmethod
     def of_this_process() -> Holder:
-        """This process, a tool."""
+        """Return this process, a tool."""
         return Holder(os.getpid(), socket.gethostname(), time.time_ns() // 1_000_000)
 
     @staticmethod
     def of(job: str, incarnation: Incarnation, host: Host) -> Holder:
-        """This process, the container that runs ``incarnation`` of ``job``."""
+        """Return this process, the container that runs ``incarnation`` of ``job``."""
         now_ms = time.time_ns() // 1_000_000
         own = incarnation
         return Holder(os.getpid(), host, now_ms, own.processor_id, own.epoch, job)
@@ -70,7 +70,7 @@ class Holder:
 
 
 def read_holder(text: bytes) -> Holder | None:
-    """The holder that a lock file names; None where it names none."""
+    """Return the holder that a lock file names; None where it names none."""
     try:
         return Holder(**json.loads(text))
     except (ValueError, TypeError):
@@ -188,11 +188,11 @@ class DirectoryLock:
 
     @property
     def descriptor(self) -> int:
-        """The open file that the lock belongs to."""
+        """Return the open file that the lock belongs to."""
         return self._fd
 
     def release(self) -> None:
-        """Another may have it, once no child that was given ``descriptor`` is left."""
+        """Let another have it, once no child that was given ``descriptor`` is left."""
         with contextlib.suppress(OSError):
             os.close(self._fd)
 

@@ -30,7 +30,7 @@ _PID_FIELD, _FILE_FIELD = 4, 5
 
 
 def lock_holder(directory: Path) -> Holder | None:
-    """The holder of the lock of ``directory``; None: no process on this machine."""
+    """Return the holder of the lock of ``directory``; None: no process on this machine."""
     file = directory / LOCK_FILE
     try:
         stat = file.stat()
@@ -114,12 +114,12 @@ class OffsetTexts:
 
 
 def job_folders(root: Path) -> list[Path]:
-    """The folders of all jobs below ``root``; StoreError where it cannot be read."""
+    """Return the folders of all jobs below ``root``; StoreError where it cannot be read."""
     return _folders(root)
 
 
 def found_directories(folder: Path) -> Iterator[FoundDirectory]:
-    """Every directory of a store in a job's ``folder``, by name; none where there is no folder.
+    """Yield every directory of a store in a job's ``folder``, by name; none without a folder.
 
     Raises:
         StoreError: a folder may not be read.
@@ -145,7 +145,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def extent_of(directory: Path) -> Extent:
-    """What ``directory`` takes. Files that vanish meanwhile are not counted; nor is the lock's age.
+    """Return what ``directory`` takes, without files that vanish meanwhile and the lock's age.
 
     Raises:
         StoreError: it may not be read.
@@ -173,7 +173,7 @@ def _unreadable(error: OSError) -> None:
 
 
 def offset_texts(directory: Path) -> OffsetTexts:
-    """What the files of offsets in ``directory`` say."""
+    """Return what the files of offsets in ``directory`` say."""
 
     def text_of(name: str) -> str | None:
         try:
@@ -189,7 +189,7 @@ def offset_texts(directory: Path) -> OffsetTexts:
 
 
 def state_found(path: Path, store: StoreConfig, task: TaskModel) -> LocalState:
-    """What a container would find in the directory ``path`` of the store's part of ``task``.
+    """Return what a container would find in the directory ``path`` of the store and ``task``.
 
     The store is read as far as it is on the disk.
     """

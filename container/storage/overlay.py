@@ -34,12 +34,12 @@ class Overlay:
         self.size_bytes = 0
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key`` in this transaction."""
+        """Return the value of ``key`` in this transaction."""
         value = self._entries.get(key, _ABSENT)
         return self._below.get(key) if value is _ABSENT else value
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys`` in this transaction, in their order."""
+        """Return the values of ``keys`` in this transaction, in their order."""
         entries = self._entries
         missing = [key for key in keys if key not in entries]
         if len(missing) == len(keys):
@@ -48,7 +48,7 @@ class Overlay:
         return [entries[key] if key in entries else next(found) for key in keys]
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """``key`` has ``value``; None deletes it.
+        """Give ``key`` the value; None deletes it.
 
         Raises:
             ValueError: the key is one of the reserved ones.
@@ -59,14 +59,14 @@ class Overlay:
         self.size_bytes += len(key) + (len(value) if value else 0)
 
     def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
-        """As ``put``, each of ``entries``, or none of them."""
+        """Put each of ``entries``, as ``put``, or none of them."""
         if any(key.startswith(RESERVED_PREFIX) for key in entries):
             raise ValueError(f"keys that begin with {RESERVED_PREFIX!r} are reserved")
         self._entries.update(entries)
         self.size_bytes += sum(map(len, entries)) + sum(map(len, filter(None, entries.values())))
 
     def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
-        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
         below = self._below.scan(start, end)
         own = self._own(start, end)
         return _merged(below, own) if own else below
@@ -86,23 +86,23 @@ class Overlay:
         return [(key, entries[key]) for key in ordered[first:last]]
 
     def seal(self) -> None:
-        """The open transaction's writes are on their way to Kafka, and the next one is open."""
+        """Set the open transaction's writes aside, as they go to Kafka, and open the next one."""
         sealed = Overlay(self._committed)
         sealed._entries, sealed._ordered = self._entries, self._ordered
         self._below = sealed
         self._empty()
 
     def sealed(self) -> Mapping[bytes, bytes | None]:
-        """The writes of the sealed transaction, which stay: {key: value, None = deleted}."""
+        """Return the writes of the sealed transaction, which stay: {key: value, None = deleted}."""
         below = self._below
         return below._entries if isinstance(below, Overlay) else {}  # noqa: SLF001 - its own class
 
     def release(self) -> None:
-        """The store holds what was sealed."""
+        """Forget what was sealed: the store holds it."""
         self._below = self._committed
 
     def clear(self) -> None:
-        """There is no transaction, neither open nor sealed."""
+        """Drop the open and the sealed transaction."""
         self.release()
         self._empty()
 

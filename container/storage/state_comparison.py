@@ -51,7 +51,7 @@ class Comparison:
     first: list[tuple[bytes, Kind]] = field(default_factory=list)
 
     def differs(self, key: bytes, kind: Kind) -> None:
-        """One more key differs."""
+        """Count one more key that differs."""
         self.different += 1
         if len(self.first) < _FIRST:
             self.first.append((key, kind))
@@ -72,7 +72,7 @@ class Changelog:
 
 
 def compare_stores(own: Pairs, other: Pairs) -> Comparison:
-    """How ``own`` differs from ``other``; both in byte order of their keys."""
+    """Return how ``own`` differs from ``other``; both in byte order of their keys."""
     found = Comparison()
     for key, mine, theirs in _side_by_side(own, other):
         found.compared += 1
@@ -88,7 +88,7 @@ def compare_stores(own: Pairs, other: Pairs) -> Comparison:
 def compare_with_changelog(
     own: Pairs, position: int, changelog: Changelog, reader: RecordReader, digests: StorageEngine
 ) -> Comparison:
-    """How a store at ``position`` differs from what its changelog says up to there.
+    """Return how a store at ``position`` differs from what its changelog says up to there.
 
     ``digests``: an empty store; what is left in it is of no use.
 
@@ -109,7 +109,7 @@ def compare_with_partitions(
     reader: RecordReader,
     digests: Sequence[StorageEngine],
 ) -> Comparison:
-    """As ``compare_with_changelog``, of a store that several partitions fill.
+    """Compare as ``compare_with_changelog`` a store that several partitions fill.
 
     A key that two of them have is not decided: nothing says which record came last.
 

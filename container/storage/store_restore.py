@@ -59,7 +59,7 @@ class StoreRestore:
         self._meter = self._new_meter()
 
     def begin(self) -> None:
-        """The directory holds what the plan builds on."""
+        """Empty the directory where the plan does not build on it, and report the begin."""
         store, plan = self.store, self.plan
         self._listener.restore_started(store.config.name, store.task.task_name, plan)
         if plan.reason is not None:
@@ -69,7 +69,7 @@ class StoreRestore:
             store.rebuild()
 
     def hand_over(self) -> None:
-        """The store is not open here, and a worker's flushes will be believed.
+        """Close the store for a worker, whose flushes will be believed.
 
         Where all is read, STORE-META dates from now: a reader that goes on from there within the
         time that deletions are kept misses none (safety S2). Else it says what it said, as the
@@ -86,7 +86,7 @@ class StoreRestore:
             store.write_meta(replace(self._expected.meta, at_head=written))
 
     def again_from_nothing(self, why: StoreError) -> bool:
-        """The unusable store is to be restored in full, alone; False: it was new already."""
+        """Plan a restore in full of the unusable store; False: it was new already."""
         if self.plan.reason is not None:
             return False
         _LOG.warning("store %s is read in full: %s", self.store.name, why)
@@ -100,7 +100,7 @@ class StoreRestore:
         return True
 
     def read_in_place(self, reader: ChangelogReader, engines: StorageEngines) -> None:
-        """All of the plan is in the store, which is open."""
+        """Read all of the plan into the store, which is open then."""
         store, plan = self.store, self.plan
         engine = store.engine or engines.open(store.config, store.directory.path)
         store.engine = engine
@@ -114,7 +114,7 @@ class StoreRestore:
             engine.write({}, plan.head - 1)
 
     def read(self, records: int, size: int, last_offset: int) -> None:
-        """So many more records are in the store; the listener hears of it about once a second."""
+        """Count so many more records; the listener hears of it about once a second."""
         self._records += records
         self._meter.read(records, size, last_offset)
         now_s = self._clock()
@@ -123,17 +123,17 @@ class StoreRestore:
             self._listener.restore_progress(self._meter.progress(now_s))
 
     def flushed(self, position: int) -> None:
-        """A worker has flushed the store up to ``position``: OFFSET says so."""
+        """Write ``position``, up to which a worker has flushed the store, into OFFSET."""
         self.store.flushed_elsewhere(position)
 
     def merging(self, files: int) -> None:
-        """A worker merges so many files before the store is used."""
+        """Report that a worker merges so many files before the store is used."""
         _LOG.info("restored %s: merging %d files", self.store.name, files)
         progress = self._meter.progress(self._clock())
         self._listener.restore_progress(replace(progress, merging=files))
 
     def finish(self, engines: StorageEngines, now: ClockReading) -> Restored:
-        """The store is open here and stands at the head, where it was known to stand then.
+        """Open the store here, at the head, where it was known to stand then.
 
         Raises:
             StoreError: it does not.
@@ -162,7 +162,7 @@ class Workers(Protocol):
     """Processes that fill stores beside this one."""
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
-        """Every store holds all of its plan; none is open here."""
+        """Bring every store, none of which is open here, to the end of its plan."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class RestoreManager:
     def restore(
         self, stores: Sequence[TaskStore], now: ClockReading
     ) -> dict[str, dict[str, Restored]]:
-        """Each of ``stores`` holds what its changelog holds, up to its head; {store: {task: how}}.
+        """Bring each of ``stores`` to the head of its changelog; return {store: {task: how}}.
 
         ``now``: the time before the request of the heads; each store held then all there was.
 

@@ -35,7 +35,7 @@ Reached = Callable[[Step | FlushStep | AdjunctStep], None]
 
 
 def passed(_step: Step | FlushStep | AdjunctStep) -> None:
-    """Nothing happens between two steps."""
+    """Do nothing between two steps."""
 
 
 @dataclass
@@ -59,29 +59,29 @@ class TaskStore:
 
     @property
     def name(self) -> str:
-        """``<store>/<task>``, for people."""
+        """Return ``<store>/<task>``, for people."""
         return str(self.id)
 
     @property
     def id(self) -> StoreId:
-        """Which one it is."""
+        """Return the names of store and task."""
         return StoreId(self.config.name, self.task.task_name)
 
     @property
     def changelog(self) -> SystemStream:
-        """The store's changelog; StoreError where it has none."""
+        """Return the store's changelog; StoreError where it has none."""
         if self.config.changelog is None:
             raise StoreError(f"store {self.config.name} has no changelog")
         return self.config.changelog
 
     def opened(self) -> StorageEngine:
-        """The open store."""
+        """Return the open store."""
         if self.engine is None:
             raise StoreError(f"{self.directory.path}: the store is not open")
         return self.engine
 
     def rebuild(self) -> None:
-        """The directory is empty but for its lock, and the store is not open."""
+        """Close the store, and empty its directory but for the lock."""
         if self.engine is not None:
             # What is thrown away may be damaged.
             with contextlib.suppress(DamagedStoreError):
@@ -93,13 +93,13 @@ class TaskStore:
 
     @property
     def has_first_changes(self) -> bool:
-        """Whether the store could have an OFFSET and has none yet."""
+        """Return whether the store could have an OFFSET and has none yet."""
         return (
             self.position is not None and self.flushed_offset is None and self.config.is_persistent
         )
 
     def changes(self) -> Changes | None:
-        """What the sealed transaction is to send; None where there is nothing of it."""
+        """Return what the sealed transaction is to send; None where there is nothing of it."""
         if self.config.changelog is None or not (self.overlay and self.overlay.sealed()):
             return None
         return Changes(
@@ -111,7 +111,7 @@ class TaskStore:
         )
 
     def apply(self, positions: Mapping[Position, int]) -> None:
-        """The sealed transaction's changes are in the engine; it was committed with these."""
+        """Put the sealed transaction's changes, committed with these positions, into the engine."""
         if self.overlay is None:
             return
         sealed = self.overlay.sealed()
@@ -123,12 +123,12 @@ class TaskStore:
         self.overlay.release()
 
     def follow(self, entries: Mapping[bytes, bytes | None], position: int) -> None:
-        """``entries``, which its changelog holds up to ``position``, are in the engine."""
+        """Put ``entries``, which its changelog holds up to ``position``, into the engine."""
         self.opened().write(entries, position)
         self.position = position
 
     def flush(self, reached: Reached = passed, begins: Reached = passed) -> bool:
-        """The store is flushed and OFFSET names where it stood; whether it had moved."""
+        """Flush the store, write where it stood into OFFSET, and return whether it had moved."""
         progress = self._progress()
         meta = self._meta()
         for step in flush_plan(self.id, progress):
@@ -168,19 +168,19 @@ class TaskStore:
             self.flushed_offset = step.offset
 
     def flushed_elsewhere(self, position: int) -> None:
-        """A worker that has the store open has flushed it up to ``position``: OFFSET says so."""
+        """Write ``position`` into OFFSET: a worker that has the store open has flushed so far."""
         progress = StoreProgress(position, self.flushed_offset, keeps_meta=False, is_meta_due=False)
         for step in flush_plan(self.id, progress):
             if step.action is not FlushAction.FLUSH:
                 self._carry_out(step, None)
 
     def write_meta(self, meta: StoreMeta) -> None:
-        """STORE-META says ``meta``."""
+        """Write ``meta`` into STORE-META."""
         self.directory.write_meta(meta)
         self.local = replace(self.local, meta=meta)
 
     def close(self) -> None:
-        """Neither open nor locked; writes of an open transaction are gone."""
+        """Close and unlock the store; writes of an open transaction are gone."""
         try:
             if self.engine is not None:
                 self.engine.close()
@@ -191,7 +191,7 @@ class TaskStore:
 def open_task_store(
     config: StoreConfig, task: TaskModel, directory: StoreDirectory, engines: StorageEngines
 ) -> TaskStore:
-    """The store as it was found; one that cannot be opened is marked for a rebuild.
+    """Return the store as it was found; one that cannot be opened is marked for a rebuild.
 
     Raises:
         DiskError: there is no room for what opening writes, or no right to it: rebuilding the store
@@ -239,7 +239,7 @@ def found_files(
     directory: DirectoryFiles,
     kind: PersistentEngineFactory,
 ) -> tuple[Refusal | None, LocalState]:
-    """What the files beside the store say, and what is wrong with them or the store's own."""
+    """Return what is wrong with the files beside the store or its own, and what they say."""
     local = LocalState(exists=True)
     damage = directory.read_damage()
     if damage is not None:

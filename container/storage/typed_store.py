@@ -25,19 +25,19 @@ class Entries(Protocol):
     """The bytes below: an overlay, or what is read only."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys``, in their order."""
+        """Return the values of ``keys``, in their order."""
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """``key`` has ``value``; None deletes it."""
+        """Give ``key`` the value; None deletes it."""
 
     def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
-        """As ``put``, each of ``entries``, or none of them."""
+        """Put each of ``entries``, as ``put``, or none of them."""
 
     def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
-        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
 
 
 class ValueGuard:
@@ -49,7 +49,7 @@ class ValueGuard:
 
     @staticmethod
     def of(config: StoreConfig, task_name: TaskName) -> ValueGuard | None:
-        """The store's guard; None where it takes values of any size."""
+        """Return the store's guard; None where it takes values of any size."""
         return None if config.large_values is LargeValues.SEND else ValueGuard(config, task_name)
 
     def __init__(self, config: StoreConfig, task_name: TaskName) -> None:
@@ -60,7 +60,7 @@ class ValueGuard:
         self.dropped = 0
 
     def admitted(self, entries: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
-        """Those of ``entries`` that are to be put.
+        """Return those of ``entries`` that may be put.
 
         Raises:
             RecordTooLargeError: a value is over the limit and the store refuses such.
@@ -102,14 +102,14 @@ class TypedStore:
         self._has_warned = False
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
-        """The value of ``key``, None where there is none."""
+        """Return the value of ``key``; None where there is none."""
         if key is None:
             raise _no_key()
         data = self._get(self._key_to(key))
         return None if data is None else self._msg_from(data)
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """The values of those of ``keys`` that have one."""
+        """Return the values of those of ``keys`` that have one."""
         wanted = list(keys)
         values = self._entries.get_all([self._key_bytes(key) for key in wanted])
         from_bytes = self._msg.from_bytes
@@ -120,7 +120,7 @@ class TypedStore:
         }
 
     def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The values of ``keys``, in their order, null where there is none."""
+        """Return the values of ``keys``, in their order; null where there is none."""
         form = _form(self._msg)
         _require_keys(keys)
         # Joins ask for few keys many times.
@@ -128,7 +128,7 @@ class TypedStore:
         return form.from_bytes(self._entries.get_all(wanted)).take(places)
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - the type is the serde's
-        """``key`` has ``value``; None deletes it."""
+        """Give ``key`` the value; None deletes it."""
         data = None if value is None else self._msg_to(value)
         if key is None:
             raise _no_key()
@@ -138,7 +138,7 @@ class TypedStore:
             self._put_all({self._key_to(key): data})
 
     def put_all(self, pairs: Mapping[Any, Any]) -> None:
-        """Each key has its value; None deletes it."""
+        """Give each key its value; None deletes it."""
         to_bytes = self._msg.to_bytes
         self._put_all(
             {
@@ -150,7 +150,7 @@ class TypedStore:
     def put_arrow(
         self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
     ) -> None:
-        """Each key has the value at its place, the last one of a key's; null deletes it.
+        """Give each key the value at its place, the last one of a key's; null deletes it.
 
         Raises:
             ValueError: there are not as many values as keys.
@@ -159,15 +159,15 @@ class TypedStore:
         self._put_all(dict(zip(self._keys_bytes(keys), data, strict=True)))
 
     def delete(self, key: Any) -> None:  # noqa: ANN401 - the type is the serde's
-        """``key`` has no value."""
+        """Delete the value of ``key``."""
         self._entries.put(self._key_bytes(key), None)
 
     def delete_all(self, keys: Iterable[Any]) -> None:
-        """None of ``keys`` has a value."""
+        """Delete the values of ``keys``."""
         self._entries.put_all(dict.fromkeys(map(self._key_bytes, keys)))
 
     def range(self, start: Any, end: Any) -> TypedPairs:  # noqa: ANN401 - the type is the serde's
-        """Pairs with start <= key < end, as they stand now; whole numbers in their order.
+        """Return the pairs with start <= key < end, as they stand now; whole numbers in order.
 
         Other keys are in the order of their bytes.
 
@@ -188,16 +188,16 @@ class TypedStore:
         return self._typed(chain.from_iterable([self._entries.scan(*part) for part in parts]))
 
     def prefix(self, prefix: str | bytes) -> TypedPairs:
-        """Pairs whose key's bytes begin with ``prefix``, as they stand now; str: its UTF-8."""
+        """Return the pairs whose key's bytes begin with ``prefix``, as they stand; str: its UTF-8."""
         start = prefix.encode() if isinstance(prefix, str) else prefix
         return self._typed(self._entries.scan(start, _end_of_prefix(start)))
 
     def all(self) -> TypedPairs:
-        """All pairs in the order of the key's bytes, as they stand now."""
+        """Return all pairs in the order of the key's bytes, as they stand now."""
         return self._typed(self._entries.scan())
 
     def all_arrow(self, rows: int = 65536) -> Generator[pa.RecordBatch, None, None]:
-        """All pairs in that order, as they stand now, in batches of so many."""
+        """Yield all pairs in that order, as they stand now, in batches of so many."""
         return _batches(self._entries.scan(), _form(self._key), _form(self._msg), rows)
 
     def _put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
@@ -231,7 +231,7 @@ class TypedPairs:
         return next(self._pairs)
 
     def close(self) -> None:
-        """No pair is left; what held them is let go."""
+        """End the pairs; what held them is let go."""
         self._pairs.close()
 
     def __enter__(self) -> Self:

@@ -52,16 +52,16 @@ class StoreHead(ABC):
     store: FilledStore
 
     def pairs(self) -> Iterable[tuple[bytes, bytes]]:
-        """What readers see before any layer is taken."""
+        """Return what readers see before any layer is taken."""
         return self.store.entries.scan()
 
     @abstractmethod
     def taken(self, layer: object) -> Update | Replacement | None:
-        """What readers will see once the layer, which is the newest, is written; None: the same."""
+        """Return what readers will see once the newest ``layer`` is written; None: the same."""
 
     @abstractmethod
     def written(self) -> None:
-        """The oldest layer was written."""
+        """Note that the oldest layer was written."""
 
 
 class _UnboundedHead(StoreHead):
@@ -73,7 +73,7 @@ class _UnboundedHead(StoreHead):
         return Update(layer.entries) if layer.entries else None
 
     def written(self) -> None:
-        """Nothing waits: the change went on at once."""
+        """Do nothing: the change went on at once."""
 
 
 class _VersionedHead(StoreHead):
@@ -126,7 +126,7 @@ class _VersionedHead(StoreHead):
 
 
 def head_of(store: FilledStore) -> StoreHead:
-    """That of a store without versions, or with such."""
+    """Return that of a store without versions, or with such."""
     if isinstance(store, VersionedStore):
         return _VersionedHead(store)
     assert isinstance(store, UnboundedStore)  # noqa: S101 - for the type checker: no third kind
@@ -179,7 +179,7 @@ class AdjunctFrames:
         return part
 
     def taken(self, layers: Layers) -> None:
-        """The stores will have what ``layers`` have, from the batch on that brought them."""
+        """Take ``layers``, which the stores will have from the batch on that brought them."""
         for store, layer in layers:
             part = self._of_store.get(store)
             change = None if part is None else part.head.taken(layer)
@@ -196,14 +196,14 @@ class AdjunctFrames:
                 self._require_room({store.planned.store.name: part.rows.rows})
 
     def written(self, layers: Layers) -> None:
-        """The stores have what ``layers`` have."""
+        """Note that the stores have what ``layers`` have."""
         for store, _ in layers:
             part = self._of_store.get(store)
             if part is not None:
                 part.head.written()
 
     def frames(self) -> StoreFrames:
-        """{store: its rows}, as the batch finds them whose layers were taken last.
+        """Return {store: its rows} as the batch finds them whose layers were taken last.
 
         Raises:
             FrameError: they take more than they may, or one cannot be read.

@@ -93,11 +93,11 @@ class AdjunctStorage:
 
     @property
     def count(self) -> int:
-        """How many stores there are."""
+        """Return how many stores there are."""
         return len(self.plan.stores)
 
     def open(self, engines: StorageEngines, wait: LockWait, holder: Holder | None) -> None:
-        """Every directory is locked; errors as of ``ContainerStorage.open``."""
+        """Lock every directory; errors as of ``ContainerStorage.open``."""
         for planned in self.plan.stores:
             root = self.logged_root if planned.store.is_kept else self.scratch_root
             directory = StoreDirectory(root / planned.directory, wait, holder, below=root)
@@ -108,7 +108,7 @@ class AdjunctStorage:
             self._opened.append(kind(parts))
 
     def recover(self, streams: StreamsNow, last_position: LastPosition) -> Starts:
-        """Every store is open, with what a start may keep of it; where its stream is read on.
+        """Open every store with what a start may keep of it; return where its stream is read on.
 
         Args:
             streams: what Kafka has of their streams.
@@ -210,12 +210,12 @@ class AdjunctStorage:
 
     @property
     def inputs(self) -> StoredInputs:
-        """The partitions that fill any of the stores."""
+        """Return the partitions that fill any of the stores."""
         own = frozenset(ssp for planned in self.plan.stores for ssp in planned.partitions)
         return StoredInputs(own, self.plan.shared, self.holds_back)
 
     def entries(self, store: str, task: TaskName) -> ReadOnlyEntries:
-        """What the task sees of the store, once ``recover`` has returned; StoreError without it."""
+        """Return what the task sees of the store, after ``recover``; StoreError without it."""
         return self._of(store, task).entries
 
     def _of(self, store: str, task: TaskName) -> FilledStore:
@@ -225,7 +225,7 @@ class AdjunctStorage:
         raise StoreError(f"no adjunct store {store} of task {task} is open")
 
     def of_task(self, task: TaskName) -> OpenStores:
-        """The stores of one task."""
+        """Return the stores of one task."""
         return OpenStores(
             {
                 item.planned.store.name: item
@@ -235,30 +235,30 @@ class AdjunctStorage:
         )
 
     def of_container(self) -> OpenStores:
-        """The stores that all tasks share."""
+        """Return the stores that all tasks share."""
         return OpenStores(
             {i.planned.store.name: i for i in self._opened if i.planned.is_of_container}
         )
 
     def of_name(self, store: str) -> list[FilledStore]:
-        """All that are open of that store: the one of the container, or those of its tasks."""
+        """Return all that are open of that store: the container's, or those of its tasks."""
         return [item for item in self._opened if item.planned.store.name == store]
 
     def facts(self) -> list[tuple[PlannedStore, StoreFacts]]:
-        """Each store, and the facts that a report has of it."""
+        """Return each store, and the facts that a report has of it."""
         return [(item.planned, item.facts()) for item in self._opened]
 
     def bounded(self) -> list[FilledStore]:
-        """The stores whose data sets come in versions."""
+        """Return the stores whose data sets come in versions."""
         return [item for item in self._opened if item.planned.store.is_bounded]
 
     def sealed(self) -> Layers:
-        """What the stores were handed since the last call."""
+        """Return what the stores were handed since the last call."""
         found = ((item, item.sealed()) for item in self._opened)
         return tuple((item, layer) for item, layer in found if layer is not None)
 
     def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
-        """Between two batches: tasks see the versions that are ready; as of ``FilledStore``."""
+        """Show tasks, between two batches, the versions that are ready; as ``FilledStore``."""
         for item in self._opened:
             item.switch_versions(reached, begins, waits=waits)
 
@@ -273,14 +273,14 @@ class AdjunctStorage:
         return next((what for what in found if what is not None), None)
 
     def flush(self, reached: Reached, begins: Reached) -> int:
-        """Every store that has begun is on the disk as it stands; how many had moved."""
+        """Flush every store that has begun, and return how many had moved."""
         now_ms = self.now_ms()
         return sum(
             [item.flush(now_ms, self._at_head(item), reached, begins) for item in self._opened]
         )
 
     def steps(self) -> tuple[tuple[AdjunctStep, ...], tuple[AdjunctStep, ...]]:
-        """The steps of a micro-batch that every store has something of, and of the flush after."""
+        """Return the steps of a micro-batch in which every store has part, and of a flush."""
         writes = [
             AdjunctStep(action, item.name)
             for item in self._opened
@@ -294,7 +294,7 @@ class AdjunctStorage:
         return tuple(writes), tuple(flushes)
 
     def close(self) -> None:
-        """Nothing is open or locked."""
+        """Close and unlock everything."""
         for item in self._opened:
             item.close()
         self._opened.clear()
@@ -308,11 +308,11 @@ class OpenStores:
     stores: Mapping[str, FilledStore]
 
     def adjunct(self, store: str) -> FilledStore | None:
-        """The store of that name; None: it is not of this storage."""
+        """Return the store of that name; None: it is not of this storage."""
         return self.stores.get(store)
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
-        """The partitions whose stores begin with nothing."""
+        """Return the partitions whose stores begin with nothing."""
         return [p for item in self.stores.values() if item.was_reset for p in item.partitions]
 
 
@@ -321,7 +321,7 @@ NO_STORES = OpenStores({})
 
 
 def write(layers: Layers, reached: Reached, begins: Reached) -> None:
-    """Tasks see what ``layers`` have."""
+    """Write ``layers`` into their stores, for tasks to see."""
     for store, layer in layers:
         store.write(layer, reached, begins)
 

@@ -82,13 +82,13 @@ class StoreFacts:
         since_ms: int | None,
         version: int | None = None,
     ) -> StoreFacts:
-        """Those of a store with ``parts``."""
+        """Return the facts of a store with ``parts``."""
         records = sum(part.records for part in parts.values())
         positions = {partition: part.next for partition, part in parts.items()}
         return StoreFacts(records, size_bytes, positions, since_ms, version)
 
     def age_s(self, now_ms: int) -> float | None:
-        """Seconds since ``since_ms``, by a clock that may be set back."""
+        """Return the seconds since ``since_ms``, by a clock that may be set back."""
         return None if self.since_ms is None else max(0, now_ms - self.since_ms) / 1000
 
 
@@ -155,7 +155,7 @@ class FilledStore(ABC):
     @property
     @abstractmethod
     def positions(self) -> Mapping[SystemStreamPartition, int]:
-        """{partition: the offset that the store has all records below}."""
+        """Return {partition: the offset that the store has all records below}."""
 
     @abstractmethod
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
@@ -171,7 +171,7 @@ class FilledStore(ABC):
 
     @abstractmethod
     def sealed(self) -> Layer | tuple[Handed, ...] | None:
-        """All that it was handed since the last call; None where that is nothing."""
+        """Return all that it was handed since the last call; None where that is nothing."""
 
     @abstractmethod
     def write(
@@ -180,10 +180,10 @@ class FilledStore(ABC):
         reached: Reached,
         begins: Reached,
     ) -> None:
-        """Tasks see what ``layer`` has, which is in an engine together with its position."""
+        """Write ``layer`` into an engine, together with its position, for tasks to see."""
 
     def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
-        """Tasks see what has become ready beside the batches; with ``waits``, all of it has."""
+        """Show tasks what has become ready beside the batches; with ``waits``, wait for all."""
 
     def awaits(self, _clock_ms: Callable[[], int]) -> str | None:
         """Return what tasks wait for before they read it; None: they may read it as it is.
@@ -194,7 +194,7 @@ class FilledStore(ABC):
 
     @abstractmethod
     def facts(self) -> StoreFacts:
-        """What a report has of the store."""
+        """Return the facts for a report."""
 
     @abstractmethod
     def _flush_engines(self) -> None:
@@ -207,7 +207,7 @@ class FilledStore(ABC):
     # -- the start
 
     def find(self) -> FoundStore:
-        """What the directory holds; a store that can be opened is open.
+        """Return what the directory holds; open a store that can be opened.
 
         Raises:
             DiskError: there is no room for what opening writes, or no right to it.
@@ -240,13 +240,13 @@ class FilledStore(ABC):
 
     @property
     def topic_id(self) -> str:
-        """The broker's id of the topic that fills it, from ``begin`` on."""
+        """Return the broker's id of the topic that fills it, from ``begin`` on."""
         return "" if self._meta is None else self._meta.topic_id
 
     def begin(
         self, recovery: Recovery, meta: AdjunctMeta, kept_ms: int | None, now_ms: int
     ) -> None:
-        """The store is open and stands where ``recovery`` says; its directory says whose it is.
+        """Open the store where ``recovery`` says; write into its directory whose it is.
 
         ``meta``: of its directory from then on. ``kept_ms``: how long its stream keeps deletions;
         None: it is not compacted.
@@ -280,7 +280,7 @@ class FilledStore(ABC):
     def flush(
         self, now_ms: int, at_head: ClockReading | None, reached: Reached, begins: Reached
     ) -> bool:
-        """All that was written is on the disk, and the directory has this time; whether it moved.
+        """Flush the store, give its directory this time, and return whether it moved.
 
         ``at_head``: when it last held all that its stream held; None: that need not be known.
 
@@ -324,11 +324,11 @@ class FilledStore(ABC):
 
     @property
     def partitions(self) -> Collection[SystemStreamPartition]:
-        """Those that fill it."""
+        """Return the partitions that fill it."""
         return self.planned.partitions
 
     def close(self) -> None:
-        """Neither open nor locked; what was not written is gone."""
+        """Close and unlock the store; what was not written is gone."""
         try:
             self._close_engines()
         finally:

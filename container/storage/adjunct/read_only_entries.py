@@ -41,7 +41,7 @@ class ReadOnlyEntries:
 
     @property
     def engine(self) -> StorageEngine:
-        """The open store; another one takes its place where a version is switched to.
+        """Return the open store; another one takes its place where a version is switched to.
 
         Scans of the one before are at their end then: another thread may close it.
         """
@@ -56,17 +56,17 @@ class ReadOnlyEntries:
 
     @property
     def size_bytes(self) -> int:
-        """Nothing is ever written here."""
+        """Return 0: nothing is ever written here."""
         return 0
 
     def changed(self, keys: Iterable[bytes]) -> None:
-        """The engine has other values of ``keys`` than it had."""
+        """Forget the values of ``keys``, which the engine has otherwise now."""
         if self._kept:
             for key in keys:
                 self._kept.pop(key, None)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
         value: bytes | None = self._kept.get(key, _UNKNOWN)
         if value is _UNKNOWN:
             value = None if key.startswith(RESERVED_PREFIX) else self._engine.get(key)
@@ -74,7 +74,7 @@ class ReadOnlyEntries:
         return value
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys``, in their order."""
+        """Return the values of ``keys``, in their order."""
         kept = self._kept
         found = [kept.get(key, _UNKNOWN) for key in keys]
         missing = [key for key, value in zip(keys, found, strict=True) if value is _UNKNOWN]
@@ -112,7 +112,7 @@ class ReadOnlyEntries:
         self._kept, self._room = {}, self._kept_bytes
 
     def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
-        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
         before = self._engine.scan(start, _least(end, RESERVED_PREFIX))
         after = self._engine.scan(max(start or b"", _BEHIND_PREFIX), end)
         pairs = _both(before, after)
@@ -120,14 +120,14 @@ class ReadOnlyEntries:
         return pairs
 
     def put(self, _key: bytes, _value: bytes | None) -> NoReturn:
-        """Raises ReadOnlyStoreError."""
+        """Raise ReadOnlyStoreError."""
         raise ReadOnlyStoreError(
             f"store {self._name} is filled by {self._stream} alone, and tasks only read it: "
             "write to another store"
         )
 
     def put_all(self, _entries: Mapping[bytes, bytes | None]) -> NoReturn:
-        """Raises ReadOnlyStoreError."""
+        """Raise ReadOnlyStoreError."""
         self.put(b"", None)
 
 

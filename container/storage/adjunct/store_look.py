@@ -35,7 +35,7 @@ class AdjunctLook:
 
 
 def is_adjunct(path: Path) -> bool:
-    """Whether the directory is an adjunct store's, as far as it may be read."""
+    """Return whether the directory is an adjunct store's, as far as it may be read."""
     try:
         return (path / META_FILE).exists()
     except OSError:
@@ -54,29 +54,29 @@ class VisibleView:
 
     @property
     def position(self) -> int | None:
-        """It has one for each partition: ``parts``."""
+        """Return None: it has one for each partition, in ``parts``."""
         return None
 
     @property
     def parts(self) -> VersionProgress:
-        """Where it stands in each partition; StoreError where it does not say so."""
+        """Return where it stands in each partition; StoreError where it does not say so."""
         return _parts_of(self._view)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
         return None if key.startswith(RESERVED_PREFIX) else self._view.get(key)
 
     def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs from ``start`` on, in byte order; StoreError where a file is damaged."""
+        """Yield the pairs from ``start`` on, in byte order; StoreError where a file is damaged."""
         return (pair for pair in self._view.scan(start) if not pair[0].startswith(RESERVED_PREFIX))
 
     def close(self) -> None:
-        """Nothing of the view is open or left."""
+        """Close the view; nothing of it is left."""
         self._view.close()
 
 
 def look(path: Path, planned: PlannedStore, factory: str) -> AdjunctLook:
-    """What is in the directory ``path``, which is there, of the store ``planned``.
+    """Return what the directory ``path``, which is there, has of the store ``planned``.
 
     ``factory``: the store's engine. What a container has not flushed is not seen.
     """

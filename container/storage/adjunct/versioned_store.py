@@ -111,7 +111,7 @@ class VersionedStore(FilledStore):
 
     @property
     def served(self) -> int | None:
-        """The version that tasks see."""
+        """Return the version that tasks see."""
         return self._shown
 
     @property
@@ -120,7 +120,7 @@ class VersionedStore(FilledStore):
         return self._versions
 
     def pairs_of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
-        """What was written of that version; nothing where that is none of it."""
+        """Yield what was written of that version; nothing where there is none of it."""
         if number in self._open:
             pairs = self._open[number].scan()
             yield from ((k, v) for k, v in pairs if not k.startswith(RESERVED_PREFIX))
@@ -224,12 +224,12 @@ class VersionedStore(FilledStore):
         self._handed.append((run, keys, values))
 
     def sealed(self) -> tuple[Handed, ...] | None:
-        """All that it was handed since the last call; None where that is nothing."""
+        """Return all that it was handed since the last call; None where that is nothing."""
         handed, self._handed = self._handed, []
         return tuple(handed) or None
 
     def write(self, layer: tuple[Handed, ...], reached: Reached, begins: Reached) -> None:
-        """The versions have what ``layer`` has; tasks see the newest that is whole."""
+        """Write ``layer`` into its versions; tasks see the newest that is whole."""
         step = AdjunctStep(AdjunctAction.WRITE, self.name)
         begins(step)
         self._heard_ms = None
@@ -244,7 +244,7 @@ class VersionedStore(FilledStore):
         reached(step)
 
     def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
-        """Tasks see the newest version that is whole, once it and its catalogue are on the disk.
+        """Show tasks the newest whole version, once it and its catalogue are on the disk.
 
         Both reach it beside the batches, unless ``waits``, and what is not served any more is
         removed beside them.
@@ -420,7 +420,7 @@ def _behind_gap(partition: SystemStreamPartition, position: InputPosition) -> Ha
 
 
 def dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:
-    """{version: the entries that go into it}."""
+    """Return {version: the entries that go into it}."""
     found: dict[int, dict[bytes, bytes | None]] = {}
     for write in taken.writes:
         entries = found.setdefault(write.number, {})
