@@ -188,7 +188,7 @@ class TypedStore:
         return self._typed(chain.from_iterable([self._entries.scan(*part) for part in parts]))
 
     def prefix(self, prefix: str | bytes) -> TypedPairs:
-        """Return pairs whose key's bytes begin with ``prefix``, as they stand now; str: its UTF-8."""
+        """Return pairs whose key's bytes begin with ``prefix``, as they stand; str: its UTF-8."""
         start = prefix.encode() if isinstance(prefix, str) else prefix
         return self._typed(self._entries.scan(start, _end_of_prefix(start)))
 
