@@ -155,6 +155,12 @@ def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) ->
         time.tzset()
 
 
+def test_a_value_that_is_no_mapping_is_refused() -> None:
+    """At the put or send."""
+    with pytest.raises(TypeError, match="the serde 'json' carries a mapping, not int"):
+        json_schema_serde(FLAT).to_bytes(5)
+
+
 WIDE = struct_of_ddl(
     "f float, x double, n bigint, b boolean, s string, d date, t timestamp, c decimal(6,2), "
     "raw binary, list array<double>, map map<bigint, double>, names map<string, int>, "
