@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeport.container.serde.avro_serde import avro_serde
 from homeport.container.serde.columns import Columns, is_taken, narrowed, part_type, require_years
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
+from tests.unit.container.serde.avro_schemas import record, serde_of
 
 KIND = struct_of_ddl(
     "a STRING, b INT, c DECIMAL(4,2), d STRUCT<x: TINYINT, y: STRING>, e MAP<STRING, SMALLINT>, "
@@ -76,23 +76,13 @@ def test_fields_that_are_not_read_become_no_columns(monkeypatch: pytest.MonkeyPa
     assert made == [pa.string(), pa.decimal128(4, 2), pa.timestamp("us", "UTC")]
 
 
-AVRO = json.dumps(
-    {
-        "type": "record",
-        "name": "r",
-        "fields": [
-            {"name": "a", "type": "string"},
-            {"name": "b", "type": "int"},
-            {"name": "m", "type": {"type": "map", "values": "double"}},
-        ],
-    }
-)
+AVRO = record("r", a="string", b="int", m={"type": "map", "values": "double"})
 
 
 def test_avro_judges_a_whole_record_too() -> None:
     """An int in Avro's bytes may be too large for one, and only Arrow sees it."""
-    serde = avro_serde("key", AVRO)
-    long = avro_serde("key", AVRO.replace('"int"', '"long"'))
+    serde = serde_of(AVRO)
+    long = serde_of(record("r", a="string", b="long", m={"type": "map", "values": "double"}))
     assert serde.columns is not None
     good = serde.to_bytes({"a": "x", "b": 1, "m": {"k": 0.5}})
     bad = long.to_bytes({"a": "x", "b": 2**40, "m": {}})
@@ -104,7 +94,7 @@ def test_avro_judges_a_whole_record_too() -> None:
 
 def test_a_column_that_is_no_struct_is_whole() -> None:
     """It has no fields."""
-    long = avro_serde("key", '"long"')
+    long = serde_of("long")
     assert long.columns is not None
     found = long.columns().decode(pa.array([long.to_bytes(7)]), frozenset("a"))
     assert found.column.to_pylist() == [7]
