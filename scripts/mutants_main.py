@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mutation import recording, results, trial
-from mutation.deletion import delete
 from mutation.mutants import Mutant
 from mutation.recording import CODE, ROOT, Recorded
 from mutation.results import Module
 from mutation.run import Runner
-from mutation.sparing import Search, mirrored
+from mutation.sparing import Search, delete, mirrored
 
 _ABOUT = """\
 Changes modules in small ways, one change (a mutant) at a time, and runs the unit tests and

@@ -39,6 +39,7 @@ _KEPT = 4
 """Environments beside the one that is packed; each takes about 2 GB."""
 _UNUSED_S = 7 * 24 * 3600
 _UNPACKING_S = 24 * 3600
+_STORED, _FAST = 0, 1
 _NEEDED_BYTES = 3 * 1024**3
 
 
@@ -215,11 +216,12 @@ def _require_room(folder: Path) -> None:
         )
 
 
-_STORED, _FAST = 0, 1
-
-
 def write_archive(tree: Path, target: Path, kept: Path, is_own: Callable[[Path], bool]) -> None:
     """Write the archive; what is half written has another name.
+
+    It is a chain of gzip members: jars, other dependencies, which are both kept, and homeport last.
+    After a change of homeport alone only the last is made again. Jars are compressed already; a
+    second time would cost each node seconds.
 
     Args:
         tree: the unpacked environment.

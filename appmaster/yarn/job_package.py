@@ -180,6 +180,10 @@ class _File:
 def zip_folder(folder: Path, target: Path) -> Path:
     """Zip the files below ``folder`` into ``target``, in sorted order and without byte code.
 
+    Of links to files within the folder the content is shipped. What a check would find in the
+    folder and a container not in the zip is refused: a linked folder, a link that leaves the
+    folder. So is what no zip has, as a pipe or a name that is no UTF-8.
+
     Raises:
         ConfigError: the folder has what a zip would not have, changes meanwhile, or is too large.
         OSError: something cannot be read.

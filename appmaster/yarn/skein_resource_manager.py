@@ -36,6 +36,8 @@ _LEDGER_NAME = "requests"
 class RequestLedger:
     """Which Skein container belongs to which request: one line each, appended.
 
+    The file lives as long as the AM's container, which is as long as Skein's containers live.
+
     A driver that died before it could write the line requested a Skein container that is not in it;
     no permit was ever given for it.
     """

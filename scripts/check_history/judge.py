@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from check_history.incarnations import Incarnation
-from check_history.kept import EVENTS, KINDS, TRANSACTIONS
-from check_history.reading import Job, UnreadableError, read_jobs
+from check_history.reading import EVENTS, KINDS, TRANSACTIONS, Job, UnreadableError, read_jobs
 from check_history.rules import RULES
-from check_history.run import Run
+from check_history.run import Incarnation, Run
 
 _SHOWN = 20
 _TOLERANCE_MS = 1_000

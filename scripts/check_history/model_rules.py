@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from check_history.incarnations import Incarnation
-from check_history.kept import EVENTS
-from check_history.reading import Event
-from check_history.run import Run
+from check_history.reading import EVENTS, Event
+from check_history.run import Incarnation, Run
 
 
 def owners_have_stopped(run: Run) -> Iterator[str]:

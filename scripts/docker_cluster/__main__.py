@@ -9,7 +9,7 @@ import sys
 
 from docker_cluster import observability
 from docker_cluster.cluster import SERVICES, DockerCluster
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError
 from homeport.config.errors import HomeportError
 from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.hadoop_conf import SCHEDULERS

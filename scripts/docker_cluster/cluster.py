@@ -22,21 +22,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from docker_cluster import (
-    client_tree,
-    credentials,
-    image,
-    names,
-    observability,
-    permissions,
-    settings,
-)
+from docker_cluster import credentials, image, names, observability, permissions, settings
 from docker_cluster import engine as engines
-from docker_cluster.engine import Engine
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError, Engine
 from docker_cluster.faults import DockerFaults
 from docker_cluster.free_addresses import free_net, free_ports
-from homeport.appmaster.environment.pack import pack
+from homeport.appmaster.environment.pack import Packed, pack
 from homeport.local_cluster.hadoop_conf import LABEL, LABELS, SCHEDULERS, labelled_nodes
 from homeport.local_cluster.resource_manager import label_nodes, node_states
 from local_setup.environment import cache_dir
@@ -160,7 +151,7 @@ class DockerCluster:
             self._write(started)
             (self._folder / "work").mkdir(parents=True, exist_ok=True)
             self._trees.mkdir(parents=True, exist_ok=True)
-            client_tree.place(self._trees, packed)
+            place_tree(self._trees, packed)
             services = (*_services(started), *extra)
             progress(f"starting {', '.join(services)} on {started.net}.0/24")
             self._write_variables(started)
@@ -486,3 +477,21 @@ def _require_memory() -> None:
             f"{free} MB of memory are free, the cluster with a job needs {_NEEDED_MB} MB: end "
             "something else, or take a larger machine"
         )
+
+
+def place_tree(folder: Path, packed: Packed) -> None:
+    """Place the packed environment for the client, as hard links: it unpacks nothing.
+
+    A cluster has links of its own, so that its client keeps its commands where the cache removes
+    the tree. The tree is ``<folder>/<identity>``, whole; those of earlier environments are gone.
+    ``folder`` is on the file system of the cache. A running client sees it as ``/homeport/trees``.
+    """
+    target = folder / packed.identity
+    if not target.exists():
+        partial = folder / "partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(packed.tree, partial, symlinks=True, copy_function=os.link)
+        partial.replace(target)
+    for other in folder.iterdir():
+        if other != target:
+            shutil.rmtree(other)

@@ -17,7 +17,7 @@ from types import FrameType
 from flights_demo.attached import DONE, REQUEST
 
 from docker_cluster.cluster import DockerCluster
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError
 from homeport.config.errors import HomeportError
 from homeport.local_cluster.errors import ClusterError
 

@@ -19,7 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docker_cluster import packet_rules
-from docker_cluster.errors import DockerError
+
+
+class DockerError(Exception):
+    """The engine, the image or the cluster is not as it must be."""
+
 
 Progress = Callable[[str], None]
 

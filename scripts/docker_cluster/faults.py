@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from docker_cluster.engine import Engine
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError, Engine
 
 _TABLES = ("INPUT", "OUTPUT")
 

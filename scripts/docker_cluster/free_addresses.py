@@ -8,8 +8,7 @@ import socket
 from collections.abc import Mapping
 
 from docker_cluster import packet_rules
-from docker_cluster.engine import Engine
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError, Engine
 
 PORTS = {
     "KAFKA_PORT": 29092,

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from docker_cluster import settings
-from docker_cluster.engine import Engine, folder
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError, Engine, folder
 from homeport.appmaster.environment.class_data import PROGRAM, HostJava
 from homeport.local_cluster.jars import ensure_jars
 

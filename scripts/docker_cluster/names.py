@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from docker_cluster.engine import Engine
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError, Engine
 
 
 def require(engine: Engine, containers: Mapping[str, str], addresses: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from docker_cluster.credentials import ADMIN, USERS
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError
 
 _LIMIT_S = 60.0
 _ITERATIONS = 4096

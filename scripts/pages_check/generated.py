@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count, zip_longest
 from pathlib import Path
 
 from pages_check import allocator_phases, configuration_pages, json_page, metrics_page
-from pages_check.finding import Finding
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One fault; its text is one line."""
+
+    page: str
+    line: int
+    fault: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}: {self.fault}: {self.remedy}"
+
 
 _REMEDY = "run scripts/pages --write"
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pages_check.finding import Finding
+from pages_check.generated import Finding
 from pages_check.markdown import Link, anchors, links, named_modules
 
 FRONT = "README.md"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from clusters_in_containers import ContainersUnderTest
 from docker_cluster import engine
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError
 from run_summary import BACK_END
 from yarn_jobs import Job
 

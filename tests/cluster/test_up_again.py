@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from clusters_in_containers import ContainersUnderTest
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError
 
 pytestmark = pytest.mark.long
 

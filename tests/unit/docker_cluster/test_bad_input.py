@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from docker_cluster import cluster, engine, names
-from docker_cluster.engine import Engine
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError, Engine
 
 Install = Callable[[str, str], None]
 

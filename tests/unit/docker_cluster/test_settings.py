@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from docker_cluster import cluster, free_addresses, image, settings
-from docker_cluster.errors import DockerError
+from docker_cluster.engine import DockerError
 
 from homeport.local_cluster import hadoop_conf
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mutation.deletion import unused, without
 from mutation.mutants import mutants_of
-from mutation.selection import may_go, named_in, needs_of, selected, spans_of
+from mutation.sparing import may_go, named_in, needs_of, selected, spans_of, unused, without
 
 _A, _B, _C = 1, 2, 4
 _SOURCE = (
