@@ -18,6 +18,7 @@ from homeport.appmaster.allocation.protocol.events import (
     Event,
     FailoverRecord,
     FailoverStep,
+    JobModelPublished,
     LagsReported,
     LauncherSilent,
     PlacementRequested,
@@ -65,11 +66,15 @@ class Counted(Collector):
         for event in events:
             self.metrics.decided(event, self.machine.decide(event))
 
+    def run(self, published: JobModelPublished, *hosts: str) -> None:
+        """Each processor runs at home, in r0, r1 and so on."""
+        self.feed(published, live(*hosts))
+        for number, (processor, host) in enumerate(published.processors.items()):
+            self.feed(check_in(f"r{number}", str(host), request=number + 1), started(processor, 1))
+
     def deploy(self) -> None:
         """Processors 0 and 1 run on a and b, of three hosts."""
-        self.feed(model({"0": "a", "1": "b"}), live("a", "b", "c"))
-        self.feed(check_in("r0", "a", request=1), started("0", 1))
-        self.feed(check_in("r1", "b", request=2), started("1", 1))
+        self.run(model({"0": "a", "1": "b"}), "a", "b", "c")
 
     def collect(self) -> Iterator[Metric]:
         """Prometheus' protocol."""
@@ -217,16 +222,9 @@ def _of_standbys(counted: Counted) -> tuple[float, ...]:
     return (*failures, *failovers, samples["homeport_failed_failovers_total"])
 
 
-def _with_standbys(counted: Counted, homes: dict[str, str | None], *hosts: str) -> None:
-    """Each of them runs at home, in r0, r1 and so on."""
-    counted.feed(job(homes), live(*hosts))
-    for number, (processor, host) in enumerate(homes.items()):
-        counted.feed(check_in(f"r{number}", str(host), request=number + 1), started(processor, 1))
-
-
 def test_two_failovers_of_one_container(counted: Counted) -> None:
     """Each host it runs on is lost: each is a failure and a failover, and the standby's none."""
-    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c", "d")
+    counted.run(job({"0": "a", "0-0": "b"}), "a", "b", "c", "d")
     assert _of_standbys(counted) == (0, 0, 0, 0, 0)
     counted.feed(LauncherSilent(ResourceId("r0")), stopped("0-0", 1, StopCause.ORDERED, 143))
     counted.feed(check_in("r1", "b", request=2), started("0", 2))
@@ -252,7 +250,7 @@ def test_a_failover_that_begins_with_the_job_model(
 
 def test_an_active_that_comes_home_is_no_failover(counted: Counted) -> None:
     """Nor is one whose home has no room, until it is given up for a standby's place."""
-    _with_standbys(counted, {"0": "a", "0-0": "b"}, "a", "b", "c")
+    counted.run(job({"0": "a", "0-0": "b"}), "a", "b", "c")
     counted.feed(stopped("0", 1, StopCause.SIGNALLED, 143))
     counted.feed(check_in("r0", "a", request=1), started("0", 2))
     assert _of_standbys(counted) == (1, 0, 0, 0, 0)

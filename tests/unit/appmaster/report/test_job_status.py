@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from msgspec import to_builtins
 
 from homeport.appmaster.allocation.container_process_manager import step
@@ -81,7 +82,8 @@ class World:
         self.take(LauncherCheckedIn(R1, NM1, running, RequestId(request)))
 
 
-def running_world() -> World:
+@pytest.fixture
+def world() -> World:
     """One processor that runs on nm1, its store restored."""
     world = World()
     published = JobModelPublished(7, {P0: NM1})
@@ -94,9 +96,8 @@ def running_world() -> World:
     return world
 
 
-def test_stores_that_were_not_used_are_counted_by_kind() -> None:
+def test_stores_that_were_not_used_are_counted_by_kind(world: World) -> None:
     """Each once, though a container may report its start again."""
-    world = running_world()
     refused = Restored(RestoreKind.FULL, 0, 5, 6, "stale", "stale")
     ahead = Restored(RestoreKind.NONE, None, None, 0, "ahead", "ahead")
     stores = {"counts": {"Partition 0": refused, "Partition 1": ahead}, "s": {"t": refused}}
@@ -108,9 +109,8 @@ def test_stores_that_were_not_used_are_counted_by_kind() -> None:
     assert world.body()["stores_refused"] == {"ahead": 1, "stale": 12}
 
 
-def test_a_running_job_is_shown_in_full() -> None:
+def test_a_running_job_is_shown_in_full(world: World) -> None:
     """Job, rank, container with host, phase, its time, pid, resource and what was restored."""
-    world = running_world()
     world.status.coordinator_url = "http://am/"
     world.status.begun(13_200, (Incarnation(ProcessorId("0"), 4),))
     body = world.body()
@@ -152,9 +152,8 @@ def test_a_driver_that_has_just_begun_shows_every_container() -> None:
     assert [container[name] for name in shown] == ["0", "queued", 1000, 4, None, NM1, None]
 
 
-def test_failures_are_shown_and_ordered_stops_are_not() -> None:
+def test_failures_are_shown_and_ordered_stops_are_not(world: World) -> None:
     """A stop that was ordered is no failure; another names its log and has its last lines."""
-    world = running_world()
     world.status.stopped(Stopped(FIRST, StopCause.ORDERED, 143, ("bye",)))
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("Traceback", "KeyError: 1")))
     world.status.failed("CancelRequest 1: no answer")
@@ -173,9 +172,8 @@ def test_failures_are_shown_and_ordered_stops_are_not() -> None:
     }
 
 
-def test_yarns_page_of_a_failed_job_has_no_log_lines() -> None:
+def test_yarns_page_of_a_failed_job_has_no_log_lines(world: World) -> None:
     """YARN's page is open to everybody: it has the cause, and where the log of the last one is."""
-    world = running_world()
     cause = "processor 0 failed 1 times"
     assert world.status.diagnostics(EndJob(JobResult.FAILED, cause)) == cause
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("password is hunter2",)))
@@ -194,9 +192,8 @@ def test_a_job_without_containers_running_is_starting() -> None:
     assert world.body()["job"]["state"] == "starting"
 
 
-def test_a_failure_that_no_launcher_reported_is_shown_once() -> None:
+def test_a_failure_that_no_launcher_reported_is_shown_once(world: World) -> None:
     """YARN's report of its end is the cause; what a launcher reported is not shown twice."""
-    world = running_world()
     world.status.stopped(Stopped(FIRST, StopCause.SIGNALLED, 143, ("bye",)))
     world.take(ContainerStopped(FIRST, StopCause.SIGNALLED, 143))
     world.take(ResourceEnded(RequestId(1), story="killed for its memory", is_own_fault=True))
@@ -214,12 +211,11 @@ def test_a_failure_that_no_launcher_reported_is_shown_once() -> None:
     )
 
 
-def test_a_failure_that_is_reported_again_stands_once() -> None:
+def test_a_failure_that_is_reported_again_stands_once(world: World) -> None:
     """A launcher repeats its report until the driver accepts it, and later on request.
 
     Other failures keep their places.
     """
-    world = running_world()
     second = Stopped(Incarnation(P0, 2), StopCause.FAILED, 1, ("second",))
     world.status.failed("something else")
     for _ in range(30):
@@ -231,9 +227,8 @@ def test_a_failure_that_is_reported_again_stands_once() -> None:
     assert stated == [("something else", None), ("failed", ["first"]), ("failed", ["second"])]
 
 
-def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
+def test_restarts_are_counted_from_the_first_epoch_seen(world: World) -> None:
     """A container that came back twice has two, whatever its epoch was before."""
-    world = running_world()
     assert world.body()["containers"][0]["restarts"] == 0
     for epoch in (1, 2):
         world.take(ContainerStopped(Incarnation(P0, epoch), StopCause.FAILED, 1))
@@ -242,18 +237,16 @@ def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
     assert (container["epoch"], container["restarts"]) == (3, 2)
 
 
-def test_silent_hosts_are_shown() -> None:
+def test_silent_hosts_are_shown(world: World) -> None:
     """Which are not asked, and whether the fault may be ours."""
-    world = running_world()
     world.take(HostsObserved((NM1, Host("nm2"))), LauncherSilent(R1))
     body = world.body()
     assert (body["excluded_hosts"], body["suspects_itself"]) == (["nm1"], False)
     assert "fell silent" in body["failures"][0]["cause"]
 
 
-def test_a_change_under_way_shows_which_stop_and_which_wait_for_others() -> None:
+def test_a_change_under_way_shows_which_stop_and_which_wait_for_others(world: World) -> None:
     """Until the last one runs; a container that is not affected goes on under its version."""
-    world = running_world()
 
     def change() -> ShownChange | None:
         return world.status.shown(world.state, world.launchers, None).change
@@ -280,9 +273,8 @@ def test_a_change_under_way_shows_which_stop_and_which_wait_for_others() -> None
     assert (old["epoch"], old["restarts"]) == (3, 1)
 
 
-def test_a_containers_report_is_shown_while_its_incarnation_runs() -> None:
+def test_a_containers_report_is_shown_while_its_incarnation_runs(world: World) -> None:
     """As its last check-in had it; another incarnation has reported nothing yet."""
-    world = running_world()
 
     def shown() -> tuple[Any, Any]:
         (container,) = world.status.shown(world.state, world.launchers, None).containers
@@ -299,9 +291,8 @@ def test_a_containers_report_is_shown_while_its_incarnation_runs() -> None:
     assert shown() == (None, None)
 
 
-def test_a_failover_under_way_says_how_far_it_has_come() -> None:
+def test_a_failover_under_way_says_how_far_it_has_come(world: World) -> None:
     """Whose place the active takes, where, and whose stop it waits for; roles, lags and health."""
-    world = running_world()
     standby = ProcessorId("0-0")
     failover = Failover(FailoverStep.STANDBY, standby, NM1, (standby,))
     active = ContainerState(P0, phase=ContainerPhase.FAILING_OVER, epoch=1, failover=failover)
@@ -312,16 +303,14 @@ def test_a_failover_under_way_says_how_far_it_has_come() -> None:
         return world.status.shown(state, world.launchers, None).to_json()
 
     body = stated(active, stopping)
+    under_way: dict[str, Any] = {
+        "active": "0",
+        "phase": "failing-over",
+        "step": "standby",
+        "standby": "0-0",
+    }
     assert body["failovers"] == [
-        {
-            "active": "0",
-            "phase": "failing-over",
-            "step": "standby",
-            "standby": "0-0",
-            "host": "nm1",
-            "used": ["0-0"],
-            "waits_for": "0-0@3",
-        }
+        {**under_way, "host": "nm1", "used": ["0-0"], "waits_for": "0-0@3"}
     ]
     assert body["job"]["health"] == "recovering"
     assert body["change"] is None
