@@ -303,15 +303,9 @@ def test_a_failover_under_way_says_how_far_it_has_come(world: World) -> None:
         return world.status.shown(state, world.launchers, None).to_json()
 
     body = stated(active, stopping)
-    under_way: dict[str, Any] = {
-        "active": "0",
-        "phase": "failing-over",
-        "step": "standby",
-        "standby": "0-0",
-    }
-    assert body["failovers"] == [
-        {**under_way, "host": "nm1", "used": ["0-0"], "waits_for": "0-0@3"}
-    ]
+    under_way = {"active": "0", "step": "standby", "standby": "0-0", "host": "nm1"}
+    way = {"phase": "failing-over", "used": ["0-0"], "waits_for": "0-0@3"}
+    assert body["failovers"] == [{**under_way, **way}]
     assert body["job"]["health"] == "recovering"
     assert body["change"] is None
     told_of_each = [(c["role"], c["replica_of"], c["lag"]) for c in body["containers"]]
