@@ -27,6 +27,7 @@ _HELD = re.compile(
     re.IGNORECASE,
 )
 """A citation of a rule or an issue; a refusal; a table; a whole enumeration."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NAMED = re.compile(r"\btest_\w+\b(?!\.py)")
 
 Branch = tuple[str, int, int]
@@ -52,8 +53,7 @@ def may_go(source: str, named: Collection[str]) -> dict[str, int]:
     lines = source.splitlines()
     found = {}
     for node in ast.parse(source).body:
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_function and node.name.startswith("test_"):
+        if isinstance(node, _FUNCTIONS) and node.name.startswith("test_"):
             own = lines[first_line(node) - 1 : node.end_lineno]
             if node.name not in named and not _HELD.search("\n".join(own)):
                 found[node.name] = len(own)
@@ -68,8 +68,7 @@ def first_line(node: ast.stmt) -> int:
 
 def spans_of(source: str) -> list[tuple[int, int]]:
     """Return the first and last lines of the functions of a source, the inner ones first."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [n for n in ast.walk(ast.parse(source)) if isinstance(n, functions)]
+    found = [n for n in ast.walk(ast.parse(source)) if isinstance(n, _FUNCTIONS)]
     spans = [(node.lineno, node.end_lineno or node.lineno) for node in found]
     return sorted(spans, key=lambda span: span[1] - span[0])
 
