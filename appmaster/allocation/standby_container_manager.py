@@ -15,6 +15,11 @@ A choice that fails (host lost meanwhile, grant expired, launch failed, stop not
 leads to the next one, and after the last one to any other host: the active could not be failed to
 a standby. Only where nothing else is left at all does a failover begin again.
 
+Order of the choice: the standby that runs on the active's home, as whose state is there; those that
+run, the one with the least lag first (unknown lags last); those that start or stop; then the last
+hosts of those that do not run, in the order of their ids. A standby is chosen once in a failover.
+Unlike in Samza 1.8, the history of a failover lasts until the active has started.
+
 The step of the choice deletes the standby's locality, points the active's there, and writes the
 failover: whatever comes of the AM then, the next driver finds the active's home at that place, and
 the standby, if that still runs, in its way (STANDBY, part 3, A.1 to A.7).
@@ -24,15 +29,18 @@ The stop of a standby for its active is ordered: it is not charged.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 
-from homeport.appmaster.allocation import failover, separation
 from homeport.appmaster.allocation import placement_queue as turns
+from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,
+    AllocatorState,
     ContainerPhase,
     ContainerState,
     Failover,
@@ -110,11 +118,9 @@ def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> 
     return _take_place(draft, active, choice, used)
 
 
-def _choice(
-    draft: Draft, active: ContainerState, used: tuple[ProcessorId, ...]
-) -> failover.Choice | None:
+def _choice(draft: Draft, active: ContainerState, used: tuple[ProcessorId, ...]) -> Choice | None:
     standbys = [(s, draft.host_of(s)) for s in separation.others(draft, active)]
-    return failover.choose(
+    return choose(
         active.home, standbys, used, lambda standby, host: _may_take(draft, active, standby, host)
     )
 
@@ -153,7 +159,7 @@ def _to_be_awaited(
 
 
 def _take_place(
-    draft: Draft, active: ContainerState, choice: failover.Choice, used: tuple[ProcessorId, ...]
+    draft: Draft, active: ContainerState, choice: Choice, used: tuple[ProcessorId, ...]
 ) -> ContainerState:
     standby, host = choice.standby, choice.host
     under_way = Failover(
@@ -328,3 +334,60 @@ def step_aside(draft: Draft, standby: ContainerState) -> None:
         )
     else:
         draft.move(replace(standby, resource_id=None), Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The active takes the place of ``standby`` on ``host``; ``step`` says whether that runs."""
+
+    step: FailoverStep
+    standby: ContainerState
+    host: Host
+
+
+def choose(
+    home: Host | None,
+    standbys: Iterable[tuple[ContainerState, Host | None]],
+    used: Collection[ProcessorId],
+    may_take: Callable[[ContainerState, Host], bool],
+) -> Choice | None:
+    """The best place to take; None where the active cannot be failed to a standby.
+
+    Shapes: ``standbys`` (standby, host of the launcher it holds). ``home``: the active's.
+    ``may_take``: whether the host lives and may be asked for, but for this standby.
+    """
+    left = [(s, host) for s, host in standbys if s.processor_id not in used]
+    live = [(s, host) for s, host in left if s.phase in LIVE and host is not None]
+    for standby, host in sorted(live, key=lambda pair: _preference(home, *pair)):
+        if may_take(standby, host):
+            return Choice(FailoverStep.STANDBY, standby, host)
+    for standby, _ in left:
+        if standby.phase not in LIVE and standby.home and may_take(standby, standby.home):
+            return Choice(FailoverStep.STANDBY_HOST, standby, standby.home)
+    return None
+
+
+def is_replaced(state: AllocatorState, processor_id: ProcessorId) -> bool:
+    """Whether it is a standby that runs, or did, where its active container is to start next."""
+    if any(
+        p.standby == processor_id and p.step is PlacementStep.GIVING_WAY for p in state.placements
+    ):
+        return True
+    standby = state.container(processor_id)
+    active = state.container(standby.group) if standby is not None else None
+    failover = active.failover if active is not None else None
+    if failover is None or failover.standby != processor_id:
+        return False
+    return failover.step is FailoverStep.STANDBY
+
+
+def _preference(
+    home: Host | None, standby: ContainerState, host: Host
+) -> tuple[bool, bool, bool, int, ProcessorId]:
+    return (
+        host != home,
+        standby.phase is not ContainerPhase.RUNNING,
+        standby.lag is None,
+        standby.lag or 0,
+        standby.processor_id,
+    )

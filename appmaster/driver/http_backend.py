@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from prometheus_client.core import Metric
 
-from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.state import JobPhase
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
@@ -27,6 +26,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     StopContainer,
     order_for,
 )
+from homeport.appmaster.allocation.standby_container_manager import is_replaced
 from homeport.appmaster.allocation.what_if import known_hosts, what_if
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.driver import Driver

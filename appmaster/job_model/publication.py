@@ -14,12 +14,16 @@ good, for everybody.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from homeport.appmaster.allocation.protocol.events import JobModelPublished
-from homeport.appmaster.job_model.failovers import FailoversInForce
+from homeport.appmaster.allocation.protocol.events import (
+    FailoverRecord,
+    FailoverStep,
+    JobModelPublished,
+)
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -35,6 +39,7 @@ from homeport.job_coordinator.metadata.epochs import (
     job_model_version_message,
     processor_epoch_message,
 )
+from homeport.job_coordinator.metadata.failover import FailoverManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager, StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import model_messages
@@ -52,6 +57,9 @@ NEVER = ProcessorEpoch(0, 0)
 """Of a processor without a record."""
 
 _NO_PARTITION = -1
+_STEPS = {step.value: step for step in FailoverStep}
+
+log = logging.getLogger("driver")
 
 
 def version_of(model: JobModel, stream: CoordinatorStream) -> JobModelVersion:
@@ -93,12 +101,13 @@ def publish(
     before = _tasks_before(stream, in_force) if is_new else after
     change = TaskChange(before, after, Owners.read(stream), is_new, restart_all)
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
-    failovers = FailoversInForce(stream, standbys, model.containers.keys() - standbys.keys())
+    failovers = _failovers(stream, standbys, model.containers.keys() - standbys.keys())
+    recorded = sorted(stream.latest(MessageType.SET_FAILOVER))
     stream.write(
         [
             *(processor_epoch_message(p, record) for p, record in change.raised(version.version)),
             *change.localities_gone(),
-            *failovers.gone(),
+            *(FailoverManager.end(ProcessorId(p)) for p in recorded if p not in failovers),
             *model_messages(model, stream, has_standby_changelogs=True),
             *_version_messages(stream, version),
             *also,
@@ -113,7 +122,28 @@ def publish(
         change.gainers() if is_new else owners.perhaps_gainers(),
         StopManager(stream).read(),
     )
-    return replace(said, standbys=standbys, failovers=failovers.read())
+    return replace(said, standbys=standbys, failovers=failovers)
+
+
+def _failovers(
+    stream: CoordinatorStream,
+    standbys: Mapping[ProcessorId, ProcessorId],
+    actives: Collection[ProcessorId],
+) -> dict[ProcessorId, FailoverRecord]:
+    """Return {active: the failover of it that the model has room for}.
+
+    Others came to nothing with the model before: hot standby is off, or has fewer replicas.
+    """
+    found = {}
+    for active, recorded in FailoverManager(stream).read().items():
+        step, standby = _STEPS.get(recorded.step), recorded.standby
+        is_own = standby is None or standbys.get(standby) == active
+        if step is None:
+            log.warning("failover of %s: unknown step %r", active, recorded.step)
+        elif active in actives and is_own:
+            used = tuple(s for s in recorded.used if standbys.get(s) == active)
+            found[active] = FailoverRecord(recorded.epoch, standby, recorded.host, step, used)
+    return found
 
 
 def announcement(

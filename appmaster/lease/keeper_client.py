@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from homeport.appmaster.lease.keeper_link import Keeper
+from homeport.appmaster.lease.keeper_link import KeeperLink
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -26,7 +26,7 @@ class KeeperClient:
     had one.
     """
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: KeeperLink) -> None:
         self.url: str | None = None
         self.due_ms: int | None = None
         self.fault: str | None = None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from homeport.config.config import LONG_MAX
 from homeport.config.errors import UnavailableError, WireError
@@ -57,36 +57,26 @@ def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
     return KeeperReport(required_field(body, "url", str), revoked, reported, due_ms)
 
 
-class Keeper(Protocol):
-    """What the driver asks of the keeper. Each call raises UnavailableError without an answer."""
-
-    def register(self, incarnation: Incarnation) -> KeeperReport:
-        """The incarnation may be renewed from now on, unless it is among the revoked."""
-
-    def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
-        """Those of ``live`` whose lease has run out; the others may be renewed."""
-
-    def stopped(self, incarnation: Incarnation) -> None:
-        """The incarnation is never renewed again: its launcher waited for it."""
-
-
 class KeeperLink:
-    """``Keeper`` over the socket; a connection for each call."""
+    """What the driver asks of the keeper, over the socket; a connection for each call.
+
+    Each call raises UnavailableError without an answer.
+    """
 
     def __init__(self, folder: Path, token: str) -> None:
         self._path = str(folder / SOCKET_NAME)
         self._token = token
 
     def register(self, incarnation: Incarnation) -> KeeperReport:
-        """See the protocol."""
+        """The incarnation may be renewed from now on, unless it is among the revoked."""
         return self._ask("register", [incarnation])
 
     def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
-        """See the protocol."""
+        """Those of ``live`` whose lease has run out; the others may be renewed."""
         return self._ask("revoked", live)
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """See the protocol."""
+        """The incarnation is never renewed again: its launcher waited for it."""
         self._ask("stopped", [incarnation])
 
     def _ask(self, route: str, incarnations: Iterable[Incarnation]) -> KeeperReport:

@@ -1,4 +1,4 @@
-"""Leases of incarnations: which may run, until when, and what is evidence that one has stopped.
+"""Leases: which incarnation may run, until when, what proves its stop; when an attempt is over.
 
 Decides only; times are given by the caller, in ms of a clock that goes on while a machine sleeps.
 
@@ -7,6 +7,14 @@ answer, plus a margin (safety C1): when a lease has run out here, its launcher h
 before. Running out alone is no evidence: the driver asks, the incarnation is marked revoked for
 good, and only that answer is (safety L1). An incarnation that is not registered gets LATER, never
 NO: a table that is new knows nothing yet (safety L3).
+
+An attempt whose machine is cut off sees no higher rank, which would make it stop. It does no harm:
+its leases run out, and it can write nothing. But it need not stay for ever. Kafka alone may be away
+for any time, and so may the ResourceManager: the job then comes back to this attempt. Where both
+are silent, it is rather the attempt that is cut off; and when that has lasted until the
+ResourceManager must have given up the node, ending costs nothing: another attempt runs, or will,
+and this one's end is not counted as a failure. No container of it is left by then either, as G + L
++ M have passed.
 """
 
 from __future__ import annotations
@@ -14,9 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from homeport.config.number_text import whole_of
 from homeport.job_coordinator.http.messages import LeaseAnswer
 from homeport.job_coordinator.model.incarnation import Incarnation
 
+NODE_EXPIRY_KEY = "yarn.nm.liveness-monitor.expiry-interval-ms"
+_NODE_EXPIRY_MS = 600_000
+"""YARN's default."""
 _MARGIN_PART = 5
 
 
@@ -125,3 +137,16 @@ class RenewalGuard:
         if self.is_outranked or self.fetched_ms is None:
             return False
         return now_ms - self.fetched_ms < self.isolation_ms
+
+
+def limit_ms(unseen_ms: int, node_expiry: str | None) -> int:
+    """How long an attempt has no answer before it ends.
+
+    Args:
+        unseen_ms: how long a container can live that an isolated attempt has permitted: G + L + M.
+        node_expiry: of the ResourceManager's configuration; None where it is not known.
+    """
+    try:
+        return max(unseen_ms, whole_of(node_expiry or ""))
+    except ValueError:
+        return max(unseen_ms, _NODE_EXPIRY_MS)

@@ -15,10 +15,15 @@ from pathlib import Path
 
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.supervision import EXIT_FINAL, exit_without_port
-from homeport.appmaster.lease.isolation import NODE_EXPIRY_KEY, limit_ms
 from homeport.appmaster.lease.keeper_link import SOCKET_NAME
 from homeport.appmaster.lease.lease_server import LeaseServer
-from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, unseen_ms
+from homeport.appmaster.lease.lease_table import (
+    NODE_EXPIRY_KEY,
+    LeaseTable,
+    RenewalGuard,
+    limit_ms,
+    unseen_ms,
+)
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.declarations import all_keys as keys

@@ -33,7 +33,7 @@ from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
-from homeport.appmaster.lease.keeper_link import KeeperReport
+from homeport.appmaster.lease.keeper_link import KeeperLink, KeeperReport
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
@@ -150,10 +150,11 @@ class Stream(InMemoryCoordinatorStream):
         super().write(messages)
 
 
-class InMemoryKeeper:
+class InMemoryKeeper(KeeperLink):
     """A keeper that lives in this process, or is away."""
 
     def __init__(self) -> None:
+        super().__init__(Path(), "")
         self.registered: set[Incarnation] = set()
         self.lost: set[Incarnation] = set()
         self.renewed_ms: dict[Incarnation, int] = {}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation.commands import temporary_standbys
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
@@ -25,6 +24,7 @@ from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
 from homeport.job_coordinator.model.placement import PlacementSource, PlacementStatus
 
+_WELL = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 _REASONS = {
     PlacementStatus.ACCEPTED: ReasonKind.COMMAND_WAITS,
     PlacementStatus.IN_PROGRESS: ReasonKind.COMMAND_GOES_ON,
@@ -98,13 +98,24 @@ def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) 
     draft.cancel_timer(command_timer(placement.request.uuid))
     placement = await_no_spark(draft, placement)
     withdraw(draft, placement.request.processor_id)
-    temporary_standbys.dismiss(draft, placement)
+    dismiss(draft, placement)
     launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
     if launcher is not None and draft.holder(launcher.resource_id) is None:
         draft.release(launcher)
     elif launcher is not None and launcher.reserved_for is not None:
         draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     answer(draft, placement, status, text)
+
+
+def dismiss(draft: Draft, placement: Placement) -> None:
+    """The action needs its temporary standby no more: that stops, or was not permitted yet."""
+    standby = draft.containers.get(placement.standby) if placement.standby else None
+    if standby is None or not standby.is_temporary:
+        return
+    if standby.phase is ContainerPhase.ASSIGNED:
+        del draft.containers[standby.processor_id]
+    elif standby.phase in _WELL:
+        order_stop(draft, draft.move(standby, Trigger.COMMANDED, ContainerPhase.STOPPING))
 
 
 def await_no_spark(draft: Draft, placement: Placement) -> Placement:

@@ -10,6 +10,16 @@ reserved for the active. With the evidence of that the action is in MOVING, as
 any other. The active works on until then: it is stopped only when all is ready for it, so that what
 it misses does not depend on the size of the state.
 
+A temporary standby is a container of the group of its active, so that all that holds of standbys
+holds of it: it shares no host with another of the group, its stop needs evidence, and an active
+that cannot go home may take its place. It is entered when a launcher at the destination is there,
+on that launcher, and is nowhere without it: it never asks for a host, is never placed again, and is
+gone with its incarnation, whatever ended that. So it is ASSIGNED, STARTING, RUNNING or STOPPING.
+
+No JobModel has it, and it has no locality: Samza's records do not know of it. Its epochs are in the
+coordinator stream as those of all processors are. A later driver finds them there without a
+processor of the model, takes the standby for a retired one, and has it stopped.
+
 Decisions.
 
 * *The standby stops before its active does*, not after: its stop is no part of the pause then. For
@@ -31,7 +41,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation import destinations, host_search, separation
-from homeport.appmaster.allocation.commands import answers, temporary_standbys
+from homeport.appmaster.allocation.commands import answers
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.state import (
@@ -42,8 +52,10 @@ from homeport.appmaster.allocation.job_state.state import (
 )
 from homeport.appmaster.allocation.protocol.events import named
 from homeport.appmaster.allocation.protocol.instructions import DeleteLocality
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.grouper.standby_models import temporary_id
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 _READY = frozenset({ContainerPhase.RUNNING, ContainerPhase.FAILED})
 
@@ -72,7 +84,7 @@ def reason_to_wait(draft: Draft, container: ContainerState, host: Host) -> str |
     standby = standby_on(draft, container, host)
     if standby is not None and standby.phase is not ContainerPhase.RUNNING:
         return f"it waits until processor {standby.processor_id} runs on {host}"
-    if standby is None and temporary_standbys.is_in_use(draft, container):
+    if standby is None and _is_in_use(draft, container):
         return "it waits until the temporary standby of an earlier move has stopped"
     return None
 
@@ -109,16 +121,37 @@ def warm_up(
     """
     if (
         not is_warm(placement, container)
-        or temporary_standbys.is_in_use(draft, container)
+        or _is_in_use(draft, container)
         or draft.host_of(container) == launcher.host
         or destinations.group_fault(draft, container, launcher.host) is not None
     ):
         return False
-    standby = temporary_standbys.enter(draft, container, launcher)
+    standby = _enter(draft, container, launcher)
     warming = replace(placement, step=PlacementStep.WARMING, standby=standby)
     text = f"a standby on {launcher.host} reads the state; {named(container.incarnation)} runs on"
     answers.give_reason(draft, warming, text)
     return True
+
+
+def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> ProcessorId:
+    """The temporary standby of this active is assigned the launcher; its id."""
+    own = temporary_id(active.processor_id)
+    draft.containers[own] = ContainerState(
+        own,
+        replica_of=active.processor_id,
+        phase=ContainerPhase.ASSIGNED,
+        epoch=draft.former.get(own, 0),
+        resource_id=launcher.resource_id,
+        is_temporary=True,
+    )
+    draft.because(ReasonKind.WARMS_UP, own, host=launcher.host, other=active.processor_id)
+    return own
+
+
+def _is_in_use(draft: Draft, active: ContainerState) -> bool:
+    """Whether its id is another's: of an earlier one that has not stopped, or in the JobModel."""
+    own = temporary_id(active.processor_id)
+    return own in draft.containers or any(i.processor_id == own for i in draft.retired)
 
 
 def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
@@ -129,7 +162,7 @@ def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
     elif container.resource_id == launcher.resource_id:
         _taken_by_failover(draft, placement, launcher)
     elif standby is not None and _is_needed_more(draft, container, standby):
-        temporary_standbys.dismiss(draft, placement)
+        answers.dismiss(draft, placement)
         moving = answers.await_no_spark(draft, replace(placement, step=PlacementStep.MOVING))
         draft.placements[placement.request.uuid] = moving
     elif standby is None or standby.resource_id != launcher.resource_id:

@@ -155,7 +155,7 @@ class ContainerState:
     behind as a standby, or has to read in its start (None: unknown); ``has_spark``: whether the
     spare beside it has a Spark ready. ``failover`` is what is under way of an active that could
     not go home, from the choice until it has started. ``is_temporary``: it is no processor of the
-    JobModel, but a standby for one warm move; see ``commands.temporary_standbys``.
+    JobModel, but a standby for one warm move; see ``commands.warm_moves``.
     """
 
     processor_id: ProcessorId

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.failure import FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import (
@@ -32,6 +31,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteLocality,
     WriteStop,
 )
+from homeport.appmaster.allocation.standby_container_manager import is_replaced
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.spec.pairs import asked, group, loses_launcher, request_of, running

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
@@ -26,6 +25,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     SetTimer,
 )
+from homeport.appmaster.allocation.standby_container_manager import is_replaced
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementSource

@@ -25,10 +25,11 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 FIRST, SECOND = (Incarnation(ProcessorId(name), 1) for name in "01")
 
 
-class SlowKeeper:
+class SlowKeeper(KeeperLink):
     """Answers once ``may_answer`` is set; ``is_asked`` as soon as a question is there."""
 
     def __init__(self) -> None:
+        super().__init__(Path(), "")
         self.is_asked, self.may_answer = Event(), Event()
         self.stated: list[Incarnation] = []
 

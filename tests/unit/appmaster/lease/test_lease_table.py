@@ -6,9 +6,14 @@ import pytest
 
 from homeport.appmaster.allocation.protocol.events import LauncherSilent, ResourceEnded
 from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
-from homeport.appmaster.lease.isolation import limit_ms
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
-from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, margin_ms, unseen_ms
+from homeport.appmaster.lease.lease_table import (
+    LeaseTable,
+    RenewalGuard,
+    limit_ms,
+    margin_ms,
+    unseen_ms,
+)
 from homeport.job_coordinator.http.messages import LeaseAnswer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
