@@ -104,6 +104,4 @@ def _with_child(
         draft.count_stale()
         draft.instruct(StopContainer(launcher.resource_id, running))
         why = "it is not the incarnation that was permitted last, or not there"
-        draft.because(
-            ReasonKind.STRANGER_STOPPED, running.processor_id, host=launcher.host, detail=why
-        )
+        draft.because(ReasonKind.STRANGER_STOPPED, running.processor_id, launcher.host, why)

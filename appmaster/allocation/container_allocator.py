@@ -100,18 +100,16 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
         )
         draft.because(
             ReasonKind.IDLE_LAUNCHER_TAKEN,
-            container.processor_id,
-            host=launcher.host,
-            detail=_why_not_home(draft, container, launcher.host),
+            container,
+            launcher.host,
+            _why_not_home(draft, container, launcher.host),
         )
         log_what_it_waits_for(draft, container, launcher)
     elif choice is not None and draft.is_asked(choice):
         draft.change(replace(container, requested_host=choice))
         if choice != waited_for:
             why = _why_not_home(draft, container, choice)
-            draft.because(
-                ReasonKind.WAITS_FOR_TURN, container.processor_id, host=choice, detail=why
-            )
+            draft.because(ReasonKind.WAITS_FOR_TURN, container, choice, why)
     elif draft.room.is_large_enough and (choice is not None or may_ask_any(draft, container)):
         _request(draft, container, choice)
 
@@ -130,7 +128,7 @@ def _request(draft: Draft, container: ContainerState, host: Host | None) -> None
     else:
         kind = ReasonKind.HOME_ASKED if host == container.home else ReasonKind.OTHER_HOST_ASKED
     why = _why_not_home(draft, container, host)
-    draft.because(kind, container.processor_id, host=host, detail=why)
+    draft.because(kind, container, host, why)
 
 
 def _why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> str:
@@ -156,20 +154,12 @@ def expire(draft: Draft, container: ContainerState) -> None:
 
     Those queued for the same host count it as tried too.
     """
-    draft.end_request(container)
-    host = container.requested_host
+    left, host = draft.end_request(container), container.requested_host
     draft.because(
-        ReasonKind.REQUEST_EXPIRED,
-        container.processor_id,
-        host=host,
-        detail=f"{draft.settings.request_timeout_ms} ms",
+        ReasonKind.REQUEST_EXPIRED, container, host, f"{draft.settings.request_timeout_ms} ms"
     )
     tried = () if host is None else with_tried(container, host)
-    draft.move(
-        replace(container, request_id=None, requested_host=None, tried=tried),
-        Trigger.EXPIRED,
-        ContainerPhase.QUEUED,
-    )
+    draft.move(replace(left, tried=tried), Trigger.EXPIRED, ContainerPhase.QUEUED)
     if host is None:
         return
     for other in draft.containers.rows(Containers.QUEUED, host):
@@ -206,14 +196,8 @@ def withdraw_ungranted(draft: Draft, why: str) -> None:
 
 
 def _withdraw(draft: Draft, container: ContainerState, why: str) -> None:
-    draft.end_request(container)
-    draft.move(
-        replace(container, request_id=None, requested_host=None),
-        Trigger.EXPIRED,
-        ContainerPhase.QUEUED,
-    )
-    id_, host = container.processor_id, container.requested_host
-    draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
+    draft.move(draft.end_request(container), Trigger.EXPIRED, ContainerPhase.QUEUED)
+    draft.because(ReasonKind.REQUEST_WITHDRAWN, container, container.requested_host, why)
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:
@@ -226,32 +210,19 @@ def grant(draft: Draft, launcher: ResourceState) -> None:
     asker = draft.asker(launcher.request_id)
     winner = _winner(draft, launcher.host, asker)
     if asker is not None and asker is not winner:
-        draft.end_request(asker, is_served=True)
+        left = draft.end_request(asker, is_served=True)
         if separation.may_have(draft, asker, launcher.host):
-            draft.move(
-                replace(asker, request_id=None, requested_host=None),
-                Trigger.GIVEN_AWAY,
-                ContainerPhase.QUEUED,
-            )
+            draft.move(left, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
         else:
-            _refused(draft, asker, launcher.host)
+            _refused(draft, left, launcher.host)
     _log_grant(draft, launcher, asker, winner)
     if winner is not None:
-        draft.end_request(winner, is_served=winner is asker)
+        left = draft.end_request(winner, is_served=winner is asker)
         if may_be_permitted(draft, winner):
-            permit(draft, winner, launcher)
+            permit(draft, left, launcher)
         else:
-            draft.move(
-                replace(
-                    winner,
-                    request_id=None,
-                    resource_id=launcher.resource_id,
-                    requested_host=None,
-                    launch_failures=0,
-                ),
-                Trigger.CHECKED_IN,
-                ContainerPhase.ASSIGNED,
-            )
+            held = replace(left, resource_id=launcher.resource_id, launch_failures=0)
+            draft.move(held, Trigger.CHECKED_IN, ContainerPhase.ASSIGNED)
             log_what_it_waits_for(draft, winner, launcher)
 
 
@@ -268,20 +239,14 @@ def _log_grant(
         return
     if asker is not None and asker is not winner:
         why = "its home is there" if winner.home == host else ""
-        draft.because(
-            ReasonKind.GIVEN_AWAY,
-            asker.processor_id,
-            host=host,
-            other=winner.processor_id,
-            detail=why,
-        )
+        draft.because(ReasonKind.GIVEN_AWAY, asker, host, why, other=winner)
     if winner is asker:
         kind = ReasonKind.OWN_LAUNCHER_CAME
     elif winner.home == host:
         kind = ReasonKind.LAUNCHER_AT_HOME_CAME
     else:
         kind = ReasonKind.STRANGE_LAUNCHER_CAME
-    draft.because(kind, winner.processor_id, host=host)
+    draft.because(kind, winner, host)
 
 
 def log_what_it_waits_for(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
@@ -289,10 +254,10 @@ def log_what_it_waits_for(draft: Draft, container: ContainerState, launcher: Res
     for owner in former_owners(draft, container):
         draft.because(
             ReasonKind.WAITS_FOR_OWNER,
-            container.processor_id,
-            host=launcher.host,
+            container,
+            launcher.host,
+            f"{named(owner)} may still run",
             other=owner.processor_id,
-            detail=f"{named(owner)} may still run",
         )
 
 
@@ -301,17 +266,14 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
 
     Without the rest a cluster with too few hosts would grant and release without end.
     """
-    series = longer_series(container)
-    waiting = draft.change(
-        replace(container, request_id=None, requested_host=None, launch_failures=series)
-    )
+    waiting = draft.change(replace(container, launch_failures=longer_series(container)))
     rest_ms = delay_ms(draft.settings, waiting, Trigger.LAUNCH_FAILED)
     if rest_ms:
         draft.move(waiting, Trigger.GIVEN_AWAY, ContainerPhase.BACKING_OFF)
         draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
     else:
         draft.move(waiting, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
-    draft.because(ReasonKind.KEPT_APART, container.processor_id, host=host)
+    draft.because(ReasonKind.KEPT_APART, container, host)
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
@@ -376,9 +338,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
             model_version=version,
             fence=fence,
             unfenced=(*container.unfenced, Predecessor(incarnation)),
-            request_id=None,
             resource_id=launcher.resource_id,
-            requested_host=None,
             tried=(),
             launch_failures=0,
             lag=None,
@@ -393,9 +353,9 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     draft.instruct(PermitContainer(launcher.resource_id, incarnation, version, fence))
     draft.because(
         ReasonKind.PERMITTED,
-        container.processor_id,
-        host=launcher.host,
-        detail=f"epoch {incarnation.epoch}, JobModel version {version}",
+        container,
+        launcher.host,
+        f"epoch {incarnation.epoch}, JobModel version {version}",
     )
 
 
@@ -449,7 +409,8 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
     It stops where a model has overtaken it, or where another of its group runs beside.
     """
     draft.resources[launcher.resource_id] = launcher
-    draft.end_request(container, is_served=container.request_id == launcher.request_id)
+    is_served = container.request_id == launcher.request_id
+    container = draft.change(draft.end_request(container, is_served=is_served))
     draft.cancel_timer(retry_delay_timer(container.processor_id))
     container = standbys.found_running(draft, container, launcher.host)
     is_to_stop = container.is_overtaken or any(
@@ -459,25 +420,18 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
     adopted = draft.move(
         replace(
             container,
-            request_id=None,
             resource_id=launcher.resource_id,
             home=launcher.host if draft.settings.host_affinity_enabled else None,
-            requested_host=None,
             tried=(),
             launch_failures=0,
         ),
         Trigger.CHECKED_IN,
         ContainerPhase.STOPPING if is_to_stop else ContainerPhase.RUNNING,
     )
-    draft.because(
-        ReasonKind.ADOPTED,
-        container.processor_id,
-        host=launcher.host,
-        detail=f"epoch {adopted.epoch}",
-    )
+    draft.because(ReasonKind.ADOPTED, container, launcher.host, f"epoch {adopted.epoch}")
     if is_to_stop:
         order_stop(draft, adopted)
-        draft.because(ReasonKind.OVERTAKEN, container.processor_id, host=launcher.host)
+        draft.because(ReasonKind.OVERTAKEN, container, launcher.host)
 
 
 def release_idle(draft: Draft) -> None:

@@ -184,9 +184,7 @@ def _on_resource_allocated(draft: Draft, event: events.ResourceAllocated) -> Non
         draft.cancel_timer(expiry_timer(event.request_id))
         draft.move(container, Trigger.ALLOCATED, ContainerPhase.ALLOCATED)
         draft.set_timer(check_in_timer(event.request_id), draft.settings.check_in_timeout_ms)
-        draft.because(
-            ReasonKind.LAUNCHER_AWAITED, container.processor_id, host=container.requested_host
-        )
+        draft.because(ReasonKind.LAUNCHER_AWAITED, container, container.requested_host)
 
 
 def _on_timer_fired(draft: Draft, event: events.TimerFired) -> None:
@@ -199,7 +197,7 @@ def _on_timer_fired(draft: Draft, event: events.TimerFired) -> None:
         container = draft.containers[timer.processor_id]
         if timer.kind is events.TimerKind.RETRY_DELAY:
             draft.move(container, Trigger.BACKED_OFF, ContainerPhase.QUEUED)
-            draft.because(ReasonKind.BACKED_OFF, container.processor_id)
+            draft.because(ReasonKind.BACKED_OFF, container)
         elif timer.kind is events.TimerKind.STANDBY_STOP:
             standbys.give_up_waiting(draft, container)
         elif timer.kind is events.TimerKind.SPARE_SPARK:
@@ -315,12 +313,7 @@ def _launcher_gone(
         model_change.temporary_over(draft, holder, None, StopCause.LEASE_LOST)
     elif holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
         draft.move(replace(holder, resource_id=None), Trigger.RESOURCE_LOST, ContainerPhase.QUEUED)
-        draft.because(
-            ReasonKind.LAUNCHER_LOST,
-            holder.processor_id,
-            host=launcher.host,
-            detail=story_of_end(ended),
-        )
+        draft.because(ReasonKind.LAUNCHER_LOST, holder, launcher.host, story_of_end(ended))
     elif holder.phase is ContainerPhase.STOPPING:
         model_change.stopped(draft, holder, Trigger.RESOURCE_LOST, None)
     else:
@@ -372,10 +365,7 @@ def _on_container_started(draft: Draft, event: events.ContainerStarted) -> None:
     )
     if is_starting:
         draft.because(
-            ReasonKind.STARTED,
-            container.processor_id,
-            host=draft.host_of(container),
-            detail=f"epoch {container.epoch}",
+            ReasonKind.STARTED, container, draft.host_of(container), f"epoch {container.epoch}"
         )
 
 

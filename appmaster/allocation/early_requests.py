@@ -39,12 +39,7 @@ def end_was_reported(draft: Draft, launcher: ResourceState, ended: ResourceEnded
     """YARN calls a launcher ended whose child must be taken to run: the evidence is waited for."""
     draft.resources[launcher.resource_id] = replace(launcher, ended=ended)
     holder = draft.holder(launcher.resource_id)
-    draft.because(
-        ReasonKind.END_NOT_PROVEN,
-        holder.processor_id if holder else None,
-        host=launcher.host,
-        detail=ended.story,
-    )
+    draft.because(ReasonKind.END_NOT_PROVEN, holder, launcher.host, ended.story)
 
 
 def settle(draft: Draft) -> None:
@@ -92,7 +87,7 @@ def _ask(draft: Draft, container: ContainerState) -> None:
     draft.early[container.processor_id] = EarlyRequest(container.processor_id, request_id, host)
     draft.instruct(RequestResource(request_id, host))
     draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
-    draft.because(ReasonKind.ASKED_EARLY, container.processor_id, host=host)
+    draft.because(ReasonKind.ASKED_EARLY, container, host)
 
 
 def _close(draft: Draft, early: EarlyRequest) -> None:
@@ -111,9 +106,9 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
         or not separation.may_have(draft, owner, early.host)
     ):
         draft.forget_request(early.request_id)
-        draft.because(ReasonKind.EARLY_WITHDRAWN, owner.processor_id, host=early.host)
+        draft.because(ReasonKind.EARLY_WITHDRAWN, owner.processor_id, early.host)
         return
-    draft.because(ReasonKind.EARLY_TAKEN_OVER, owner.processor_id, host=early.host)
+    draft.because(ReasonKind.EARLY_TAKEN_OVER, owner.processor_id, early.host)
     asking = draft.move(
         replace(owner, request_id=early.request_id, requested_host=early.host),
         Trigger.PLACED,
@@ -150,7 +145,7 @@ def over(draft: Draft, request_id: RequestId | None, *, is_served: bool, story: 
         return False
     draft.forget_request(early.request_id, is_served=is_served)
     if not is_served:
-        draft.because(ReasonKind.REQUEST_EXPIRED, early.processor_id, host=early.host)
+        draft.because(ReasonKind.REQUEST_EXPIRED, early.processor_id, early.host)
     said = story or ("its container has ended" if is_served else _UNSERVED[early.phase])
     said = said if early.is_reservation else ""
     draft.early[early.processor_id] = replace(early, phase=EarlyPhase.OVER, story=said)

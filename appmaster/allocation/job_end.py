@@ -65,21 +65,12 @@ def has_nothing_left(container: ContainerState) -> bool:
 
 def finish(draft: Draft, container: ContainerState) -> None:
     """The container has come to its end, and is not started again."""
-    draft.end_request(container)
+    left = draft.end_request(container)
     draft.cancel_timer(retry_window_timer(container.processor_id))
     draft.cancel_timer(retry_delay_timer(container.processor_id))
-    draft.move(
-        replace(
-            draft.end_failover(container),
-            request_id=None,
-            resource_id=None,
-            requested_host=None,
-            failures=0,
-        ),
-        Trigger.STOPPED,
-        ContainerPhase.FINISHED,
-    )
-    draft.because(ReasonKind.FINISHED, container.processor_id, host=draft.host_of(container))
+    ended = replace(draft.end_failover(left), resource_id=None, failures=0)
+    draft.move(ended, Trigger.STOPPED, ContainerPhase.FINISHED)
+    draft.because(ReasonKind.FINISHED, container, draft.host_of(container))
 
 
 def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
@@ -117,17 +108,8 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
         draft.cancel_timer(retry_window_timer(container.processor_id))
         draft.cancel_timer(retry_delay_timer(container.processor_id))
     for container in draft.each(WAITING):
-        draft.end_request(container)
-        draft.move(
-            replace(
-                draft.end_failover(container),
-                request_id=None,
-                resource_id=None,
-                requested_host=None,
-            ),
-            Trigger.JOB_ENDING,
-            ContainerPhase.STOPPED,
-        )
+        left = draft.end_failover(draft.end_request(container))
+        draft.move(replace(left, resource_id=None), Trigger.JOB_ENDING, ContainerPhase.STOPPED)
     for container in draft.each(LIVE):
         stopping = draft.move(
             draft.end_failover(container), Trigger.JOB_ENDING, ContainerPhase.STOPPING

@@ -79,7 +79,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
         draft.cancel_timer(retry_window_timer(container.processor_id))
         if container.failures:
             version = f"JobModel version {event.version}"
-            draft.because(ReasonKind.FORGIVEN, container.processor_id, detail=version)
+            draft.because(ReasonKind.FORGIVEN, container, detail=version)
         forgiven = draft.change(replace(container, failures=0))
         if container.processor_id not in event.processors:
             _retire(draft, forgiven)
@@ -125,7 +125,7 @@ def _enter(
         under_way = Failover(record.step, record.standby, record.host, record.used)
         entered = replace(entered, failover=under_way)
     draft.containers[processor_id] = replace(entered, unfenced=_unfenced(event, entered))
-    draft.because(ReasonKind.ENTERED, processor_id, host=home, detail=f"version {event.version}")
+    draft.because(ReasonKind.ENTERED, processor_id, home, f"version {event.version}")
 
 
 def _keep_apart(draft: Draft, container: ContainerState) -> None:
@@ -181,12 +181,7 @@ def _go_on(
 
 
 def _give_reason(draft: Draft, kind: ReasonKind, container: ContainerState) -> None:
-    draft.because(
-        kind,
-        container.processor_id,
-        host=draft.host_of(container),
-        detail=f"version {draft.model_version}",
-    )
+    draft.because(kind, container, draft.host_of(container), f"version {draft.model_version}")
 
 
 def _stop(draft: Draft, container: ContainerState) -> None:
@@ -243,10 +238,7 @@ def stopped(
     """
     is_kept = launcher is not None and launcher.ended is None
     draft.because(
-        ReasonKind.STOPPED_AS_ORDERED,
-        container.processor_id,
-        host=launcher.host if launcher else None,
-        detail=how.value,
+        ReasonKind.STOPPED_AS_ORDERED, container, launcher.host if launcher else None, how.value
     )
     if launcher is not None and not is_kept:
         del draft.resources[launcher.resource_id]
@@ -258,7 +250,7 @@ def stopped(
     elif launcher is not None and is_kept and active is None and _may_stay(draft, container):
         draft.move(container, how, ContainerPhase.ASSIGNED)
         if not draft.is_leaving(container.processor_id):
-            draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=launcher.host)
+            draft.because(ReasonKind.SAME_LAUNCHER, container, launcher.host)
         allocator.log_what_it_waits_for(draft, container, launcher)
     else:
         draft.move(replace(container, resource_id=None), how, ContainerPhase.QUEUED)
@@ -274,13 +266,7 @@ def temporary_over(
     ``launcher``: which has reported it, and lives; None: it is lost too.
     """
     host = draft.host_of(standby) if launcher is not None else None
-    draft.because(
-        ReasonKind.WARM_UP_ENDED,
-        standby.processor_id,
-        host=host,
-        other=standby.replica_of,
-        detail=cause.value,
-    )
+    draft.because(ReasonKind.WARM_UP_ENDED, standby, host, cause.value, other=standby.replica_of)
     _remove(draft, standby, cause)
 
 

@@ -231,7 +231,7 @@ def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Ho
     draft.instruct(RequestResource(request_id, host))
     is_any = destinations.word(draft, placement.request) == ANY_HOST
     kind = ReasonKind.OTHER_HOST_ASKED if is_any else ReasonKind.COMMANDED_HOST_ASKED
-    draft.because(kind, container.processor_id, host=host)
+    draft.because(kind, container, host)
     expiry_ms = placement.request.expiry_ms
     draft.set_timer(
         expiry_timer(request_id),
@@ -302,8 +302,7 @@ def _launch(
     if fault is not None:
         answers.fail(draft, placement, fault)
         return
-    draft.end_request(container)
-    container = draft.change(replace(container, request_id=None, requested_host=None, tried=()))
+    container = draft.change(replace(draft.end_request(container), tried=()))
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     draft.placements[placement.request.uuid] = launched = replace(placement, is_launched=True)
     if container.phase is ContainerPhase.FAILED:

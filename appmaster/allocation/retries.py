@@ -90,12 +90,12 @@ def fail(
         if rest_ms:
             draft.move(replace(container, resource_id=None), trigger, ContainerPhase.BACKING_OFF)
             draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
-            draft.because(ReasonKind.BACKS_OFF, container.processor_id, detail=f"{rest_ms} ms")
+            draft.because(ReasonKind.BACKS_OFF, container, detail=f"{rest_ms} ms")
         else:
             draft.move(container, trigger, next_phase)
             if next_phase is ContainerPhase.ASSIGNED:
                 host = draft.host_of(container)
-                draft.because(ReasonKind.SAME_LAUNCHER, container.processor_id, host=host)
+                draft.because(ReasonKind.SAME_LAUNCHER, container, host)
         return
     diagnostics = (
         f"processor {container.processor_id} failed {failures} times, "
@@ -105,7 +105,7 @@ def fail(
     last = replace(failure, kind=FailureKind.RETRIES_USED_UP, story=diagnostics)
     given_up = replace(draft.end_failover(container), last_failure=last, resource_id=None)
     draft.move(given_up, trigger, ContainerPhase.FAILED)
-    draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=diagnostics)
+    draft.because(ReasonKind.GIVEN_UP, container, detail=diagnostics)
     if settings.fail_job_after_retries:
         decide_end(draft, JobResult.FAILED, diagnostics)
 
@@ -131,7 +131,7 @@ def _record_charge(
     limit = draft.settings.retry_count
     count = "" if failures is None or limit < 0 else f"; failure {failures}, {limit} are forgiven"
     host = draft.host_of(container) or container.requested_host
-    draft.because(kind, container.processor_id, host=host, detail=story + count)
+    draft.because(kind, container, host, story + count)
 
 
 def record_counts(draft: Draft) -> None:
@@ -162,8 +162,8 @@ def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) 
             failure = Failure(FailureKind.RETRIES_USED_UP, story)
             given_up = replace(again, phase=ContainerPhase.FAILED, last_failure=failure)
             draft.containers[container.processor_id] = given_up
-            draft.because(ReasonKind.GIVEN_UP, container.processor_id, detail=story)
+            draft.because(ReasonKind.GIVEN_UP, container, detail=story)
         else:
             draft.set_timer(retry_window_timer(container.processor_id), charged.left_ms)
             before = f"{charged.count} of them"
-            draft.because(ReasonKind.CHARGED_BEFORE, container.processor_id, detail=before)
+            draft.because(ReasonKind.CHARGED_BEFORE, container, detail=before)

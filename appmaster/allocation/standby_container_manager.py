@@ -174,9 +174,9 @@ def _take_place(
     is_to_stop = choice.step is FailoverStep.STANDBY
     draft.because(
         ReasonKind.FAILOVER_TO_STANDBY if is_to_stop else ReasonKind.FAILOVER_TO_STANDBY_HOST,
-        active.processor_id,
-        host=host,
-        other=standby.processor_id,
+        active,
+        host,
+        other=standby,
     )
     if is_to_stop:
         if standby.phase is ContainerPhase.STOPPING:
@@ -213,7 +213,7 @@ def _failed_to_nobody(
     under_way = Failover(FailoverStep.OTHER_HOST, used=used)
     if active.failover == under_way:
         return active
-    draft.because(ReasonKind.FAILOVER_TO_NOBODY, active.processor_id)
+    draft.because(ReasonKind.FAILOVER_TO_NOBODY, active)
     return _record(draft, active, under_way)
 
 
@@ -224,12 +224,7 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
     """
     if standby.phase is not ContainerPhase.STOPPING:
         standby = draft.move(standby, Trigger.REPLACED_BY_ACTIVE, ContainerPhase.STOPPING)
-        draft.because(
-            ReasonKind.STEPS_ASIDE,
-            standby.processor_id,
-            host=draft.host_of(standby),
-            other=active.processor_id,
-        )
+        draft.because(ReasonKind.STEPS_ASIDE, standby, draft.host_of(standby), other=active)
     order_stop(draft, standby)
     waiting = draft.move(
         replace(active, requested_host=None), Trigger.FAILS_OVER, ContainerPhase.FAILING_OVER
@@ -264,7 +259,7 @@ def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState |
 
 def _give_reason(draft: Draft, kind: ReasonKind, active: ContainerState) -> None:
     chosen = active.failover.standby if active.failover is not None else None
-    draft.because(kind, active.processor_id, host=active.home, other=chosen)
+    draft.because(kind, active, active.home, other=chosen)
 
 
 def settle(draft: Draft) -> None:
@@ -291,7 +286,7 @@ def arrived(draft: Draft, container: ContainerState) -> ContainerState:
     """It has started, so that no failover of it is under way any more."""
     if container.failover is not None:
         host = draft.host_of(container)
-        draft.because(ReasonKind.FAILOVER_OVER, container.processor_id, host=host)
+        draft.because(ReasonKind.FAILOVER_OVER, container, host)
     return draft.end_failover(container)
 
 
@@ -326,12 +321,7 @@ def step_aside(draft: Draft, standby: ContainerState) -> None:
     if standby.is_temporary:
         del draft.containers[standby.processor_id]  # it is nowhere without its launcher
     elif standby.phase in ASKING:
-        draft.end_request(standby)
-        draft.move(
-            replace(standby, request_id=None, requested_host=None),
-            Trigger.GIVEN_AWAY,
-            ContainerPhase.QUEUED,
-        )
+        draft.move(draft.end_request(standby), Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
     else:
         draft.move(replace(standby, resource_id=None), Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
 

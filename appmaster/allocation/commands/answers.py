@@ -140,6 +140,6 @@ def answer(draft: Draft, placement: Placement, status: PlacementStatus, text: st
     source = None if status.is_final else placement.source
     request = placement.request
     kind, processor_id = _REASONS[status], request.processor_id
-    draft.because(kind, processor_id, host=placement.host, detail=f"{request.destination}: {text}")
+    draft.because(kind, processor_id, placement.host, f"{request.destination}: {text}")
     said = WritePlacementResponse(request, status, text, source, draft.cause, placement.standby)
     draft.records.append(said)

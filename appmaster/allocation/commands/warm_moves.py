@@ -144,7 +144,7 @@ def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> Pro
         resource_id=launcher.resource_id,
         is_temporary=True,
     )
-    draft.because(ReasonKind.WARMS_UP, own, host=launcher.host, other=active.processor_id)
+    draft.because(ReasonKind.WARMS_UP, own, launcher.host, other=active)
     return own
 
 

@@ -271,14 +271,14 @@ class Draft:
     def because(
         self,
         kind: ReasonKind,
-        processor_id: ProcessorId | None = None,
-        *,
+        of: ContainerState | ProcessorId | None = None,
         host: Host | None = None,
-        other: ProcessorId | None = None,
         detail: str = "",
+        *,
+        other: ContainerState | ProcessorId | None = None,
     ) -> None:
         """This was decided, by what ``detail`` says; ``Reason`` has the fields."""
-        self.reasons.append(Reason(kind, processor_id, host, other, detail))
+        self.reasons.append(Reason(kind, _id_of(of), host, _id_of(other), detail))
 
     def set_timer(self, timer: Timer, delay_ms: int) -> None:
         """The timer is armed, from the start where it was."""
@@ -305,13 +305,14 @@ class Draft:
         self.next_request_id += 1
         return number
 
-    def end_request(self, container: ContainerState, *, is_served: bool = False) -> None:
-        """The timers of the container's request are off; unless it was served, it is cancelled.
+    def end_request(self, container: ContainerState, *, is_served: bool = False) -> ContainerState:
+        """Return the container without its request, which is cancelled unless it was served.
 
-        The caller moves the container on and clears its ``request_id``.
+        The caller moves the container on.
         """
         if container.phase in ASKING and container.request_id is not None:
             self.forget_request(container.request_id, is_served=is_served)
+        return replace(container, request_id=None, requested_host=None)
 
     def forget_request(self, request_id: RequestId, *, is_served: bool = False) -> None:
         """The timers of this request are off; unless it was served, it is cancelled."""
@@ -336,3 +337,7 @@ class Draft:
             return False
         self.cancelled = self.cancelled.without(request_id)
         return True
+
+
+def _id_of(of: ContainerState | ProcessorId | None) -> ProcessorId | None:
+    return of.processor_id if isinstance(of, ContainerState) else of
