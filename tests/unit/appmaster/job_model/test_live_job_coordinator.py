@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
 
 
+def changed_by(job: Job, written: Mapping[str, str], at_once: str | None = None) -> ModelChange:
+    """The one change that follows from these keys."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged(written), at_once)
+        await job.until(lambda: bool(job.configured_with))
+
+    job.play(scene)
+    (change,) = job.changes
+    return change
+
+
 def count_of(change: ModelChange) -> int:
     """How many containers it gives."""
     return len(change.model.containers)
@@ -44,13 +57,7 @@ def count_of(change: ModelChange) -> int:
 def test_more_containers_are_the_next_version(job: Job) -> None:
     """The key is in the model, and the containers with other tasks are recorded."""
     before = job.job_models.model
-
-    async def scene() -> None:
-        job.live.heard(FILE.merged({COUNT: "4"}))
-        await job.until(lambda: bool(job.configured_with))
-
-    job.play(scene)
-    (change,) = job.changes
+    change = changed_by(job, {COUNT: "4"})
     assert (change.version, count_of(change), change.restarts_all) == (2, 4, False)
     assert change.model.config[COUNT] == "4"
     (event,) = job.events("model-change")
@@ -80,13 +87,7 @@ def test_keys_written_during_a_change_are_the_next_change(job: Job) -> None:
 
 def test_a_key_that_containers_take_over_restarts_none(job: Job) -> None:
     """It is in a new version, by which running containers learn of it."""
-
-    async def scene() -> None:
-        job.live.heard(FILE.merged({"task.commit.ms": "77"}))
-        await job.until(lambda: bool(job.changes))
-
-    job.play(scene)
-    (change,) = job.changes
+    change = changed_by(job, {"task.commit.ms": "77"})
     assert not change.restarts_all
     assert change.why == "changed: task.commit.ms"
     assert change.model.config["task.commit.ms"] == "77"
@@ -94,14 +95,8 @@ def test_a_key_that_containers_take_over_restarts_none(job: Job) -> None:
 
 def test_a_key_that_containers_read_when_they_start_restarts_one_after_the_other(job: Job) -> None:
     """Their tasks stay what they are; keys that they take over change nothing of that."""
-
-    async def scene() -> None:
-        job.live.heard(FILE.merged({"my.key": "77", "task.commit.ms": "77"}))
-        await job.until(lambda: bool(job.changes))
-
     before = job.job_models.model.containers
-    job.play(scene)
-    (change,) = job.changes
+    change = changed_by(job, {"my.key": "77", "task.commit.ms": "77"})
     assert not change.restarts_all
     assert change.rolling is not None
     assert change.rolling.former == {"my.key": None}
@@ -121,13 +116,7 @@ def test_all_restart_at_once_where_nothing_could_be_taken_back_container_by_cont
     job: Job, written: dict[str, str], at_once: str | None
 ) -> None:
     """By an order, where tasks move, or where the first failure ends the job."""
-
-    async def scene() -> None:
-        job.live.heard(FILE.merged(written), at_once)
-        await job.until(lambda: bool(job.changes))
-
-    job.play(scene)
-    (change,) = job.changes
+    change = changed_by(job, written, at_once)
     assert change.restarts_all
     assert change.rolling is None
     assert change.messages == []
@@ -149,13 +138,7 @@ def test_an_order_to_restart_all_at_once_is_for_its_value_alone(job: Job) -> Non
 
 def test_a_key_of_the_driver_is_applied_and_touches_no_container(job: Job) -> None:
     """It is in the model that the AM serves, which is a new version that changes no container."""
-
-    async def scene() -> None:
-        job.live.heard(FILE.merged({"cluster-manager.container.retry.count": "3"}))
-        await job.until(lambda: bool(job.configured_with))
-
-    job.play(scene)
-    (change,) = job.changes
+    change = changed_by(job, {"cluster-manager.container.retry.count": "3"})
     assert not change.restarts_all
     assert job.events("model-change")[0]["changed"] == {}
     assert job.configured_with == [change.model.config]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -44,107 +43,60 @@ class Kafka:
             raise UnavailableError("Kafka is away")
 
 
-def on(kafka: Kafka, story: Callable[[Fencing], Awaitable[None]]) -> None:
-    """Runs ``story`` with a desk on an event loop."""
-
-    async def run() -> None:
-        desk = Fencing(kafka.fence, kafka.posted.append)
-        try:
-            await story(desk)
-        finally:
-            desk.close()
-
-    asyncio.run(run())
-
-
 async def settled() -> None:
     """All that was begun has ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others)
 
 
-def test_a_lost_incarnation_is_fenced_without_a_report() -> None:
-    """It may begin again: permits go on listing it."""
+@pytest.mark.parametrize(
+    ("steps", "asked", "is_reported"),
+    [
+        ([["lost 1"]], [ONE], False),
+        ([["stopped 1", "stopped 2"]], [ONE, TWO], True),
+        ([["stopped 1"], ["stopped 2"]], [ONE, TWO], True),
+        ([["away", "stopped 1"], ["back", "stopped 2"]], [ONE, ONE, TWO], True),
+    ],
+    ids=["a lost one may begin again", "two at once", "each once", "Kafka away: at the next stop"],
+)
+def test_what_has_stopped_is_fenced_and_reported(
+    steps: list[list[str]], asked: list[Incarnation], *, is_reported: bool
+) -> None:
+    """Permits go on listing a lost one. With Kafka away nothing is reported, and nothing fails."""
     kafka = Kafka()
 
-    async def story(desk: Fencing) -> None:
-        desk.lost(ONE)
-        await settled()
+    async def story() -> None:
+        fencing = Fencing(kafka.fence, kafka.posted.append)
+        for step in steps:
+            for what, _, epoch in (words.partition(" ") for words in step):
+                if epoch:
+                    getattr(fencing, what)(Incarnation(P0, int(epoch)))
+                else:
+                    kafka.is_away = what == "away"
+            await settled()
+            assert not (kafka.is_away and kafka.posted)
+        fencing.close()
 
-    on(kafka, story)
-    assert kafka.asked == [ONE]
-    assert kafka.posted == []
-
-
-def test_an_incarnation_that_has_stopped_is_fenced_once_and_reported() -> None:
-    """Two stops at once are two fences, not three."""
-    kafka = Kafka()
-
-    async def story(desk: Fencing) -> None:
-        desk.stopped(ONE)
-        desk.stopped(TWO)
-        await settled()
-
-    on(kafka, story)
-    assert sorted(kafka.asked) == [ONE, TWO]
-    assert set(kafka.posted) == {FencedByDriver(ONE), FencedByDriver(TWO)}
-
-
-def test_with_kafka_away_it_is_tried_again_at_the_next_stop() -> None:
-    """Meanwhile nothing is reported, and nothing fails."""
-    kafka = Kafka()
-
-    async def story(desk: Fencing) -> None:
-        kafka.is_away = True
-        desk.stopped(ONE)
-        await settled()
-        assert kafka.posted == []
-        kafka.is_away = False
-        desk.stopped(TWO)
-        await settled()
-
-    on(kafka, story)
-    assert sorted(kafka.asked) == [ONE, ONE, TWO]
-    assert set(kafka.posted) == {FencedByDriver(ONE), FencedByDriver(TWO)}
+    asyncio.run(story())
+    assert sorted(kafka.asked) == asked
+    assert set(kafka.posted) == ({FencedByDriver(i) for i in asked} if is_reported else set())
 
 
 def test_a_report_is_passed_on_once() -> None:
-    """The stream is read again and again; an older report, or an empty one, says nothing new."""
+    """The stream is read again and again; an older report, or an empty one, says nothing new.
+
+    A processor that is new takes over tasks of others: its epoch 1 reports what it fenced.
+    """
     kafka = Kafka()
-
-    async def story(desk: Fencing) -> None:
-        reports = {P0: FenceReport(2, (ONE,)), P1: FenceReport(1)}
-        desk.reported(reports)
-        desk.reported(reports)
-        desk.reported({P0: FenceReport(1, (Incarnation(P0, 0),))})
-
-    on(kafka, story)
-    assert kafka.posted == [FencesReported(TWO, (ONE,))]
-
-
-def test_a_report_of_a_first_epoch_is_posted() -> None:
-    """A processor that is new takes over tasks of others: its epoch 1 reports what it fenced."""
-    kafka = Kafka()
-
-    async def story(desk: Fencing) -> None:
-        desk.reported({P1: FenceReport(1, (ONE,))})
-
-    on(kafka, story)
-    assert kafka.posted == [FencesReported(Incarnation(P1, 1), (ONE,))]
-
-
-def test_an_incarnation_that_is_fenced_is_not_fenced_at_the_next_stop() -> None:
-    """Each fence costs the broker a request."""
-    kafka = Kafka()
-
-    async def story(desk: Fencing) -> None:
-        desk.stopped(ONE)
-        await settled()
-        desk.stopped(TWO)
-        await settled()
-
-    on(kafka, story)
-    assert kafka.asked == [ONE, TWO]
+    fencing = Fencing(kafka.fence, kafka.posted.append)
+    for reports in (
+        {P0: FenceReport(2, (ONE,)), P1: FenceReport(0)},
+        {P0: FenceReport(2, (ONE,)), P1: FenceReport(1, (ONE,))},
+        {P0: FenceReport(1, (Incarnation(P0, 0),)), P1: FenceReport(2)},
+    ):
+        fencing.reported(reports)
+    fencing.close()
+    assert kafka.posted == [FencesReported(TWO, (ONE,)), FencesReported(Incarnation(P1, 1), (ONE,))]
 
 
 def test_closing_waits_for_no_fence_and_begins_none() -> None:
