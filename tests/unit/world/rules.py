@@ -106,18 +106,36 @@ class Schedule:
 
 
 SCHEDULES: list[Schedule] = []
+_REMOVED: dict[Play, Mutant] = {}
 
 
 def schedule(
     rule: str,
-    removed: Mutant,
     verdict: str,
+    removed: Mutant | None = None,
     **world: Any,  # noqa: ANN401 - the other fields
 ) -> Callable[[Play], Play]:
-    """The function below is a schedule of this rule; see ``Schedule``."""
+    """The function below is a schedule of this rule; see ``Schedule``.
+
+    ``removed``: None: as ``without`` says.
+    """
 
     def register(play: Play) -> Play:
-        SCHEDULES.append(Schedule(rule, play, removed, verdict, **world))
+        SCHEDULES.append(Schedule(rule, play, removed or _REMOVED[play], verdict, **world))
+        return play
+
+    return register
+
+
+def without(target: object, name: str, value: object) -> Callable[[Play], Play]:
+    """The rule is taken out where this of the product is something else."""
+
+    def remove(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(target, name, value)
+
+    def register(play: Play) -> Play:
+        remove.__name__ = f"without-{name}"
+        _REMOVED[play] = remove
         return play
 
     return register

@@ -9,11 +9,9 @@ exact and repeats itself; a second of the world takes some milliseconds.
 
 How a schedule is written (``schedules/*.py``; the groups are files)::
 
-    def without_m(patch: pytest.MonkeyPatch) -> None:
-        \"\"\"What the product does when the rule is taken out of it.\"\"\"
-        patch.setattr(lease_table, "margin_ms", lambda _: 0)
-
-    @schedule("C1", without_m, "0@1 wrote to task 0 after 0@2", containers=1)
+    # What the product does when the rule is taken out of it.
+    @schedule("C1", "0@1 wrote to task 0 after 0@2", containers=1)
+    @without(lease_table, "margin_ms", lambda _: 0)
     def the_story_in_its_name(scene: Scene) -> None:
         \"\"\"Who pauses when, and what would come of it.\"\"\"
         attempt = scene.working()                    # all started, three records counted

@@ -18,7 +18,7 @@ from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Proc
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.incarnation import am_transactional_id
 from tests.unit.world import am
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import ISOLATION_MS, LEASE_MS, MARGIN_MS
 
@@ -62,7 +62,7 @@ def fenced_before_written(patch: pytest.MonkeyPatch) -> None:
     unwatched(patch)
 
 
-@schedule("A2", fenced_before_written, "two drivers act")
+@schedule("A2", "two drivers act", fenced_before_written)
 def an_orphan_restarts_while_the_next_attempt_takes_over(scene: Scene) -> None:
     """The NodeManager of attempt 1 dies; its AM lives on, and YARN begins attempt 2.
 
@@ -86,12 +86,9 @@ def an_orphan_restarts_while_the_next_attempt_takes_over(scene: Scene) -> None:
     scene.run(4000)
 
 
-def attempts_count_before_submissions(patch: pytest.MonkeyPatch) -> None:
-    """The number of the attempt decides first which of two is newer."""
-    patch.setattr(Rank, "_order", lambda rank: (rank.attempt, rank.submission, rank.application))
-
-
-@schedule("A1", attempts_count_before_submissions, "0@2 has started")
+# The number of the attempt decides first which of two is newer.
+@schedule("A1", "0@2 has started")
+@without(Rank, "_order", lambda rank: (rank.attempt, rank.submission, rank.application))
 def a_job_is_submitted_again_after_a_second_attempt(scene: Scene) -> None:
     """The first submission got as far as attempt 2 when its machine was lost for good.
 
@@ -107,12 +104,9 @@ def a_job_is_submitted_again_after_a_second_attempt(scene: Scene) -> None:
     scene.work()
 
 
-def nobody_looks_at_the_beats(patch: pytest.MonkeyPatch) -> None:
-    """The supervisor starts again what has ended, and nothing else."""
-    patch.setattr(Vitals, "is_hung", lambda *_: False)
-
-
-@schedule("A3", nobody_looks_at_the_beats, "0@2 has started")
+# The supervisor starts again what has ended, and nothing else.
+@schedule("A3", "0@2 has started")
+@without(Vitals, "is_hung", lambda *_: False)
 def a_driver_stands_still_and_a_container_dies(scene: Scene) -> None:
     """The driver is stopped for good, neither dead nor alive; then its container is killed."""
     attempt = scene.working()
@@ -122,12 +116,9 @@ def a_driver_stands_still_and_a_container_dies(scene: Scene) -> None:
     scene.work()
 
 
-def only_the_driver_itself_beats(patch: pytest.MonkeyPatch) -> None:
-    """Beats do not come from a thread of their own: a driver that waits for Kafka gives none."""
-    patch.setattr(am.Heartbeat, "start", lambda beats: beats._child.beaten())
-
-
-@schedule("A3", only_the_driver_itself_beats, "the driver was killed at its work")
+# Beats do not come from a thread of their own: a driver that waits for Kafka gives none.
+@schedule("A3", "the driver was killed at its work")
+@without(am.Heartbeat, "start", lambda beats: beats._child.beaten())
 def a_replay_takes_longer_than_a_hang(scene: Scene) -> None:
     """A new driver beats, and then Kafka takes eight seconds until the stream can be read."""
     attempt = scene.attempt()
@@ -139,12 +130,9 @@ def a_replay_takes_longer_than_a_hang(scene: Scene) -> None:
     scene.until_started("0@1")
 
 
-def nobody_is_waited_for(patch: pytest.MonkeyPatch) -> None:
-    """A new attempt places at once."""
-    patch.setattr(HoldBack, "is_over", lambda *_: True)
-
-
-@schedule("A4", nobody_is_waited_for, "0@1 on a still ran")
+# A new attempt places at once.
+@schedule("A4", "0@1 on a still ran")
+@without(HoldBack, "is_over", lambda *_: True)
 def the_next_attempt_begins_while_the_old_keeper_renews(scene: Scene) -> None:
     """The AM's machine loses the brokers and the ResourceManager: YARN begins attempt 2.
 
@@ -174,7 +162,7 @@ def _nobody_reaches_the_old_attempt(scene: Scene) -> None:
         scene.cluster.lose_node_manager(host)
 
 
-@schedule("A4", all_are_waited_for_by_the_own_configuration, "0@1 on a still ran")
+@schedule("A4", "0@1 on a still ran", all_are_waited_for_by_the_own_configuration)
 def a_job_is_submitted_with_a_shorter_lease(scene: Scene) -> None:
     """The old attempt's machine and the container's are cut off, and the job is submitted again.
 
@@ -188,7 +176,7 @@ def a_job_is_submitted_with_a_shorter_lease(scene: Scene) -> None:
     scene.run(LEASE_MS)
 
 
-@schedule("A4", all_are_waited_for_by_the_own_configuration, "0@1 on a still ran")
+@schedule("A4", "0@1 on a still ran", all_are_waited_for_by_the_own_configuration)
 def an_attempt_with_a_short_limit_dies_before_it_has_waited(scene: Scene) -> None:
     """Attempt 2 has a short lease and isolation limit, takes its rank, and is killed.
 
@@ -207,12 +195,9 @@ def an_attempt_with_a_short_limit_dies_before_it_has_waited(scene: Scene) -> Non
     scene.run(LEASE_MS)
 
 
-def nobody_reads_what_launchers_witnessed(patch: pytest.MonkeyPatch) -> None:
-    """``set-stopped`` is written, and waited for all the same."""
-    patch.setattr(StopManager, "read", lambda _: {})
-
-
-@schedule("A4", nobody_reads_what_launchers_witnessed, "0@2 has started")
+# ``set-stopped`` is written, and waited for all the same
+@schedule("A4", "0@2 has started")
+@without(StopManager, "read", lambda _: {})
 def a_launcher_has_told_kafka_of_the_stop(scene: Scene) -> None:
     """The AM's machine dies, and YARN ends the containers of its attempt with SIGTERM.
 
@@ -229,12 +214,9 @@ def a_launcher_has_told_kafka_of_the_stop(scene: Scene) -> None:
     scene.until_started("0@2", patience_ms)
 
 
-def the_frozen_are_left_alone(patch: pytest.MonkeyPatch) -> None:
-    """A new driver ends no container but those whose launchers it has heard itself."""
-    patch.setattr(Unheard, "overdue", lambda *_: ())
-
-
-@schedule("A3", the_frozen_are_left_alone, "the next one runs")
+# A new driver ends no container but those whose launchers it has heard itself.
+@schedule("A3", "the next one runs")
+@without(Unheard, "overdue", lambda *_: ())
 def a_driver_dies_while_a_launcher_and_its_child_stand_still(scene: Scene) -> None:
     """Launcher and child of 0@1 are stopped for good, and then the driver dies.
 
@@ -266,7 +248,7 @@ def each_start_has_an_id_of_its_own(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(takeover, "am_transactional_id", id_of)
 
 
-@schedule("A1", each_start_has_an_id_of_its_own, "0@1 has started")
+@schedule("A1", "0@1 has started", each_start_has_an_id_of_its_own)
 def a_driver_dies_with_an_open_transaction(scene: Scene) -> None:
     """The first permit is in the log and its transaction still open when the driver is killed.
 
@@ -280,12 +262,9 @@ def a_driver_dies_with_an_open_transaction(scene: Scene) -> None:
     scene.until_started("0@1", 8000)
 
 
-def no_word_is_final(patch: pytest.MonkeyPatch) -> None:
-    """The supervisor starts again whatever has ended."""
-    patch.setattr(am, "verdict_of", lambda *_, **__: ChildVerdict.RESTART)
-
-
-@schedule("A2", no_word_is_final, "of attempt 1 still lives")
+# The supervisor starts again whatever has ended.
+@schedule("A2", "of attempt 1 still lives")
+@without(am, "verdict_of", lambda *_, **__: ChildVerdict.RESTART)
 def an_orphan_finds_a_higher_rank(scene: Scene) -> None:
     """The NodeManager of attempt 1 dies, its AM lives on; attempt 2 takes the job over.
 
@@ -310,7 +289,7 @@ def waits_without_m(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HoldBack, "is_over", lambda held, now_ms: is_over(held, now_ms + MARGIN_MS))
 
 
-@schedule("A4", waits_without_m, "0@1 on a still ran")
+@schedule("A4", "0@1 on a still ran", waits_without_m)
 def a_host_s_clock_misses_less_than_m(scene: Scene) -> None:
     """The machine of attempt 1 loses the brokers and the ResourceManager, right after a look there.
 

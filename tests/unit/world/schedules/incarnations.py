@@ -28,7 +28,7 @@ from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import committed, counted
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import config_of
 
@@ -54,7 +54,7 @@ def lists_the_last_one_only(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(container_allocator, "permit", permit_after_the_last)
 
 
-@schedule("I1", lists_the_last_one_only, "0@1 wrote to task 0 after 0@3")
+@schedule("I1", "0@1 wrote to task 0 after 0@3", lists_the_last_one_only)
 def the_successor_of_a_sleeper_never_fenced_it(scene: Scene) -> None:
     """Two machines stand still: one in a transaction of 0@1, one before the first fence of 0@2."""
     attempt = scene.working()
@@ -74,12 +74,9 @@ def the_successor_of_a_sleeper_never_fenced_it(scene: Scene) -> None:
 # -- I2
 
 
-def raises_nothing(patch: pytest.MonkeyPatch) -> None:
-    """A new model is published, and the epochs stay as they are."""
-    patch.setattr(publication.TaskChange, "raised", lambda *_: iter(()))
-
-
-@schedule("I2", raises_nothing, "0@1 wrote to task 1 after 1@1", partitions=2)
+# A new model is published, and the epochs stay as they are.
+@schedule("I2", "0@1 wrote to task 1 after 1@1", partitions=2)
+@without(publication.TaskChange, "raised", lambda *_: iter(()))
 def a_sleeper_begins_under_the_model_before(scene: Scene) -> None:
     """0@1 has both tasks and has not begun when its machine, its AM's too, stands still.
 
@@ -129,8 +126,8 @@ def looks_before_it_fences(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(start_up, "require_newest", lambda *_: None)
 
 
-@schedule("I3", goes_on_whatever_the_head_says, "0@1 wrote to task 0 after 0@2")
-@schedule("I3", looks_before_it_fences, "0@1 wrote to task 0 after 0@2")
+@schedule("I3", "0@1 wrote to task 0 after 0@2", goes_on_whatever_the_head_says)
+@schedule("I3", "0@1 wrote to task 0 after 0@2", looks_before_it_fences)
 def a_machine_stands_still_before_an_init(scene: Scene) -> None:
     """0@2 has fenced 0@1 and works. The init of 0@1 comes then, and Kafka accepts it."""
     child = _first_child(scene)
@@ -155,7 +152,7 @@ def fences_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(start_up, "fence_and_begin", begin_alone)
 
 
-@schedule("I3", fences_nobody, "0@1 wrote to task 0 after 0@2")
+@schedule("I3", "0@1 wrote to task 0 after 0@2", fences_nobody)
 def a_machine_stands_still_before_it_sends(scene: Scene) -> None:
     """0@1 has computed a transaction, of which nothing is in Kafka yet; 0@2 takes over."""
     attempt = scene.working()
@@ -172,18 +169,9 @@ def a_machine_stands_still_before_it_sends(scene: Scene) -> None:
 # -- I4
 
 
-def leaves_it_to_the_successor(patch: pytest.MonkeyPatch) -> None:
-    """The driver initialises no id."""
-    patch.setattr(Fencing, "lost", lambda *_: None)
-
-
-@schedule(
-    "I4",
-    leaves_it_to_the_successor,
-    "it is not so that 1@2 has started",
-    containers=2,
-    partitions=2,
-)
+# The driver initialises no id.
+@schedule("I4", "it is not so that 1@2 has started", containers=2, partitions=2)
+@without(Fencing, "lost", lambda *_: None)
 def a_lost_transaction_is_open_in_the_checkpoint_topic(scene: Scene) -> None:
     """0@1 stands still in it, its successor has no launcher yet, and 1@1 dies.
 
@@ -223,7 +211,7 @@ NEVER_EARLY = {"task.transaction.idle.ms": "-1"}
 """Transactions end by their age alone."""
 
 
-@schedule("I5", sends_outputs_as_they_come, "0@1 was ended, which was at work", config=NEVER_EARLY)
+@schedule("I5", "0@1 was ended, which was at work", sends_outputs_as_they_come, config=NEVER_EARLY)
 def a_batch_takes_longer_than_a_transaction_may(scene: Scene) -> None:
     """The broker ends transactions that are open for ten seconds, and fences their producers."""
     scene.working()
@@ -260,7 +248,7 @@ def commits_what_it_has(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OpenTransaction, "drop", commit_and_drop)
 
 
-@schedule("I6", commits_what_it_has, "was counted 6 times for 3 records", partitions=2)
+@schedule("I6", "was counted 6 times for 3 records", commits_what_it_has, partitions=2)
 def a_container_is_stopped_between_two_tasks(scene: Scene) -> None:
     """One task has done its part of a batch, the other one is at it when SIGTERM comes."""
     child = _first_child(scene)
@@ -298,7 +286,7 @@ def unknown_is_taken_for_committed(patch: pytest.MonkeyPatch) -> None:
 PATIENT = {"job.coordinator.isolation.max.ms": "30000"}
 
 
-@schedule("I7", unknown_is_taken_for_committed, "it is not so that all is counted", config=PATIENT)
+@schedule("I7", "it is not so that all is counted", unknown_is_taken_for_committed, config=PATIENT)
 def kafka_is_out_of_reach_at_a_commit(scene: Scene) -> None:
     """The commit never gets there, and the broker aborts the transaction after its time."""
     scene.working()
@@ -337,7 +325,7 @@ def unknown_is_tried_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TransactionalProducer, "commit", commit_again)
 
 
-@schedule("I7", unknown_is_tried_again, "something was lost or applied twice")
+@schedule("I7", "something was lost or applied twice", unknown_is_tried_again)
 def the_answer_to_a_commit_is_lost(scene: Scene) -> None:
     """It is committed, and the container cannot know."""
     scene.working()
@@ -375,7 +363,7 @@ def settles_when_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OpenTransaction, "finish", finish_and_settle)
 
 
-@schedule("I8", settles_when_it_is_committed, "something was lost", config=AT_ONCE)
+@schedule("I8", "something was lost", settles_when_it_is_committed, config=AT_ONCE)
 def a_container_dies_before_its_outputs_are_delivered(scene: Scene) -> None:
     """They are still in its memory: the next container must read their input again."""
     scene.working()
@@ -399,7 +387,7 @@ def heeds_no_report(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_PlainProducer, "deliver", flush_and_hope)
 
 
-@schedule("I8", heeds_no_report, "something was lost", config=AT_ONCE)
+@schedule("I8", "something was lost", heeds_no_report, config=AT_ONCE)
 def outputs_are_not_taken(scene: Scene) -> None:
     """The brokers of the output do not answer, those of changelog and checkpoint do."""
     scene.working()
@@ -420,12 +408,9 @@ def outputs_are_not_taken(scene: Scene) -> None:
 UPCOMING = {"systems.kafka.samza.offset.default": "upcoming"}
 
 
-def begins_without_a_commit(patch: pytest.MonkeyPatch) -> None:
-    """No record says where a task begins until it commits its first transaction."""
-    patch.setattr(start_up, "commit_starts", lambda *_: None)
-
-
-@schedule("I9", begins_without_a_commit, "the input is counted", config=UPCOMING)
+# No record says where a task begins until it commits its first transaction.
+@schedule("I9", "the input is counted", config=UPCOMING)
+@without(start_up, "commit_starts", lambda *_: None)
 def a_container_dies_before_its_first_record(scene: Scene) -> None:
     """It began at the end of the input; three records come before its successor begins."""
     scene.attempt()
@@ -452,7 +437,7 @@ def the_driver_s_fence_is_enough(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Fencing, "lost", Fencing.stopped)
 
 
-@schedule("I1", the_driver_s_fence_is_enough, "0@1 wrote to task 0 after 0@2")
+@schedule("I1", "0@1 wrote to task 0 after 0@2", the_driver_s_fence_is_enough)
 def one_that_the_driver_has_fenced_begins_late(scene: Scene) -> None:
     """0@1 has not initialised its id when its machine stands still; the driver does, on evidence.
 

@@ -24,7 +24,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from tests.unit.world.judges import counted
 from tests.unit.world.kafka import Broker, FencedByBrokerError
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.schedules.attempts import unwatched
 from tests.unit.world.world import ISOLATION_MS, LEASE_MS, MARGIN_MS
@@ -45,7 +45,7 @@ def head_of_what_is_stable(patch: pytest.MonkeyPatch) -> None:
     unwatched(patch)
 
 
-@schedule("K1", head_of_what_is_stable, "two drivers act")
+@schedule("K1", "two drivers act", head_of_what_is_stable)
 def the_markers_of_a_commit_come_late(scene: Scene) -> None:
     """Attempt 2 has written its rank: acknowledged, but the broker is slow with the markers.
 
@@ -86,7 +86,7 @@ def positions_prove_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CoordinatorStreamStore, "_take_some", take_some)
 
 
-@schedule("K1", positions_prove_the_end, "all have started")
+@schedule("K1", "all have started", positions_prove_the_end)
 def the_last_offset_before_the_head_is_a_marker(scene: Scene) -> None:
     """A driver writes in transactions, so the stream ends with a marker that no reader is given.
 
@@ -108,7 +108,7 @@ def containers_write_in_transactions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(start_up, "open_coordinator_stream", open_stream)
 
 
-@schedule("K2", containers_write_in_transactions, "1@1 has started", containers=2, partitions=2)
+@schedule("K2", "1@1 has started", containers_write_in_transactions, containers=2, partitions=2)
 def a_container_freezes_while_it_writes_its_locality(scene: Scene) -> None:
     """Container 0 freezes when its locality is in the log and not yet acknowledged.
 
@@ -125,12 +125,9 @@ def a_container_freezes_while_it_writes_its_locality(scene: Scene) -> None:
     scene.until(lambda: scene.has_fact("container:started", "1@1"), "1@1 has started", 1500)
 
 
-def ids_are_not_escaped(patch: pytest.MonkeyPatch) -> None:
-    """The parts of an id are joined as they are."""
-    patch.setattr(incarnation, "_escaped", lambda part: part)
-
-
-@schedule("K3", ids_are_not_escaped, "one job has fenced the other")
+# The parts of an id are joined as they are.
+@schedule("K3", "one job has fenced the other")
+@without(incarnation, "_escaped", lambda part: part)
 def two_jobs_whose_names_and_ids_run_together(scene: Scene) -> None:
     """Jobs ("a", "1.0") and ("a.1", "0") are begun one after the other on the same brokers."""
     broker = Broker(scene.clock)
@@ -146,12 +143,9 @@ def two_jobs_whose_names_and_ids_run_together(scene: Scene) -> None:
     scene.require(not is_fenced, "one job has fenced the other")
 
 
-def folders_are_not_escaped(patch: pytest.MonkeyPatch) -> None:
-    """A job's folder is its name and its id, with a hyphen in between."""
-    patch.setattr(sections, "job_folder", lambda name, job_id: f"{name}-{job_id}")
-
-
-@schedule("K3", folders_are_not_escaped, "two jobs keep their state in one folder")
+# A job's folder is its name and its id, with a hyphen in between.
+@schedule("K3", "two jobs keep their state in one folder")
+@without(sections, "job_folder", lambda name, job_id: f"{name}-{job_id}")
 def two_jobs_on_one_host(scene: Scene) -> None:
     """Jobs ("a", "1-0") and ("a-1", "0") keep their state below one folder of the same host."""
     folders = set()
@@ -174,7 +168,7 @@ def only_news_are_an_answer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lease_keeper, "look", look)
 
 
-@schedule("K4", only_news_are_an_answer, "a healthy container was killed")
+@schedule("K4", "a healthy container was killed", only_news_are_an_answer)
 def nothing_happens_for_longer_than_the_isolation_limit(scene: Scene) -> None:
     """All is well and no process writes to the coordinator stream for G and a lease.
 
@@ -200,7 +194,7 @@ def any_end_is_the_head(patch: pytest.MonkeyPatch) -> None:
 
 
 @schedule(
-    "K1", any_end_is_the_head, "was counted 6 times for 3 records", containers=2, partitions=2
+    "K1", "was counted 6 times for 3 records", any_end_is_the_head, containers=2, partitions=2
 )
 def an_undecided_transaction_lies_before_a_checkpoint(scene: Scene) -> None:
     """1@1 stands still with its checkpoint sent and undecided; 0@1 commits one after it, and dies.

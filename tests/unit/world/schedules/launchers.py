@@ -25,7 +25,7 @@ from homeport.job_coordinator.http.messages import Renewal
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.world.clock import Process
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.stand_ins import Executor
 from tests.unit.world.world import LEASE_MS, MARGIN_MS
@@ -54,7 +54,7 @@ def from_the_answer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lease, "renewed", renewed)
 
 
-@schedule("C1", from_the_answer, "0@1 runs after the end of its lease was reported")
+@schedule("C1", "0@1 runs after the end of its lease was reported", from_the_answer)
 def a_launcher_stands_still_over_the_answer_to_a_renewal(scene: Scene) -> None:
     """The keeper has renewed, and the launcher reads the answer when L is almost over.
 
@@ -72,12 +72,9 @@ def a_launcher_stands_still_over_the_answer_to_a_renewal(scene: Scene) -> None:
     scene.require(not child.is_alive, "0@1 runs after the end of its lease was reported")
 
 
-def without_m(patch: pytest.MonkeyPatch) -> None:
-    """The AM's side waits no longer than the launcher does."""
-    patch.setattr(lease_table, "margin_ms", lambda _: 0)
-
-
-@schedule("C1", without_m, "0@1 runs after the end of its lease was reported")
+# The AM's side waits no longer than the launcher does.
+@schedule("C1", "0@1 runs after the end of its lease was reported")
+@without(lease_table, "margin_ms", lambda _: 0)
 def two_clocks_differ_by_less_than_m(scene: Scene) -> None:
     """A host is cut off, and held by its hypervisor for half a second that its clock misses."""
     scene.working()
@@ -93,18 +90,15 @@ def two_clocks_differ_by_less_than_m(scene: Scene) -> None:
 # -- C2
 
 
-def only_the_launcher_watches(patch: pytest.MonkeyPatch) -> None:
-    """The child beats, and leaves the deadline to its launcher."""
-    patch.setattr(lease_memory, "_watch", _beat_only)
-
-
 def _beat_only(memory: LeaseMemory, _end: Callable[[int], object]) -> None:
     while True:
         memory.beat_ms = clocks.boot_ms()
         Executor.clock.sleep(100)
 
 
-@schedule("C2", only_the_launcher_watches, "0@1 holds its directory without a lease")
+# The child beats, and leaves the deadline to its launcher.
+@schedule("C2", "0@1 holds its directory without a lease")
+@without(lease_memory, "_watch", _beat_only)
 def a_launcher_stands_still_and_its_child_is_idle(scene: Scene) -> None:
     """The NodeManager of host a is down, so that no process kills what hangs there.
 
@@ -123,12 +117,9 @@ def a_launcher_stands_still_and_its_child_is_idle(scene: Scene) -> None:
 # -- C3
 
 
-def nobody_looks_at_beats(patch: pytest.MonkeyPatch) -> None:
-    """The launcher renews for a child of which it only knows that it has not ended."""
-    patch.setattr(BeatWatch, "is_hung", lambda *_: False)
-
-
-@schedule("C3", nobody_looks_at_beats, "it is not so that 0@2 has started", config=HANG_SOON)
+# The launcher renews for a child of which it only knows that it has not ended.
+@schedule("C3", "it is not so that 0@2 has started", config=HANG_SOON)
+@without(BeatWatch, "is_hung", lambda *_: False)
 def a_child_stands_still_alone(scene: Scene) -> None:
     """Its launcher is well and renews its lease: only the missing beats show the fault."""
     scene.working()
@@ -149,7 +140,7 @@ def renewed_to_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(launcher.Launcher, "_kill", sentence)
 
 
-@schedule("C3", renewed_to_the_end, "it is not so that 0@2 has started", config=HANG_SOON)
+@schedule("C3", "it is not so that 0@2 has started", renewed_to_the_end, config=HANG_SOON)
 def a_child_does_not_die_of_sigkill(scene: Scene) -> None:
     """It stands in the kernel, as on a disk that does not answer: only its lease can be over."""
     scene.working()
@@ -182,7 +173,7 @@ def beats_of_the_loop(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RunLoop, "_flush_if_due", flush_if_due)
 
 
-@schedule("C3", beats_of_the_loop, "0@1 was killed, which was at work", config=HANG_SOON)
+@schedule("C3", "0@1 was killed, which was at work", beats_of_the_loop, config=HANG_SOON)
 def a_batch_takes_longer_than_a_hang(scene: Scene) -> None:
     """The user's code works on one batch for twelve seconds, and may."""
     scene.working()
@@ -206,7 +197,7 @@ def without_a_round_trip(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaseHolder, "acquire", acquire)
 
 
-@schedule("C4", without_a_round_trip, "0@1 was started when 0@2 had been permitted")
+@schedule("C4", "0@1 was started when 0@2 had been permitted", without_a_round_trip)
 def a_launcher_reads_its_permit_late(scene: Scene) -> None:
     """Its host stands still between the permit and the start; meanwhile 0@2 is permitted."""
     scene.attempt()
@@ -232,7 +223,7 @@ def forgets_who_has_ended(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(launcher.Launcher, "_obey_run", obey_run)
 
 
-@schedule("C4", forgets_who_has_ended, "0@1 was started 2 times")
+@schedule("C4", "0@1 was started 2 times", forgets_who_has_ended)
 def the_report_of_a_stop_is_refused(scene: Scene) -> None:
     """The AM does not understand the report, believes that 0@1 never began, and asks again.
 
@@ -267,18 +258,15 @@ def spawned_from_a_passing_thread(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(launcher.Launcher, "_run_child", spawn_in_thread)
 
 
-@schedule("C5", spawned_from_a_passing_thread, "it is not so that all have started")
+@schedule("C5", "it is not so that all have started", spawned_from_a_passing_thread)
 def a_container_starts(scene: Scene) -> None:
     """Nothing befalls it. Where its thread is not the launcher's main one, it dies with that."""
     scene.working()
 
 
-def without_a_death_signal(patch: pytest.MonkeyPatch) -> None:
-    """The kernel is not asked to end the child with its parent."""
-    patch.setattr(child_process, "ending_with_us", lambda: None)
-
-
-@schedule("C5", without_a_death_signal, "0@1 outlives its launcher")
+# The kernel is not asked to end the child with its parent.
+@schedule("C5", "0@1 outlives its launcher")
+@without(child_process, "ending_with_us", lambda: None)
 def a_launcher_is_killed(scene: Scene) -> None:
     """By the kernel, for want of memory: no process would be left to kill a child that hangs."""
     scene.working()
@@ -309,8 +297,8 @@ def charges_lost_leases(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(retries, "CHARGED_CAUSES", frozenset(causes))
 
 
-@schedule("C6", charges_lost_leases, "the job was given up", config=NO_RETRIES)
-@schedule("C6", leaves_with_the_lease, "its launcher has left", config=NO_RETRIES)
+@schedule("C6", "the job was given up", charges_lost_leases, config=NO_RETRIES)
+@schedule("C6", "its launcher has left", leaves_with_the_lease, config=NO_RETRIES)
 def the_keeper_is_out_of_reach_for_a_while(scene: Scene) -> None:
     """The container was well; it goes on where it was, as soon as it may."""
     attempt = scene.working()
@@ -325,12 +313,9 @@ def the_keeper_is_out_of_reach_for_a_while(scene: Scene) -> None:
     scene.work()
 
 
-def loses_the_lease_only(patch: pytest.MonkeyPatch) -> None:
-    """The launcher leaves it to the child to notice."""
-    patch.setattr(launcher.Launcher, "_on_lease_lost", lambda *_: None)
-
-
-@schedule("C6", loses_the_lease_only, "0@1 was left as it stood")
+# The launcher leaves it to the child to notice.
+@schedule("C6", "0@1 was left as it stood")
+@without(launcher.Launcher, "_on_lease_lost", lambda *_: None)
 def a_child_stands_still_beyond_its_lease(scene: Scene) -> None:
     """It cannot watch its deadline, and would hold its store whenever it goes on."""
     scene.working()

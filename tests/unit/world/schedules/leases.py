@@ -22,7 +22,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.schedules.attempts import unwatched
 from tests.unit.world.world import LEASE_MS, MARGIN_MS
@@ -45,7 +45,7 @@ def the_driver_expires_too(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LauncherTable, "silent", silent)
 
 
-@schedule("L1", the_driver_expires_too, HEALTHY)
+@schedule("L1", HEALTHY, the_driver_expires_too)
 def the_driver_hears_nobody_whom_the_keeper_renews(scene: Scene) -> None:
     """For a lease and more no check-in gets through to the driver, as its port is overrun.
 
@@ -79,7 +79,7 @@ def a_revocation_does_not_last(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaseTable, "revoked", revoked)
 
 
-@schedule("L1", a_revocation_does_not_last, "0@2 on [abc] still ran when 0@1")
+@schedule("L1", "0@2 on [abc] still ran when 0@1", a_revocation_does_not_last)
 def a_launcher_freezes_between_its_permit_and_its_first_renewal(scene: Scene) -> None:
     """The launcher of 0@1 has the order to run it, and freezes before it requests the lease.
 
@@ -97,12 +97,9 @@ def a_launcher_freezes_between_its_permit_and_its_first_renewal(scene: Scene) ->
     scene.run(3000)
 
 
-def renewals_need_no_kafka(patch: pytest.MonkeyPatch) -> None:
-    """The keeper renews as long as it has seen no higher rank, however long ago it looked."""
-    patch.setattr(RenewalGuard, "may_renew", lambda guard, _: not guard.is_outranked)
-
-
-@schedule("L2", renewals_need_no_kafka, "0@1 on a still ran")
+# The keeper renews as long as it has seen no higher rank, however long ago it looked.
+@schedule("L2", "0@1 on a still ran")
+@without(RenewalGuard, "may_renew", lambda guard, _: not guard.is_outranked)
 def an_attempt_is_cut_off_from_kafka_and_replaced(scene: Scene) -> None:
     """The AM's machine loses the brokers and the ResourceManager, but not the container's machine.
 
@@ -128,7 +125,7 @@ def permits_go_before_their_records(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CoordinatorStreamClient, "append", begun)
 
 
-@schedule("L3", permits_go_before_their_records, "0@1 was started 2 times")
+@schedule("L3", "0@1 was started 2 times", permits_go_before_their_records)
 def the_driver_dies_with_the_record_of_a_permit_unwritten(scene: Scene) -> None:
     """Kafka is away for a moment while the first permit is due, and the driver dies in it.
 
@@ -157,7 +154,7 @@ def a_keeper_refuses_whom_it_does_not_know(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaseTable, "renew", renewed)
 
 
-@schedule("L3", a_keeper_refuses_whom_it_does_not_know, HEALTHY)
+@schedule("L3", HEALTHY, a_keeper_refuses_whom_it_does_not_know)
 def a_keeper_dies_while_the_driver_stands_still(scene: Scene) -> None:
     """The keeper is killed, the next one knows no incarnation; the driver stands still briefly.
 
@@ -183,7 +180,7 @@ def a_new_keeper_gives_no_grace(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LeaseTable, "register", register)
 
 
-@schedule("L4", a_new_keeper_gives_no_grace, HEALTHY)
+@schedule("L4", HEALTHY, a_new_keeper_gives_no_grace)
 def a_keeper_is_killed_and_asked_before_anybody_renews(scene: Scene) -> None:
     """The keeper is killed; the driver asks the next one first thing which leases are over."""
     attempt = scene.working()
@@ -199,7 +196,7 @@ def the_am_is_beyond_suspicion(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "suspects_itself", lambda *_: False)
 
 
-@schedule("L5", the_am_is_beyond_suspicion, "no warning says", containers=3, partitions=3)
+@schedule("L5", "no warning says", the_am_is_beyond_suspicion, containers=3, partitions=3)
 def the_am_s_own_network_fails(scene: Scene) -> None:
     """The AM's switch drops everything from all three hosts for a lease and more, then works again.
 
@@ -230,7 +227,7 @@ def a_keeper_sees_no_rank(patch: pytest.MonkeyPatch) -> None:
     unwatched(patch)
 
 
-@schedule("L2", a_keeper_sees_no_rank, "0@1 on a still ran")
+@schedule("L2", "0@1 on a still ran", a_keeper_sees_no_rank)
 def an_orphan_s_keeper_is_heard_by_everybody(scene: Scene) -> None:
     """The NodeManager of attempt 1 dies: its AM reaches Kafka and its containers as before.
 

@@ -32,7 +32,7 @@ from homeport.job_coordinator.standalone.plan import Plan, Registration, next_pl
 from tests.unit.world.am import Attempt
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import KEYS, Scene
 
 
@@ -106,12 +106,9 @@ def _without_a_rank(config: Config, _rank: Rank) -> Iterator[CoordinatorStreamSt
         yield stream
 
 
-def takes_no_rank(patch: pytest.MonkeyPatch) -> None:
-    """A migration writes the stream as any tool does."""
-    patch.setattr(migrate_command, "outranking", _without_a_rank)
-
-
-@schedule("A5", takes_no_rank, "a container of YARN's counts beside p@3")
+# A migration writes the stream as any tool does.
+@schedule("A5", "a container of YARN's counts beside p@3")
+@without(migrate_command, "outranking", _without_a_rank)
 def a_driver_lives_on_while_its_job_is_migrated(scene: Scene) -> None:
     """YARN calls the application killed; AM and container are cut off from the RM alone.
 
@@ -169,12 +166,9 @@ def _wakes_up(scene: Scene, child: Process) -> None:
     scene.run(2000)
 
 
-def epochs_begin_with_one(patch: pytest.MonkeyPatch) -> None:
-    """What a processor of no record ran as before is not looked for."""
-    patch.setattr(Owners, "floor_of", lambda owners, p: owners.records.get(p, NEVER).epoch)
-
-
-@schedule("A6", epochs_begin_with_one, "1@1 wrote to task 1 after 0@", containers=2, partitions=2)
+# What a processor of no record ran as before is not looked for.
+@schedule("A6", "1@1 wrote to task 1 after 0@", containers=2, partitions=2)
+@without(Owners, "floor_of", lambda owners, p: owners.records.get(p, NEVER).epoch)
 def a_processor_that_ran_standalone_is_a_container_again(scene: Scene) -> None:
     """A report of its standalone time says that 1@1 is fenced for good."""
     _ran_standalone(scene)
@@ -202,7 +196,7 @@ def any_report_of_the_processor_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Owners, "_listed", listed)
 
 
-@schedule("A6", any_report_of_the_processor_counts, "0@5 wrote to task 1 after 1@5", partitions=2)
+@schedule("A6", "0@5 wrote to task 1 after 1@5", any_report_of_the_processor_counts, partitions=2)
 def a_container_is_added_whose_id_ran_standalone(scene: Scene) -> None:
     """1 gets a task of 0@5, which sleeps: its list has no permit yet, but an old report has."""
     _ran_standalone(scene)
@@ -255,7 +249,7 @@ def lists_its_own_chain_only(patch: pytest.MonkeyPatch) -> None:
 
 
 @schedule(
-    "I1", lists_its_own_chain_only, "1@1 wrote to task 1 after 0@3", containers=2, partitions=2
+    "I1", "1@1 wrote to task 1 after 0@3", lists_its_own_chain_only, containers=2, partitions=2
 )
 def a_task_moves_while_its_owner_sleeps(scene: Scene) -> None:
     """1@1 is about to send when its machine stands still; it wakes when 0@3 has its task."""
@@ -280,7 +274,7 @@ def permits_who_gains_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 @schedule(
-    "P1", permits_who_gains_at_once, "0@3 was permitted while 1@1 ran", containers=2, partitions=2
+    "P1", "0@3 was permitted while 1@1 ran", permits_who_gains_at_once, containers=2, partitions=2
 )
 def a_former_owner_is_slow_to_stop(scene: Scene) -> None:
     """1@1 stands still in a commit when it must stop: its launcher waits, and kills it."""
@@ -308,8 +302,8 @@ def takes_whoever_runs_for_well(patch: pytest.MonkeyPatch) -> None:
 
 @schedule(
     "I2",
-    takes_whoever_runs_for_well,
     "it is not so that 0@3 has started",
+    takes_whoever_runs_for_well,
     containers=2,
     partitions=2,
 )
@@ -340,8 +334,8 @@ def leaves_retired_ones_as_they_are(patch: pytest.MonkeyPatch) -> None:
 
 @schedule(
     "I2",
-    leaves_retired_ones_as_they_are,
     "1@1 wrote to task 1 after 0@3",
+    leaves_retired_ones_as_they_are,
     containers=2,
     partitions=2,
 )

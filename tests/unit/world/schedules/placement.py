@@ -12,19 +12,16 @@ from homeport.appmaster.allocation.protocol.events import TimerKind
 from homeport.appmaster.allocation.protocol.instructions import CancelRequest, Instruction
 from homeport.container.launcher import stop_recorder as stop_witness
 from homeport.job_coordinator.model.ids import Host
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import LEASE_MS
 
 # -- P2
 
 
-def asks_when_the_evidence_is_in(patch: pytest.MonkeyPatch) -> None:
-    """YARN's word that a container has ended leads to nothing."""
-    patch.setattr(early_requests, "settle", lambda _: None)
-
-
-@schedule("P2", asks_when_the_evidence_is_in, "home was not asked at once")
+# YARN's word that a container has ended leads to nothing.
+@schedule("P2", "home was not asked at once")
+@without(early_requests, "settle", lambda _: None)
 def a_launcher_is_killed_and_its_host_lives(scene: Scene) -> None:
     """Its end is reported. What must wait for the lease is the permit, and nothing else."""
     attempt = scene.working()
@@ -36,12 +33,9 @@ def a_launcher_is_killed_and_its_host_lives(scene: Scene) -> None:
     scene.work()
 
 
-def a_silent_host_is_asked(patch: pytest.MonkeyPatch) -> None:
-    """As long as the ResourceManager calls a host live, it is taken for live."""
-    patch.setattr(exclusion, "launcher_fell_silent", lambda *_: None)
-
-
-@schedule("P2", a_silent_host_is_asked, "it is not so that 0@2 has started")
+# As long as the ResourceManager calls a host live, it is taken for live.
+@schedule("P2", "it is not so that 0@2 has started")
+@without(exclusion, "launcher_fell_silent", lambda *_: None)
 def a_machine_is_silent_and_nothing_is_reported(scene: Scene) -> None:
     """The ResourceManager will call it lost in ten minutes. Home cannot be asked before that."""
     scene.working()
@@ -67,7 +61,7 @@ def excluded_for_good(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(exclusion, "time_is_over", never_over)
 
 
-@schedule("P3", excluded_for_good, "host a is not asked, which lives")
+@schedule("P3", "host a is not asked, which lives", excluded_for_good)
 def two_machines_fall_silent_one_after_the_other(scene: Scene) -> None:
     """The first one is back when the second one goes; the ResourceManager never noticed."""
     scene.working()
@@ -96,7 +90,7 @@ def cancels_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Draft, "instruct", instruct_others)
 
 
-@schedule("P3", cancels_nothing, "the silent launcher holds its place for ever")
+@schedule("P3", "the silent launcher holds its place for ever", cancels_nothing)
 def a_launcher_and_its_child_stand_still(scene: Scene) -> None:
     """Their machine is well. They would keep its memory, and the lock of the store at home."""
     scene.working()
@@ -113,12 +107,9 @@ def a_launcher_and_its_child_stand_still(scene: Scene) -> None:
 # --- schedules of P1: what is evidence that an incarnation has stopped
 
 
-def what_yarn_says_is_evidence(patch: pytest.MonkeyPatch) -> None:
-    """A container that Skein calls ended is taken to be gone with all that ran in it."""
-    patch.setattr(Draft, "has_child", lambda *_: False)
-
-
-@schedule("P1", what_yarn_says_is_evidence, "0@1 on a still ran")
+# A container that Skein calls ended is taken to be gone with all that ran in it.
+@schedule("P1", "0@1 on a still ran")
+@without(Draft, "has_child", lambda *_: False)
 def yarn_calls_a_container_ended_that_lives(scene: Scene) -> None:
     """The ResourceManager gives up the node of 0@1: Skein says that the container has ended.
 
@@ -142,7 +133,7 @@ def a_witness_waits_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stop_witness, "testify", lambda brief: testify(replace(brief, pid_fd=None)))
 
 
-@schedule("P1", a_witness_waits_for_nobody, "0@1 on a still ran")
+@schedule("P1", "0@1 on a still ran", a_witness_waits_for_nobody)
 def a_child_finishes_its_batch_after_sigterm(scene: Scene) -> None:
     """The AM's machine dies, and YARN ends the launcher of 0@1 while its child computes a batch.
 

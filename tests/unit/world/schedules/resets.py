@@ -69,7 +69,7 @@ def nobody_is_fenced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(state_reset, "fence_everybody", lambda *_: None)
 
 
-@schedule("S4", nobody_is_fenced, "something was lost or applied twice")
+@schedule("S4", "something was lost or applied twice", nobody_is_fenced)
 def a_zombie_wakes_up_after_a_reset(scene: Scene) -> None:
     """It commits before anybody of the new submission begins, into topics recreated."""
     a_zombie_in_mid_transaction(scene)
@@ -93,7 +93,7 @@ def topics_come_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(state_reset, "create_topics", create)
 
 
-@schedule("S4", topics_come_first, "the changelogs say")
+@schedule("S4", "the changelogs say", topics_come_first)
 def a_zombie_wakes_up_while_everybody_is_fenced(scene: Scene) -> None:
     """It commits at the last moment when it may; that goes the way of all state."""
     a_zombie_in_mid_transaction(scene)

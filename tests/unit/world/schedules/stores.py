@@ -30,7 +30,7 @@ from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
 from tests.unit.world.judges import committed, counted
 from tests.unit.world.kafka import Writer
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import CHECKPOINTS
 
@@ -57,7 +57,7 @@ def writes_the_position_by_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TaskStore, "apply", apply)
 
 
-@schedule("S1", writes_the_position_by_itself, "something was lost or applied twice")
+@schedule("S1", "something was lost or applied twice", writes_the_position_by_itself)
 def a_store_is_flushed_while_it_is_being_written(scene: Scene) -> None:
     """RocksDB flushes whenever it likes; then the container is killed, and comes home."""
     scene.working()
@@ -90,7 +90,7 @@ def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(store_restore, "plan_restore", plan_by_offset)
 
 
-@schedule("S1", offset_is_the_truth, "something was lost or applied twice")
+@schedule("S1", "something was lost or applied twice", offset_is_the_truth)
 def a_container_is_killed_before_a_flush(scene: Scene) -> None:
     """What RocksDB had in memory is gone; the container comes home."""
     scene.working()
@@ -135,12 +135,9 @@ def _counts_from_nothing(scene: Scene) -> None:
     scene.require(last.record.value == b"1", "a key that was deleted is back")
 
 
-def never_stale(patch: pytest.MonkeyPatch) -> None:
-    """However long a store was away, its position counts."""
-    patch.setattr(restore, "stale_fault", lambda *_: None)
-
-
-@schedule("S2", never_stale, "a key that was deleted is back", is_judged=False)
+# However long a store was away, its position counts.
+@schedule("S2", "a key that was deleted is back", is_judged=False)
+@without(restore, "stale_fault", lambda *_: None)
 def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> None:
     """Host a dies; the key is deleted on host b, and later Kafka forgets the deletion, too.
 
@@ -157,12 +154,9 @@ def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> Non
     _counts_from_nothing(scene)
 
 
-def takes_any_topic_for_its_own(patch: pytest.MonkeyPatch) -> None:
-    """Offsets are compared, whatever topic they are of."""
-    patch.setattr(restore, "_foreign", lambda *_: None)
-
-
-@schedule("S3", takes_any_topic_for_its_own, "something was lost or applied twice")
+# Offsets are compared, whatever topic they are of.
+@schedule("S3", "something was lost or applied twice")
+@without(restore, "_foreign", lambda *_: None)
 def topics_are_made_anew_under_a_store(scene: Scene) -> None:
     """They have grown beyond the position of the store on host a when the task comes home."""
     scene.working()
@@ -200,7 +194,7 @@ def trusts_a_position_beyond_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(restore, "_position", without_the_end)
 
 
-@schedule("S3", trusts_a_position_beyond_the_end, "something was lost or applied twice")
+@schedule("S3", "something was lost or applied twice", trusts_a_position_beyond_the_end)
 def kafka_has_lost_its_last_records(scene: Scene) -> None:
     """The topics are the same, and shorter than the store knew them. What Kafka says is true."""
     scene.working()
@@ -220,7 +214,7 @@ def takes_no_lock(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(directory_lock, "fcntl", unlocked)
 
 
-@schedule("S5", takes_no_lock, "two have the store of task 0 open")
+@schedule("S5", "two have the store of task 0 open", takes_no_lock)
 def a_launcher_and_its_child_stand_still_at_home(scene: Scene) -> None:
     """Their lease is over and 0@2 comes home, where 0@1 has the store open still.
 
@@ -247,11 +241,6 @@ def a_launcher_and_its_child_stand_still_at_home(scene: Scene) -> None:
 _GROUPER = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
 
 
-def takes_the_whole_changelog(patch: pytest.MonkeyPatch) -> None:
-    """What a checkpoint of Samza's says of a changelog does not count."""
-    patch.setattr(start_up, "read_trims", lambda *_: ())
-
-
 def _samza_has_run(scene: Scene, committed: int, processed: int) -> None:
     """So many records were counted by a Samza job, of which its last commit knows the first ones.
 
@@ -276,7 +265,9 @@ def _samza_has_run(scene: Scene, committed: int, processed: int) -> None:
             broker.append((CHECKPOINTS, 0), Writer(None), key, value, 0)
 
 
-@schedule("S8", takes_the_whole_changelog, "something was lost or applied twice")
+# What a checkpoint of Samza's says of a changelog does not count.
+@schedule("S8", "something was lost or applied twice")
+@without(start_up, "read_trims", lambda *_: ())
 def a_samza_job_was_killed_after_its_last_commit(scene: Scene) -> None:
     """Its input goes on behind the commit, its changelog behind that; our first starts die, too.
 
@@ -308,7 +299,7 @@ def dated_after_the_commit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ContainerStorage, "apply", apply_and_date)
 
 
-@schedule("S2", dated_after_the_commit, "a key that was deleted is back", is_judged=False)
+@schedule("S2", "a key that was deleted is back", dated_after_the_commit, is_judged=False)
 def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
     """The machine of 0@1 stands still over the answer to a commit for longer than deletes are kept.
 
@@ -334,20 +325,12 @@ def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
     _counts_from_nothing(scene)
 
 
-def commits_wherever_the_offsets_are(patch: pytest.MonkeyPatch) -> None:
-    """A transaction is committed although its changelog has gone back."""
-    patch.setattr(TransactionalProducer, "_require_progress", lambda _: None)
-
-
 COMMIT_MS = 500
 
 
-@schedule(
-    "S3",
-    commits_wherever_the_offsets_are,
-    "something was lost or applied twice",
-    config={"task.commit.ms": str(COMMIT_MS)},
-)
+# A transaction is committed although its changelog has gone back.
+@schedule("S3", "something was lost or applied twice", config={"task.commit.ms": str(COMMIT_MS)})
+@without(TransactionalProducer, "_require_progress", lambda _: None)
 def kafka_loses_its_last_records_under_a_container_that_works(scene: Scene) -> None:
     """The topics are the same and shorter, and 0@1 has records in its store that they lack.
 

@@ -11,7 +11,7 @@ from homeport.job_coordinator.kafka import checkpoint_topic
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from tests.unit.world.am import Attempt
 from tests.unit.world.judges import counted
-from tests.unit.world.rules import schedule
+from tests.unit.world.rules import schedule, without
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import CHECKPOINTS
 
@@ -42,7 +42,7 @@ def takes_any_topic_for_its_checkpoints(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "lost_positions", lambda *_: None)
 
 
-@schedule("S6", takes_any_topic_for_its_checkpoints, "was counted 6 times for 3 records")
+@schedule("S6", "was counted 6 times for 3 records", takes_any_topic_for_its_checkpoints)
 def the_checkpoint_topic_is_gone_between_two_submissions(scene: Scene) -> None:
     """The state is there, and would be given its input once more."""
     ended(scene, scene.working(3))
@@ -58,7 +58,7 @@ def takes_what_is_there_at_its_start(patch: pytest.MonkeyPatch) -> None:
     takes_any_topic_for_its_checkpoints(patch)
 
 
-@schedule("S6", takes_what_is_there_at_its_start, "was counted 6 times for 3 records")
+@schedule("S6", "was counted 6 times for 3 records", takes_what_is_there_at_its_start)
 def the_checkpoint_topic_is_made_anew_between_two_containers(scene: Scene) -> None:
     """The attempt goes on, and starts a container where positions are gone."""
     scene.working(3)
@@ -70,14 +70,9 @@ def the_checkpoint_topic_is_made_anew_between_two_containers(scene: Scene) -> No
     scene.require(not scene.has_fact("container:started", "0@2"), "it runs without positions")
 
 
-def looks_at_topics_only_once(patch: pytest.MonkeyPatch) -> None:
-    """Topics are compared when a container begins, and not any more while it runs."""
-    patch.setattr(TopicWatch, "check", lambda _: None)
-
-
-@schedule(
-    "S6", looks_at_topics_only_once, "0@1 still writes positions", config={"task.commit.ms": "1000"}
-)
+# Topics are compared when a container begins, and not any more while it runs.
+@schedule("S6", "0@1 still writes positions", config={"task.commit.ms": "1000"})
+@without(TopicWatch, "check", lambda _: None)
 def the_checkpoint_topic_is_made_anew_under_a_container(scene: Scene) -> None:
     """It would leave the positions of some tasks in a topic that lacks those of all others."""
     scene.working(3)
@@ -99,17 +94,9 @@ def recreated(scene: Scene, records: int) -> None:
     scene.produce(records)
 
 
-def takes_any_topic_for_its_input(patch: pytest.MonkeyPatch) -> None:
-    """An input is what has its name."""
-    patch.setattr(input_acceptance, "recreated", lambda *_: ())
-
-
-@schedule(
-    "S7",
-    takes_any_topic_for_its_input,
-    "the job goes on in a topic that it never read",
-    is_judged=False,
-)
+# An input is what has its name.
+@schedule("S7", "the job goes on in a topic that it never read", is_judged=False)
+@without(input_acceptance, "recreated", lambda *_: ())
 def the_input_is_made_anew_between_two_submissions(scene: Scene) -> None:
     """It is longer than the job's position: the first records would be passed over in silence."""
     ended(scene, scene.working(3))
@@ -120,11 +107,6 @@ def the_input_is_made_anew_between_two_submissions(scene: Scene) -> None:
     scene.require(counted(scene.world) == 3, verdict)
 
 
-def takes_every_position(patch: pytest.MonkeyPatch) -> None:
-    """A container goes on at its checkpoint, whichever topic that was of."""
-    patch.setattr(InputTopicManager, "floors", lambda _: {})
-
-
 def counts_all(scene: Scene, records: int) -> None:
     """So many counts have been sent in all, one after the other, and no more."""
     scene.run(3000)
@@ -133,13 +115,9 @@ def counts_all(scene: Scene, records: int) -> None:
     scene.require(counts == list(range(1, records + 1)), "records of the new topic were skipped")
 
 
-@schedule(
-    "S7",
-    takes_every_position,
-    "records of the new topic were skipped",
-    config=BEGIN,
-    is_judged=False,
-)
+# A container goes on at its checkpoint, whichever topic that was of.
+@schedule("S7", "records of the new topic were skipped", config=BEGIN, is_judged=False)
+@without(InputTopicManager, "floors", lambda _: {})
 def the_new_input_is_begun(scene: Scene) -> None:
     """All of it is counted on top of the state; and once, with any next container."""
     ended(scene, scene.working(3))
@@ -152,14 +130,9 @@ def the_new_input_is_begun(scene: Scene) -> None:
     counts_all(scene, 13)
 
 
-def fences_nobody(patch: pytest.MonkeyPatch) -> None:
-    """The floor is read while a container may still commit a position in the former topic."""
-    patch.setattr(input_acceptance, "fence_everybody", lambda *_: None)
-
-
-@schedule(
-    "S7", fences_nobody, "records of the new topic were skipped", config=BEGIN, is_judged=False
-)
+# The floor is read while a container may still commit a position in the former topic.
+@schedule("S7", "records of the new topic were skipped", config=BEGIN, is_judged=False)
+@without(input_acceptance, "fence_everybody", lambda *_: None)
 def a_zombie_wakes_up_when_the_new_input_has_been_accepted(scene: Scene) -> None:
     """It stands before its transaction, and would leave its position above the floor."""
     first = scene.working(3)
