@@ -1,4 +1,4 @@
-"""Ends transactions that hang in a partition which a container has to read.
+"""Ends transactions that hang in a partition which a container reads, or has written.
 
 Kafka may leave the end of a transaction out of a partition, for ever (KAFKA-20734: where it has no
 leader at that moment, as when a single broker comes back). What the transaction coordinators have
@@ -14,7 +14,8 @@ later transaction of it can be there without being seen.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 
@@ -24,22 +25,32 @@ from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopRequestedError
-from homeport.container.kafka.client_properties import HangingTransactionError
+from homeport.container.kafka.client_properties import (
+    HangingTransactionError,
+    longest_transaction_s,
+)
 from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
 from homeport.container.progress.transaction_state import Ended, Outcome, Place
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.clients import error_of
-from homeport.job_coordinator.kafka.open_transactions import abort_command
+from homeport.job_coordinator.kafka.open_transactions import abort_command, how_to_end
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.model.incarnation import STATE_TOPIC, incarnation_of
 
 _LOG = logging.getLogger(__name__)
 
 _MOST_TOLD = 3
+_LOOK_S = 5.0
+_DAY_MS = 86_400_000
+_OUTPUTS = "looking for transactions that hang in outputs"
 
 
 class _MovedOnError(UnavailableError):
     """What was known of an id is not true any more."""
+
+
+class _NotEndedError(Exception):
+    """The leader did not write an end; what is known of it, and what an operator can do."""
 
 
 @contextmanager
@@ -61,6 +72,29 @@ def ending_what_hangs(
         with closing(TransactionsInKafka(job.transaction_system, pause)) as kafka:
             hanging = HangingTransactions(kafka, partial(is_superseded, job.job, stream))
             raise hanging.end(error, _places(job)) from None
+
+
+def end_in_outputs(
+    job: ContainerJob, fenced: Collection[str], pause: Callable[[float], None]
+) -> None:
+    """End transactions of ``fenced`` ids that hang in outputs, for readers elsewhere.
+
+    No container reads an output, so nothing else meets them there. Takes until all that is written
+    at the call is decided; the log has what was done, and what could not be.
+
+    Args:
+        job: the container's.
+        fenced: transactional ids of superseded incarnations, after their fence.
+        pause: waits the seconds given; raises to stop.
+    """
+    try:
+        with closing(TransactionsInKafka(job.transaction_system, pause)) as kafka:
+            HangingTransactions(kafka, fenced.__contains__).end_written(fenced, pause)
+    except StopRequestedError:
+        return
+    except (HomeportError, KafkaException) as error:
+        # As where the principal may not read the coordinators' topic: nothing is known to hang.
+        _LOG.info("%s: %s; the next start looks again", _OUTPUTS, _why(error))
 
 
 def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
@@ -90,7 +124,7 @@ class HangingTransactions:
         self._kafka = kafka
         self._is_superseded = is_superseded
 
-    def end(self, cause: HangingTransactionError, places: Iterable[Place]) -> UnavailableError:
+    def end(self, cause: HangingTransactionError, places: Collection[Place]) -> UnavailableError:
         """What hangs there, and elsewhere of the same transactions, is ended as far as it is known.
 
         Returns:
@@ -112,7 +146,59 @@ class HangingTransactions:
             "; ".join([str(cause), *(reported or ["by now it is over: start again"])])
         )
 
-    def _end_all(self, places: Iterable[Place], reported: list[str]) -> None:
+    def end_written(
+        self,
+        ids: Collection[str],
+        pause: Callable[[float], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """End what hangs where these ids wrote in the last day, below the present heads.
+
+        A partition in which another producer's transaction is open is looked at again, for as long
+        as one of the job's can be open.
+        """
+        since_ms = max(0, int(time.time() * 1000) - _DAY_MS)
+        ends = [self._kafka.ends(since_ms, name) for name in ids]
+        heads = self._kafka.heads({place for each in ends for place in each.places()})
+        since: dict[tuple[Place, int], float] = {}
+        while held := self._kafka.held(heads.keys(), heads) if heads else {}:
+            since = {at: since.get(at, clock()) for at in held.items()}
+            late_s = clock() - longest_transaction_s(self._kafka.system)
+            heads = {place: heads[place] for place in held}
+            for place, stable in held.items():
+                known = [ended for each in ends for ended in each.in_place(place)]
+                try:
+                    is_over = self._end_below(place, stable, heads[place], known, since_ms) is None
+                    why = how_to_end(self._kafka.system, *place, stable)
+                except _NotEndedError as error:
+                    is_over, why = False, str(error)
+                    since[place, stable] = late_s
+                if not is_over and since[place, stable] <= late_s:
+                    _LOG.warning("%s: %s, offset %d: %s", _OUTPUTS, _shown(place), stable, why)
+                    is_over = True
+                if is_over:
+                    heads.pop(place)
+            if heads:
+                pause(_LOOK_S)
+
+    def _end_below(
+        self, place: Place, stable: int, head: int, known: list[Ended], since_ms: int
+    ) -> int | None:
+        """End what of ``known`` hangs from ``stable`` on; return what else is the first there.
+
+        Raises:
+            _NotEndedError: the leader did not write an end.
+        """
+        at: int | None = stable
+        while at is not None and at < head:
+            refused = self._kafka.refusal() is not None
+            found = [] if refused else self._began_at(place, at, known)
+            if not found:
+                return at
+            at = self._end_found(found[0], place, at, since_ms)
+        return None
+
+    def _end_all(self, places: Collection[Place], reported: list[str]) -> None:
         looked: set[Place] = set()
         while todo := sorted(set(places) - looked):
             looked.update(todo)
@@ -136,8 +222,7 @@ class HangingTransactions:
     ) -> int | None:
         """What hangs at the offset is ended, if it is known; the offset of the next one there."""
         refusal = self._kafka.refusal()
-        batch = self._kafka.first_batch(place, at) if refusal is None else None
-        found = [e for e in known if refusal or (batch and e.began_with(batch, place))]
+        found = known if refusal is not None else self._began_at(place, at, known)
         if not found:
             reported.append(
                 f"{_shown(place)}, offset {at}: {STATE_TOPIC} has no end of one of this job's in "
@@ -147,18 +232,27 @@ class HangingTransactions:
         if refusal is not None:
             reported += [self._story(e, place, at, refusal) for e in found[:_MOST_TOLD]]
             return None
-        ended = found[0]
+        try:
+            left = self._end_found(found[0], place, at, since_ms)
+        except _NotEndedError as error:
+            reported.append(str(error))
+            return None
+        reported.append(f"by now {_done(found[0], place)}: start again")
+        return left
+
+    def _began_at(self, place: Place, at: int, known: list[Ended]) -> list[Ended]:
+        batch = self._kafka.first_batch(place, at)
+        return [ended for ended in known if batch and ended.began_with(batch, place)]
+
+    def _end_found(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
+        """Write the end that is missing at the offset; the offset of the next one there."""
         try:
             left = self._end_one(ended, place, at, since_ms)
         except (StopRequestedError, _MovedOnError):
             raise
         except (HomeportError, KafkaException) as error:
-            reported.append(self._story(ended, place, at, _why(error)))
-            return None
-        name = ended.transactional_id
-        done = f"{name}, which was {ended.outcome.value}, has its end in {_shown(place)}"
-        _LOG.warning("%s", done)
-        reported.append(f"by now {done}: start again")
+            raise _NotEndedError(self._story(ended, place, at, _why(error))) from error
+        _LOG.warning("%s", _done(ended, place))
         return left
 
     def _end_one(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
@@ -200,6 +294,11 @@ def _places(job: ContainerJob) -> set[Place]:
         if store.changelog is not None
     }
     return places | ({(job.task.checkpoint_topic, 0)} if job.task.checkpoint_enabled else set())
+
+
+def _done(ended: Ended, place: Place) -> str:
+    name, outcome = ended.transactional_id, ended.outcome.value
+    return f"{name}, which was {outcome}, has its end in {_shown(place)}"
 
 
 def _shown(place: Place) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -125,13 +125,22 @@ class TransactionsInKafka(PartitionLeaders):
         """Nothing is read any more."""
         self._reader.close()
 
-    def held(self, places: Iterable[Place]) -> dict[Place, int]:
-        """{place: last stable offset} of those that exist and are not stable up to their heads."""
+    def heads(self, places: Collection[Place]) -> dict[Place, int]:
+        """Return {place: the offset of its next record} for those that exist."""
         counts = TopicAdmin(self.system).partition_counts({topic for topic, _ in places})
         there = [place for place in places if place[1] < counts.get(place[0], 0)]
-        heads = self._reader.ends(there)
-        stable = self._reader.stable_ends(there)
-        return {place: at for place, at in stable.items() if at < heads[place].head}
+        return {place: known.head for place, known in self._reader.ends(there).items()}
+
+    def held(
+        self, places: Collection[Place], heads: Mapping[Place, int] | None = None
+    ) -> dict[Place, int]:
+        """Return {place: last stable offset} for those that are not stable up to their heads.
+
+        ``heads``: those at an earlier time, else the present ones.
+        """
+        known = self.heads(places) if heads is None else heads
+        stable = self._reader.stable_ends(sorted(known.keys() & set(places)))
+        return {place: at for place, at in stable.items() if at < known[place]}
 
     def written_ms(self, held: Mapping[Place, int]) -> int:
         """An hour before any of the records at these offsets, of which there are some, was written.

@@ -126,6 +126,10 @@ class TransactionEnds:
         """
         return [own[place] for own in reversed(self._ends.values()) if place in own]
 
+    def places(self) -> set[Place]:
+        """Return all partitions in which the last transaction of some id has ended."""
+        return {place for own in self._ends.values() for place in own}
+
     def _take_end(
         self, name: str, state: _State, coordinator_epoch: int, own: dict[Place, Ended]
     ) -> None:

@@ -273,6 +273,21 @@ def test_a_start_ends_a_hanging_transaction_in_its_changelog(
     assert set(job.table("out")) == {*kept, "word"}
 
 
+def test_a_start_ends_a_hanging_transaction_in_an_output_alone(
+    make: Callable[[], Job], broker: LocalCluster
+) -> None:
+    """Readers of the output go on; the container runs meanwhile, and is not started again."""
+    job = make()
+    _leave_hanging(job, broker, 1, "committed", ["out"])
+    container = job.start(2, fence=[1])
+    job.report(container, 1)
+    job.until(lambda: _is_stable(job, "out"), container)
+    job.produce([(0, b"word", b"")])
+    job.until(lambda: job.processed() == 1, container)
+    assert container.stop() == 143
+    assert set(job.table("out")) == {"whole", "hangs-01", "word"}
+
+
 def _plan(job: Job) -> Path:
     return job.folder / "plan"
 

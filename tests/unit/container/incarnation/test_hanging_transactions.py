@@ -7,7 +7,9 @@ has open in the partition, and a producer that initialises an id aborts what it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -138,10 +140,16 @@ class _Kafka(TransactionsInKafka):
     def refusal(self) -> str | None:
         return self.why
 
-    def held(self, places: Iterable[Place]) -> dict[Place, int]:
-        stable = {p: self.broker.stable(p) for p in places if p in self.broker.logs}
+    def heads(self, places: Collection[Place]) -> dict[Place, int]:
+        return {p: len(self.broker.logs[p]) for p in places if p in self.broker.logs}
+
+    def held(
+        self, places: Collection[Place], heads: Mapping[Place, int] | None = None
+    ) -> dict[Place, int]:
+        ends = self.heads(places) if heads is None else heads
+        stable = {p: self.broker.stable(p) for p in places if p in ends}
         self._done("held")
-        return {p: at for p, at in stable.items() if at < len(self.broker.logs[p])}
+        return {p: at for p, at in stable.items() if at < ends[p]}
 
     def written_ms(self, held: Mapping[Place, int]) -> int:
         assert held
@@ -149,7 +157,7 @@ class _Kafka(TransactionsInKafka):
         return 0
 
     def ends(self, since_ms: int, transactional_id: str | None = None) -> TransactionEnds:
-        assert since_ms == 0
+        assert since_ms < time.time() * 1000
         found = TransactionEnds()
         for name, value in self.broker.states:
             if transactional_id in {None, name}:
@@ -384,6 +392,87 @@ def test_a_container_that_is_to_stop_stops(step: str) -> None:
 
     with pytest.raises(StopRequestedError):
         _end(_Kafka(_hanging(Outcome.COMMITTED), {step: stop}))
+
+
+def _look_at_outputs(
+    kafka: _Kafka, *pauses: Callable[[], object], ids: tuple[str, ...] = (X,)
+) -> int:
+    """How often it waited; ``pauses``: what happens meanwhile. Each takes ten seconds."""
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) <= len(pauses):
+            pauses[len(waited) - 1]()
+
+    hanging = HangingTransactions(kafka, ids.__contains__)
+    hanging.end_written(ids, pause, lambda: 10.0 * len(waited))
+    return len(waited)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_what_hangs_in_an_output_alone_is_ended_as_it_was_decided(outcome: Outcome) -> None:
+    """No container reads it, so no restore meets it; nothing is waited for."""
+    broker = _hanging(outcome, places=[OUT])
+    assert _look_at_outputs(_Kafka(broker)) == 0
+    assert broker.stable(OUT) == 1
+    assert broker.committed(OUT) == (["whole"] if outcome is Outcome.COMMITTED else [])
+
+
+def test_outputs_without_anything_that_hangs_cost_one_look() -> None:
+    """The usual case; no producer is fenced."""
+    kafka = _Kafka(_hanging(Outcome.COMMITTED, places=[]))
+    assert _look_at_outputs(kafka, ids=(X, "never-wrote")) == 0
+    assert kafka.fenced == []
+
+
+def test_what_hangs_in_an_output_behind_an_open_transaction_is_ended_after_it() -> None:
+    """And what begins there later is not waited for."""
+    broker, other = _Broker(), "other"
+    for name in (other, X):
+        broker.initialise(name)
+        broker.begin(name, name, OUT)
+    broker.end(X, Outcome.COMMITTED, but=[OUT])
+
+    def go_on() -> None:
+        broker.end(other, Outcome.ABORTED)
+        broker.begin(other, "next", OUT)
+
+    assert _look_at_outputs(_Kafka(broker), lambda: None, go_on) == 2
+    assert broker.committed(OUT) == [X]
+    assert broker.stable(OUT) == 2
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_what_holds_up_an_output_for_too_long_is_reported_once(
+    caplog: pytest.LogCaptureFixture, *, encrypted: bool
+) -> None:
+    """It is another job's, or behind a listener over which no leader can be asked."""
+    broker, other = _hanging(Outcome.COMMITTED, "other", places=[OUT]), X
+    broker.initialise(other)
+    broker.begin(other, "second", OUT)
+    broker.end(other, Outcome.COMMITTED)
+    kafka = _Kafka(broker)
+    kafka.why = "over PLAINTEXT only" if encrypted else None
+    with caplog.at_level(logging.WARNING):
+        assert 0 < _look_at_outputs(kafka) < 10
+    (line,) = caplog.messages
+    assert line.startswith("looking for transactions that hang in outputs: out partition 3, offset")
+    assert "must not be aborted" in line
+    assert kafka.fenced == []
+
+
+def test_an_end_that_an_output_does_not_take_is_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is known of it, and that it must not be aborted."""
+    kafka = _Kafka(_hanging(Outcome.COMMITTED, places=[OUT]))
+    kafka.loses_markers = True
+    with caplog.at_level(logging.WARNING):
+        assert _look_at_outputs(kafka) == 0
+    (line,) = caplog.messages
+    assert "x (producer 1, epoch 0) was committed" in line
+    assert "the last stable offset stays" in line
 
 
 def test_superseded_is_an_incarnation_with_a_successor() -> None:
