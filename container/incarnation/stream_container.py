@@ -226,7 +226,6 @@ class StreamContainer:
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
-        self._look_at_outputs()
         processed = positions.processed()
         parts = LoopDependencies(
             source,
@@ -439,6 +438,7 @@ class StreamContainer:
         if self._standbys is not None:
             self._standbys.start(self._history)
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
+        self._look_at_outputs()
 
     def _close(self, loop: RunLoop, parts: LoopDependencies) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
