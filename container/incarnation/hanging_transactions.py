@@ -42,7 +42,7 @@ _LOG = logging.getLogger(__name__)
 _MOST_TOLD = 3
 _LOOK_S = 5.0
 _DAY_MS = 86_400_000
-_OUTPUTS = "looking for transactions that hang in outputs"
+_LOOKING = "looking for transactions of fenced incarnations that hang"
 
 
 class _MovedOnError(UnavailableError):
@@ -74,10 +74,10 @@ def ending_what_hangs(
             raise hanging.end(error, _places(job)) from None
 
 
-def end_in_outputs(
+def end_of_fenced(
     job: ContainerJob, fenced: Collection[str], pause: Callable[[float], None]
 ) -> None:
-    """End transactions of ``fenced`` ids that hang in outputs, for readers elsewhere.
+    """End transactions of ``fenced`` ids that hang in any partition, for its readers.
 
     No container reads an output, so nothing else meets them there. Takes until all that is written
     at the call is decided; the log has what was done, and what could not be.
@@ -94,7 +94,7 @@ def end_in_outputs(
         return
     except (HomeportError, KafkaException) as error:
         # As where the principal may not read the coordinators' topic: nothing is known to hang.
-        _LOG.info("%s: %s; the next start looks again", _OUTPUTS, _why(error))
+        _LOG.info("%s: %s; the next start looks again", _LOOKING, _why(error))
 
 
 def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
@@ -174,7 +174,7 @@ class HangingTransactions:
                     is_over, why = False, str(error)
                     since[place, stable] = late_s
                 if not is_over and since[place, stable] <= late_s:
-                    _LOG.warning("%s: %s, offset %d: %s", _OUTPUTS, _shown(place), stable, why)
+                    _LOG.warning("%s: %s, offset %d: %s", _LOOKING, _shown(place), stable, why)
                     is_over = True
                 if is_over:
                     heads.pop(place)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
 from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.hanging_transactions import end_of_fenced
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, input_ranges
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
@@ -265,13 +267,19 @@ def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
 def fence_and_begin(
     job: ContainerJob, permit: Permit, history: History, stop: StopFlag
 ) -> TransactionalProducer:
-    """Fence the permit's list, then initialise the own id; return the producer."""
+    """Fence all incarnations on the permit's list and initialise the own transactional id.
+
+    What those have left hanging is ended beside the start.
+    """
     producer = TransactionalProducer(  # which connects while the others are fenced
         job.transaction_system, job.transactional_id(permit.incarnation)
     )
     _fence_listed(job, permit, stop)
     producer.initialise()
     _record_fenced(job, permit, history)
+    if fenced := [job.transactional_id(incarnation) for incarnation in permit.fence]:
+        look = functools.partial(end_of_fenced, job, fenced, stop.pause)
+        threading.Thread(target=look, name="hanging", daemon=True).start()
     return producer
 
 

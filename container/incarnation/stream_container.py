@@ -20,7 +20,7 @@ from homeport.container.incarnation.adjunct_start import adjunct_feed, head_look
 from homeport.container.incarnation.changelog_trims import StoreTrim
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
-from homeport.container.incarnation.hanging_transactions import end_in_outputs, ending_what_hangs
+from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
 from homeport.container.incarnation.restoring import RestoreReport, restore_stores
@@ -252,14 +252,6 @@ class StreamContainer:
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
-    def _look_at_outputs(self) -> None:
-        fenced = [self._job.transactional_id(incarnation) for incarnation in self._permit.fence]
-        if fenced:
-            arguments = (self._job, fenced, self._stop.pause)
-            threading.Thread(
-                target=end_in_outputs, args=arguments, name="outputs", daemon=True
-            ).start()
-
     def _feed(
         self, outputs: Outputs, processed: start_up.Offsets, pipeline: SparkPipeline | None
     ) -> AdjunctFeed | None:
@@ -438,7 +430,6 @@ class StreamContainer:
         if self._standbys is not None:
             self._standbys.start(self._history)
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
-        self._look_at_outputs()
 
     def _close(self, loop: RunLoop, parts: LoopDependencies) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""

@@ -24,7 +24,7 @@ from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicParti
 from confluent_kafka.admin import AdminClient, OffsetSpec, ResourceType
 from producer_ids import Batch, batches_in
 from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import DEADLINE_S, P0, Job, jobs
+from stream_containers import DEADLINE_S, P0, Job, Running, jobs
 from suites import long
 from topic_records import alter
 
@@ -247,14 +247,38 @@ def _leave_hanging(
 
 
 @pytest.mark.parametrize("outcome", [long("aborted"), "committed"])
+@pytest.mark.parametrize("topics", [["changelog", "out"], long(["out"])], ids="-".join)
+def test_a_start_ends_what_an_incarnation_that_it_fences_left_hanging(
+    make: Callable[[], Job], broker: LocalCluster, topics: list[str], outcome: str
+) -> None:
+    """As it had ended; the container runs, and readers of its output go on."""
+    job = make()
+    _leave_hanging(job, broker, 1, outcome, topics)
+    container = job.start(2, fence=[1])
+    job.report(container, 1)
+    for name in topics:
+        job.until(lambda name=name: _is_stable(job, name), container)  # type: ignore[misc]  # a default
+    _has_one_more_word(job, container, outcome, topics)
+
+
+def _has_one_more_word(job: Job, container: Running, outcome: str, topics: Sequence[str]) -> None:
+    job.produce([(0, b"word", b"")])
+    job.until(lambda: job.processed() == 1, container)
+    assert container.stop() == 143
+    kept = {"whole", "hangs-01"} if outcome == "committed" else set()
+    for name in topics:
+        assert {k for k, v in job.table(name).items() if v is not None} == {*kept, "word"}
+
+
+@pytest.mark.parametrize("outcome", [long("aborted"), "committed"])
 def test_a_start_ends_a_hanging_transaction_in_its_changelog(
     make: Callable[[], Job], broker: LocalCluster, outcome: str
 ) -> None:
-    """As it had ended, in the output too; it says so, uncharged, and the next start goes on."""
+    """An earlier start has fenced it. It says so, uncharged, and the next start goes on."""
     job = make()
     _leave_hanging(job, broker, 1, outcome, ["changelog", "out"])
 
-    first = job.start(2, fence=[1])
+    first = job.start(3, fence=[2])
     assert first.process.wait(2 * DEADLINE_S) == EXIT_UNAVAILABLE
     line = first.last_line()
     assert f"reading {job.topic('changelog')} partition 0: its last stable offset has been" in line
@@ -263,29 +287,9 @@ def test_a_start_ends_a_hanging_transaction_in_its_changelog(
         assert f"{_id(job, 1)}, which was {outcome}, has its end in {job.topic(name)}" in line
         assert not _hangs(job, name)
 
-    second = job.start(3, fence=[1, 2])
+    second = job.start(4, fence=[2, 3])
     job.report(second, 1)
-    job.produce([(0, b"word", b"")])
-    job.until(lambda: job.processed() == 1, second)
-    assert second.stop() == 143
-    kept = {"whole", "hangs-01"} if outcome == "committed" else set()
-    assert {k for k, v in job.table("changelog").items() if v is not None} == {*kept, "word"}
-    assert set(job.table("out")) == {*kept, "word"}
-
-
-def test_a_start_ends_a_hanging_transaction_in_an_output_alone(
-    make: Callable[[], Job], broker: LocalCluster
-) -> None:
-    """Readers of the output go on; the container runs meanwhile, and is not started again."""
-    job = make()
-    _leave_hanging(job, broker, 1, "committed", ["out"])
-    container = job.start(2, fence=[1])
-    job.report(container, 1)
-    job.until(lambda: _is_stable(job, "out"), container)
-    job.produce([(0, b"word", b"")])
-    job.until(lambda: job.processed() == 1, container)
-    assert container.stop() == 143
-    assert set(job.table("out")) == {"whole", "hangs-01", "word"}
+    _has_one_more_word(job, second, outcome, ["changelog", "out"])
 
 
 def _plan(job: Job) -> Path:

@@ -457,7 +457,9 @@ def test_what_holds_up_an_output_for_too_long_is_reported_once(
     with caplog.at_level(logging.WARNING):
         assert 0 < _look_at_outputs(kafka) < 10
     (line,) = caplog.messages
-    assert line.startswith("looking for transactions that hang in outputs: out partition 3, offset")
+    assert line.startswith(
+        "looking for transactions of fenced incarnations that hang: out partition 3, offset"
+    )
     assert "must not be aborted" in line
     assert kafka.fenced == []
 
