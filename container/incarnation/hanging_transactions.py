@@ -220,7 +220,7 @@ class HangingTransactions:
     def _end_in(
         self, place: Place, at: int, known: list[Ended], since_ms: int, reported: list[str]
     ) -> int | None:
-        """What hangs at the offset is ended, if it is known; the offset of the next one there."""
+        """End what hangs at the offset, if it is known; return where the next one does there."""
         refusal = self._kafka.refusal()
         found = known if refusal is not None else self._began_at(place, at, known)
         if not found:
@@ -245,7 +245,7 @@ class HangingTransactions:
         return [ended for ended in known if batch and ended.began_with(batch, place)]
 
     def _end_found(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
-        """Write the end that is missing at the offset; the offset of the next one there."""
+        """As ``_end_one``; _NotEndedError where the leader did not write it."""
         try:
             left = self._end_one(ended, place, at, since_ms)
         except (StopRequestedError, _MovedOnError):
@@ -256,7 +256,7 @@ class HangingTransactions:
         return left
 
     def _end_one(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
-        """The end that is missing at the offset is written; the offset of the next one there."""
+        """Write the end that is missing at the offset; return where the next one hangs there."""
         kafka, name = self._kafka, ended.transactional_id
         kafka.fence(name)
         if ended not in kafka.ends(since_ms, name).in_place(place):
