@@ -21,7 +21,7 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore, position_of
 
 _STAMP = struct.Struct("<i")
 STAMP_BYTES = _STAMP.size
@@ -67,7 +67,7 @@ class ExpiringStore(RocksDbStore):
             return None
         if not is_stamped(value):
             raise StoreError(f"{self.path}: the store was written without a time to live")
-        return self._position_of(value[:-STAMP_BYTES])
+        return position_of(self.path, value[:-STAMP_BYTES])
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``; None where there is none."""

@@ -198,16 +198,11 @@ class RocksDbStore:
             StoreError: what stands there is none, as where the store had a time to live.
         """
         value = self._position_bytes()
-        return None if value is None else self._position_of(value)
+        return None if value is None else position_of(self.path, value)
 
     def _position_bytes(self) -> bytes | None:
         value: bytes | None = self._call(lambda: self._db.get(POSITION_KEY))
         return value
-
-    def _position_of(self, text: bytes) -> int:
-        if not text.isdigit():
-            raise StoreError(f"{self.path}: the reserved position is not a number: {text!r}")
-        return int(text)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``; None where there is none."""
@@ -315,6 +310,13 @@ class RocksDbStore:
         if isinstance(error, MemoryError):
             return StoreError(f"{self.path}: no memory is left for this call")
         return DamagedStoreError(self.path, f"RocksDB cannot read it: {one_line(error)}")
+
+
+def position_of(path: Path, text: bytes) -> int:
+    """Return the position that ``text`` in the store of ``path`` is; StoreError where it is none."""
+    if not text.isdigit():
+        raise StoreError(f"{path}: the reserved position is not a number: {text!r}")
+    return int(text)
 
 
 def check_end(db: Rdict, last: bytes, bounds: ReadOptions) -> None:

@@ -22,7 +22,13 @@ from rocksdict import AccessType, Options, Rdict, ReadOptions
 
 from homeport.config.errors import StoreError
 from homeport.container.rocksdb.expiring_store import STAMP_BYTES, is_stamped
-from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, POSITION_KEY, check_end, one_line
+from homeport.container.rocksdb.rocksdb_store import (
+    CURRENT_FILE,
+    POSITION_KEY,
+    check_end,
+    one_line,
+    position_of,
+)
 
 _TABLE = ".sst"
 _ATTEMPTS = 20
@@ -90,11 +96,7 @@ class RocksDbView:
             StoreError: what it names is no offset.
         """
         value = self._value(POSITION_KEY)
-        if value is None:
-            return None
-        if not value.isdigit():
-            raise StoreError(f"{self.path}: the reserved position is not a number: {value!r}")
-        return int(value)
+        return None if value is None else position_of(self.path, value)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``; None where there is none."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.system_stream import SystemStream
@@ -22,6 +24,7 @@ from homeport.container.storage.directory_lock import (
 
 DAMAGE_FILE = "DAMAGED"
 _LONGEST_STORY = 1000
+_Value = TypeVar("_Value")
 _TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
@@ -55,32 +58,35 @@ class DirectoryFiles:
         """
         found: OffsetFound | None = None
         for name in offset_file.READ_ORDER:
-            try:
-                text = self.read_text(name)
-                if text is None:
-                    continue
-                offset = offset_file.parse_offset_v2(text, changelog, partition)
-            except offset_file.ForeignOffsetError as error:
-                raise offset_file.ForeignOffsetError(f"{name}: {error}") from None
-            except WireError as error:
-                raise WireError(f"{name} is damaged: {error}") from None
+            offset = self.read(
+                name, lambda text: offset_file.parse_offset_v2(text, changelog, partition)
+            )
+            if offset is None:
+                continue
             # Where one of them is damaged, what else there is may be, too: all are read.
             written_ms = (self.path / name).stat().st_mtime_ns // 1_000_000
             found = found or OffsetFound(offset, written_ms)
         return found
 
     def read_meta(self) -> store_meta.StoreMeta | None:
-        """Return what STORE-META says; None where there is no such file.
+        """Return what STORE-META says; None where there is no such file; errors as of ``read``."""
+        return self.read(store_meta.META_FILE, store_meta.parse_meta)
+
+    def read(self, name: str, value: Callable[[str], _Value]) -> _Value | None:
+        """Return the value of a file in the form of OFFSET; None where there is no such file.
 
         Raises:
             DiskError: it may not be read.
-            WireError: the file is damaged.
+            ForeignOffsetError: it is of another changelog; the message names it.
+            WireError: it is damaged; the message names it.
         """
         try:
-            text = self.read_text(store_meta.META_FILE)
-            return None if text is None else store_meta.parse_meta(text)
+            text = self.read_text(name)
+            return None if text is None else value(text)
+        except offset_file.ForeignOffsetError as error:
+            raise offset_file.ForeignOffsetError(f"{name}: {error}") from None
         except WireError as error:
-            raise WireError(f"{store_meta.META_FILE} is damaged: {error}") from None
+            raise WireError(f"{name} is damaged: {error}") from None
 
     def read_damage(self) -> str | None:
         """Return the story of an earlier ``mark_damaged``; None without one."""

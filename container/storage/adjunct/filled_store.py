@@ -343,19 +343,18 @@ def meta_in(files: DirectoryFiles) -> tuple[AdjunctMeta | None, int]:
         RefusedStoreError: it is damaged.
     """
     try:
-        text = files.read_text(META_FILE)
-        return (None, 0) if text is None else (parse_meta(text), files.written_ms(META_FILE))
+        meta = files.read(META_FILE, parse_meta)
+        return meta, 0 if meta is None else files.written_ms(META_FILE)
     except WireError as error:
-        story = f"{META_FILE} is damaged: {error}"
-        raise RefusedStoreError(RefusalReason.DAMAGED_META, story) from None
+        raise RefusedStoreError(RefusalReason.DAMAGED_META, str(error)) from None
 
 
 def catalogue_in(files: DirectoryFiles) -> Catalogue:
     """Return what the catalogue says; RefusedStoreError without it, WireError if it is spoilt."""
-    text = files.read_text(CATALOGUE_FILE)
-    if text is None:
+    catalogue = files.read(CATALOGUE_FILE, parse_catalogue)
+    if catalogue is None:
         raise RefusedStoreError(RefusalReason.MISSING_POSITION, f"{CATALOGUE_FILE} is missing")
-    return parse_catalogue(text)
+    return catalogue
 
 
 def cannot_follow(store: str, partition: SystemStreamPartition, story: str) -> StoreError:

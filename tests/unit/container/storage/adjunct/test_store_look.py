@@ -68,10 +68,14 @@ def test_the_version_that_tasks_see_is_read(host: Host) -> None:
     assert facts is not None
     assert (facts.records, facts.version, facts.positions) == (2, 1, {P0: 4})
     assert facts.age_s(3_000) == 2.0
-    (host.directory / CATALOGUE_FILE).unlink()
-    fault = _look(host).found.fault
-    assert fault is not None
-    assert "CATALOGUE is missing" in fault.story
+    for data, story in ((b"damage", "CATALOGUE is damaged: it does not"), (None, "is missing")):
+        if data is None:
+            (host.directory / CATALOGUE_FILE).unlink()
+        else:
+            (host.directory / CATALOGUE_FILE).write_bytes(data)
+        fault = _look(host).found.fault
+        assert fault is not None
+        assert story in fault.story
 
 
 def test_what_is_no_store_has_its_reason(host: Host, tmp_path: Path) -> None:
