@@ -313,7 +313,7 @@ class RocksDbStore:
 
 
 def position_of(path: Path, text: bytes) -> int:
-    """Return the position that ``text`` in the store of ``path`` is; StoreError where it is none."""
+    """Return the position that ``text`` in the store of ``path`` is; StoreError if it is none."""
     if not text.isdigit():
         raise StoreError(f"{path}: the reserved position is not a number: {text!r}")
     return int(text)

@@ -1,8 +1,9 @@
-"""All stores of one container, on real RocksDB with changelogs in memory."""
+"""All stores of one container, on real RocksDB with changelogs in memory, and their figures."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -25,11 +26,16 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.steps import AdjunctStep
+from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.progress.flush_plan import FlushStep
 from homeport.container.progress.restore import ChangelogTopic
 from homeport.container.progress.transaction_plan import Step
+from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.storage.container_storage import store_figures
 from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
+from homeport.job_coordinator.status.figures import FIGURES
 
 
 def test_a_store_that_comes_home_reads_nothing(tmp_path: Path) -> None:
@@ -222,3 +228,32 @@ def test_two_containers_cannot_have_one_directory(tmp_path: Path) -> None:
     held = pytest.raises(StoreError, match="another process has it open")
     with running(tmp_path, log), held:
         storage_of(tmp_path, log).open()
+
+
+class _Kept:
+    """Stands for a task's store: its name, and its engine."""
+
+    def __init__(self, name: str, engine: object) -> None:
+        self.name = name
+        self.config = self
+        self.engine = engine
+
+
+def test_figures_are_summed_over_the_tasks_of_a_store(tmp_path: Path) -> None:
+    """Entries of both tasks together; the cache, which all share, once."""
+    memory = RocksDbMemory(8 << 20, 3)
+    stores = [RocksDbStore(tmp_path / name, memory) for name in "abc"]
+    for number, store in enumerate(stores):
+        store.write({b"%d" % key: b"value" for key in range(10 * (number + 1))}, None)
+        store.flush()
+    kept = [_Kept("s", stores[0]), _Kept("s", stores[1]), _Kept("t", stores[2])]
+    kept += [_Kept("m", InMemoryStore()), _Kept("closed", None)]
+    found = {(s.name, *s.labels): s.value for s in store_figures(cast("list[TaskStore]", kept))}
+    assert found["store_entries", "s"] == 30
+    assert found["store_entries", "t"] == 30
+    assert found["store_disk_bytes", "s"] > found["store_disk_bytes", "t"] > 0
+    assert found["rocksdb_cache_bytes",] > 0
+    assert {labels[0] for _, *labels in found if labels} == {"s", "t"}
+    assert {name for name, *_ in found} < set(FIGURES)
+    for store in stores:
+        store.close()

@@ -1,20 +1,34 @@
-"""What is found in a store's directory without its lock: state, and its holder."""
+"""What is found on a host without a lock, its holder, and what is removed under which lock."""
 
 from __future__ import annotations
 
 import json
 import os
+import threading
+import time
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import pytest
 from stores_in_memory_log import CONFIG
 
+from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.progress.host_directories import HostRole, Owner
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.storage.cleaner import Limit, judge, remove
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, Holder
-from homeport.container.storage.host_survey import extent_of, lock_holder, offset_texts, state_found
+from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, Holder, LockWait
+from homeport.container.storage.host_survey import (
+    extent_of,
+    found_directories,
+    job_folders,
+    lock_holder,
+    offset_texts,
+    state_found,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import TaskModel
@@ -99,3 +113,116 @@ def test_a_directory_that_was_never_opened_has_no_holder(tmp_path: Path) -> None
     """There is no lock file; none is made by asking."""
     assert lock_holder(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
+
+
+NAME = PurePosixPath("counts/Partition_0")
+DAY_MS = 86_400_000
+
+
+def _owners(role: HostRole) -> Mapping[PurePosixPath, Owner]:
+    return {NAME: Owner("counts", TASK, role, Host("nm2"))}
+
+
+def _limit(age_ms: int = 7 * DAY_MS) -> Limit:
+    return Limit(age_ms, time.time_ns() // 1_000_000)
+
+
+def _old(folder: Path, name: PurePosixPath = NAME) -> Path:
+    """A directory of a store that nothing has written to for a month."""
+    path = folder / name
+    path.mkdir(parents=True)
+    (path / "data.sst").write_bytes(b"x" * 10_000)
+    month_ago = time.time() - 30 * 86_400
+    os.utime(path / "data.sst", (month_ago, month_ago))
+    return path
+
+
+def test_an_old_directory_goes_with_its_lock_and_its_stores_folder(tmp_path: Path) -> None:
+    """R38, old OFFSET: nothing is left, where Samza takes OFFSET first and the rest a round later.
+
+    The freed space is reported.
+    """
+    path = _old(tmp_path)
+    (path / "OFFSET").write_bytes(b"")
+    os.utime(path / "OFFSET", (1, 1))
+    (found,) = found_directories(tmp_path)
+    assert judge(found, {}, _limit()).verdict.is_removable
+    judgement, freed = remove(found, dict, _limit())
+    assert judgement.verdict.is_removable
+    assert freed >= 10_000
+    assert not path.parent.exists()
+
+
+def test_a_directory_without_offset_has_its_grace(tmp_path: Path) -> None:
+    """R38, no offset file: kept while it is young; Samza deletes it at once, while it is made."""
+    path = tmp_path / NAME
+    path.mkdir(parents=True)
+    (path / "data.sst").write_bytes(b"")
+    (found,) = found_directories(tmp_path)
+    assert not judge(found, _owners(HostRole.ELSEWHERE), _limit()).verdict.is_removable
+
+
+def test_a_directory_is_judged_again_under_the_lock(tmp_path: Path) -> None:
+    """A task that has come home, or has written, since the first look has its state."""
+    path = _old(tmp_path)
+    (found,) = found_directories(tmp_path)
+    judgement, freed = remove(found, lambda: _owners(HostRole.ACTIVE), _limit())
+    assert (judgement.verdict.is_removable, freed) == (False, 0)
+    (path / "new.sst").write_bytes(b"")
+    judgement, _ = remove(found, lambda: _owners(HostRole.ELSEWHERE), _limit())
+    assert not judgement.verdict.is_removable
+    assert (path / "data.sst").exists()
+
+
+def test_a_directory_in_use_is_seen_and_kept(tmp_path: Path) -> None:
+    """By the kernel's word at the look, and by the lock at the removal."""
+    path = _old(tmp_path)
+    assert lock_holder(path) is None
+    held = StoreDirectory(path)
+    (found,) = found_directories(tmp_path)
+    assert found.holder is not None
+    assert found.holder.pid == os.getpid()
+    assert judge(found, {}, _limit(0)).verdict.reason == "in use"
+    judgement, _ = remove(found, dict, _limit(0))
+    assert judgement.verdict.reason == "in use"
+    held.release()
+    assert lock_holder(path) is None
+
+
+def test_a_process_that_waits_for_the_lock_gets_a_directory_that_is_there(tmp_path: Path) -> None:
+    """The lock that it waited for went with the directory; it makes both again."""
+    path = _old(tmp_path)
+    held = StoreDirectory(path)
+    waits = threading.Event()
+    gone = threading.Event()
+
+    def pause(_seconds: float) -> None:
+        waits.set()
+        gone.wait()
+
+    opened: list[StoreDirectory] = []
+    waiter = threading.Thread(
+        target=lambda: opened.append(StoreDirectory(path, LockWait(60.0, pause)))
+    )
+    waiter.start()
+    waits.wait()
+    held.remove()
+    held.release()
+    gone.set()
+    waiter.join()
+    assert path.is_dir()
+    assert not opened[0].has_content
+    with pytest.raises(StoreError, match="another process has it open"):
+        StoreDirectory(path)
+    opened[0].release()
+
+
+def test_history_and_files_are_no_stores(tmp_path: Path) -> None:
+    """Whatever begins with a dot, and what is no folder, is passed over."""
+    _old(tmp_path, PurePosixPath(".history/x"))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "counts").mkdir()
+    (tmp_path / "counts" / "file").write_text("")
+    assert list(found_directories(tmp_path)) == []
+    assert list(found_directories(tmp_path / "nowhere")) == []
+    assert [folder.name for folder in job_folders(tmp_path)] == ["counts"]
