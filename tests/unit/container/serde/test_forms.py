@@ -27,102 +27,98 @@ QUOTE = {
 }
 
 
-def avro(schema: object) -> SchemaSerde:
-    """The entry of an Avro schema."""
+def _avro(schema: object) -> SchemaSerde:
     return SchemaSerde("avro", "rec", json.dumps(schema))
 
 
-def ddl(schema: str) -> SchemaSerde:
-    """The entry of a JSON schema."""
+def _ddl(schema: str) -> SchemaSerde:
     return SchemaSerde("json", "rec", schema)
 
 
-def field(name: str, kind: object, **more: object) -> dict[str, object]:
-    """A field of a record."""
+def _field(name: str, kind: object, **more: object) -> dict[str, object]:
     return {"name": name, "type": kind, **more}
 
 
-def record(*fields: dict[str, object], **more: object) -> dict[str, object]:
-    """A record with these fields."""
+def _record(*fields: dict[str, object], **more: object) -> dict[str, object]:
     return {**QUOTE, "fields": list(fields), **more}
 
 
-BID, ASK = field("bid", "int"), field("ask", "int")
+BID, ASK = _field("bid", "int"), _field("ask", "int")
 
 
 @pytest.mark.parametrize(
     "same",
     [
-        record(BID, ASK, doc="both prices"),
-        record(field("bid", {"type": "int"}), field("ask", "int", doc="d", default=0)),
+        _record(BID, ASK, doc="both prices"),
+        _record(_field("bid", {"type": "int"}), _field("ask", "int", doc="d", default=0)),
         {**dict(reversed(QUOTE.items())), "aliases": ["Old"]},
-        record(field("bid", "int", order="ignore"), ASK),
+        _record(_field("bid", "int", order="ignore"), ASK),
     ],
 )
 def test_another_way_to_write_an_avro_schema_is_no_change(same: dict[str, Any]) -> None:
     """Order of attributes, documentation, defaults: the bytes and what they mean are the same."""
-    assert form_of(avro(same)) == form_of(avro(QUOTE))
+    assert form_of(_avro(same)) == form_of(_avro(QUOTE))
     spaced = SchemaSerde("avro", "other", json.dumps(QUOTE, indent=4))
-    assert form_of(spaced) == form_of(avro(QUOTE))
+    assert form_of(spaced) == form_of(_avro(QUOTE))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        record(ASK, BID),
-        record(BID, ASK, field("mid", "int", default=0)),
-        record(BID),
-        record(field("bid", "long"), ASK),
-        record(field("bid", ["null", "int"]), ASK),
-        record(field("bid", {"type": "int", "logicalType": "date"}), ASK),
+        _record(ASK, BID),
+        _record(BID, ASK, _field("mid", "int", default=0)),
+        _record(BID),
+        _record(_field("bid", "long"), ASK),
+        _record(_field("bid", ["null", "int"]), ASK),
+        _record(_field("bid", {"type": "int", "logicalType": "date"}), ASK),
         {"type": "array", "items": QUOTE},
         {"type": "map", "values": QUOTE},
     ],
 )
 def test_an_avro_schema_that_reads_otherwise_is_refused(other: object) -> None:
     """Swapped fields read swapped values, and a field more reads the end of the next value."""
-    recorded = forms_of(("string", avro(QUOTE)))
+    recorded = forms_of(("string", _avro(QUOTE)))
     with pytest.raises(ConfigError) as caught:
-        require_readable("quotes", ("string", avro(other)), recorded)
-    was, now = shown(recorded.msg), shown(form_of(avro(other)))
+        require_readable("quotes", ("string", _avro(other)), recorded)
+    was, now = shown(recorded.msg), shown(form_of(_avro(other)))
     assert was != now
     line = str(caught.value)
     assert line.startswith(f"serializers.registry.rec.schema = '{now}': the values of store ")
     assert f"'quotes' were written by {was}" in line
     assert "run-job --reset-state" in caught.value.remedy
-    assert require_readable("quotes", ("string", avro(QUOTE)), recorded) == recorded
+    assert require_readable("quotes", ("string", _avro(QUOTE)), recorded) == recorded
     with pytest.raises(ConfigError, match="the keys of store 'quotes' were written by"):
-        require_readable("quotes", (avro(other), "json"), forms_of((avro(QUOTE), "json")))
+        require_readable("quotes", (_avro(other), "json"), forms_of((_avro(QUOTE), "json")))
 
 
 def test_the_fields_that_differ_are_named() -> None:
     """The first of them."""
-    wide = record(BID, ASK, *(field(f"f{n}", "int") for n in range(7)))
-    recorded = forms_of(("string", avro(QUOTE)))
+    wide = _record(BID, ASK, *(_field(f"f{n}", "int") for n in range(7)))
+    recorded = forms_of(("string", _avro(QUOTE)))
     with pytest.raises(ConfigError, match=r"\(different: f0, f1, f2, f3, f4, \.\.\.\)"):
-        require_readable("quotes", ("string", avro(wide)), recorded)
+        require_readable("quotes", ("string", _avro(wide)), recorded)
     with pytest.raises(ConfigError, match=r"\(different: bid\)"):
-        require_readable("q", ("string", avro(record(field("bid", "long"), ASK))), recorded)
+        require_readable("q", ("string", _avro(_record(_field("bid", "long"), ASK))), recorded)
     with pytest.raises(ConfigError, match=r"\(different: the order of the fields\)"):
-        require_readable("quotes", ("string", avro(record(ASK, BID))), recorded)
-    renamed = record(BID, ASK, name="Price")
+        require_readable("quotes", ("string", _avro(_record(ASK, BID))), recorded)
+    renamed = _record(BID, ASK, name="Price")
     with pytest.raises(ConfigError, match="would be read wrongly; set the schema back"):
-        require_readable("quotes", ("string", avro(renamed)), recorded)
+        require_readable("quotes", ("string", _avro(renamed)), recorded)
 
 
 def test_objects_of_json_may_have_more_fields() -> None:
     """They are null in older values; what is there keeps its type. Keys are compared as bytes."""
-    recorded = forms_of(("string", ddl("carrier STRING, delay INT")))
+    recorded = forms_of(("string", _ddl("carrier STRING, delay INT")))
     for same in ("delay int,  carrier string", "`delay` INT, carrier STRING, more DOUBLE"):
-        assert require_readable("s", ("string", ddl(same)), recorded) == recorded
+        assert require_readable("s", ("string", _ddl(same)), recorded) == recorded
     for other in ("carrier STRING", "carrier STRING, delay BIGINT"):
         with pytest.raises(ConfigError, match=r"\(different: delay\)"):
-            require_readable("s", ("string", ddl(other)), recorded)
-    keys = forms_of((ddl("a INT"), "json"))
+            require_readable("s", ("string", _ddl(other)), recorded)
+    keys = forms_of((_ddl("a INT"), "json"))
     with pytest.raises(ConfigError, match="the keys of store 's'"):
-        require_readable("s", (ddl("a INT, b INT"), "json"), keys)
+        require_readable("s", (_ddl("a INT, b INT"), "json"), keys)
     with pytest.raises(ConfigError, match="were written by json, and by another schema"):
-        require_readable("s", ("string", ddl("a INT")), StoreForms("string", "json"))
+        require_readable("s", ("string", _ddl("a INT")), StoreForms("string", "json"))
 
 
 def test_serdes_without_a_schema_are_their_names() -> None:
@@ -134,16 +130,16 @@ def test_serdes_without_a_schema_are_their_names() -> None:
 
 def test_a_long_schema_is_its_fingerprint() -> None:
     """A record of the coordinator stream stays small."""
-    wide = record(*(field(f"field{n:05}", "int") for n in range(2_000)))
-    form = form_of(avro(wide))
+    wide = _record(*(_field(f"field{n:05}", "int") for n in range(2_000)))
+    form = form_of(_avro(wide))
     assert form == shown(form)
     with pytest.raises(ConfigError, match="would be read wrongly; set"):
-        require_readable("s", ("string", avro(QUOTE)), StoreForms("string", form))
-    assert require_readable("s", ("string", avro(wide)), StoreForms("string", form)).msg == form
+        require_readable("s", ("string", _avro(QUOTE)), StoreForms("string", form))
+    assert require_readable("s", ("string", _avro(wide)), StoreForms("string", form)).msg == form
     # A record that another program has damaged is no schema to compare.
     broken = StoreForms("string", "json 0 {")
     with pytest.raises(ConfigError):
-        require_readable("s", ("string", ddl("a INT")), broken)
+        require_readable("s", ("string", _ddl("a INT")), broken)
     for odd in ("json 0 []", "json 0 {"):
         with pytest.raises(ConfigError):
             require_readable("s", ("string", "json"), StoreForms("string", odd))
@@ -161,7 +157,7 @@ def test_values_of_a_registry_say_themselves_what_they_are() -> None:
     assert form_of(free, is_key=True) == "avro-of-a-registry"
     assert form_of(of["int"], is_key=True).startswith("avro-of-a-registry ")
     assert form_of(of["int"], is_key=True) != form_of(of["long"], is_key=True)
-    assert form_of(avro("int")) != form_of(of["int"])
+    assert form_of(_avro("int")) != form_of(of["int"])
 
 
 _SCHEMA = "serializers.registry.rec.schema"
@@ -221,7 +217,7 @@ def test_run_jobs_check_of_the_package_refuses_a_changed_schema(
             "java-options": "",
             "has-pipeline": False,
             "serdes": [],
-            "stores": [("quotes", ("string", asdict(avro(QUOTE))), recorded)],
+            "stores": [("quotes", ("string", asdict(_avro(QUOTE))), recorded)],
             "extractors": [],
             "manager": None,
             "inputs": [],
@@ -229,8 +225,8 @@ def test_run_jobs_check_of_the_package_refuses_a_changed_schema(
         monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
         return main(["--more"])
 
-    assert checked(None) == checked(forms_of(("string", avro(QUOTE)))) == 0
-    assert checked(forms_of(("string", avro(record(ASK, BID))))) == 1
+    assert checked(None) == checked(forms_of(("string", _avro(QUOTE)))) == 0
+    assert checked(forms_of(("string", _avro(_record(ASK, BID))))) == 1
     assert "error: serializers.registry.rec.schema = 'avro " in capsys.readouterr().err
 
 
