@@ -84,7 +84,7 @@ def test_a_marker_is_a_word_and_maybe_a_number(value: bytes | None, marker: Mark
 
 
 def test_records_are_of_the_first_version_until_its_end() -> None:
-    """What comes after the marker is of the next one."""
+    """What comes after the marker is of the next one; no marker is stored."""
     taken = _read(_ONE, (_P, 0, ". . end . ."))
     assert taken.writes == (Write(1, 0, 2), Write(2, 3, 5))
     assert taken.parts == {
@@ -93,6 +93,7 @@ def test_records_are_of_the_first_version_until_its_end() -> None:
     }
     assert taken.versions.building == {n: {_P: part} for n, part in taken.parts.items()}
     assert taken.versions.cursor(_P) == Cursor(5, 2)
+    assert _read(_ONE, (_P, 0, ". ? .")).writes == (Write(1, 0, 1), Write(1, 2, 3))
 
 
 def test_what_is_read_again_changes_nothing() -> None:
