@@ -18,22 +18,42 @@ from homeport.appmaster.upgrade.machine import (
     failed,
     is_due,
 )
+from homeport.appmaster.upgrade.messages import end, steps
 from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
-from tests.unit.appmaster.upgrade.upgraded_jobs import (
-    BACK,
-    BEGUN,
-    GIVEN,
-    GOES_BACK,
-    NEW,
-    NOTHING,
-    ORDER,
-    P0,
-    S0,
-    UNDO,
-    job,
-    standby,
+from homeport.job_coordinator.model.upgrade import (
+    UpgradeDirection,
+    UpgradeOrder,
+    UpgradeOrders,
+    UpgradePhase,
+    UpgradeState,
+)
+
+P0, S0, P1 = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("1")
+FORWARD = UpgradeOrder("u", "app", "new", 1_000, by="ann")
+UNDO = replace(FORWARD, direction=UpgradeDirection.BACK)
+NOTHING = UpgradeOrders()
+ORDER = UpgradeOrders(FORWARD)
+BACK = UpgradeOrders(FORWARD, UNDO)
+BEGUN = UpgradeState("u", "app", "new", None, 1_000)
+GIVEN = replace(BEGUN, given=(S0,), current=S0, lag_before=0)
+
+
+def job(**changed: ContainerSeen) -> Seen:
+    """An active container with a standby, both with the submission's package."""
+    containers = {"p0": ContainerSeen(P0), "s0": ContainerSeen(S0, P0), **changed}
+    return Seen(tuple(containers.values()))
+
+
+def standby(**fields: Any) -> Seen:  # noqa: ANN401 - those of ContainerSeen
+    """That job, with these facts of the standby."""
+    return job(s0=replace(ContainerSeen(S0, P0), **fields))
+
+
+NEW: dict[str, Any] = {"package": "new", "watched_ms": 1_000}
+GOES_BACK = replace(BEGUN, phase=UpgradePhase.BACK, given=(S0, P0), reason="why")
+BOTH_NEW = job(
+    p0=ContainerSeen(P0, package="new"), s0=ContainerSeen(S0, P0, package="new", prepared=None)
 )
 
 
@@ -79,11 +99,6 @@ def test_an_order_back_turns_it() -> None:
     unbegun = replace(BEGUN, phase=UpgradePhase.GONE_BACK, reason=TAKEN_BACK_UNBEGUN)
     assert decide(None, BACK, job()) == Next(unbegun)
     assert decide(unbegun, BACK, job()) == Next()
-
-
-def test_the_first_standby_gets_the_package_first() -> None:
-    """The record says so before anything follows; its lag is remembered."""
-    assert decide(BEGUN, ORDER, standby(lag=7)) == Next(replace(GIVEN, lag_before=7))
 
 
 @pytest.mark.parametrize(
@@ -138,14 +153,6 @@ def test_the_current_one_is_not_restarted_before_it_is_of_use(
     assert decide(GIVEN, ORDER, standby(**facts)) == Next(waits=why)
 
 
-def test_the_current_one_is_restarted_once_its_launcher_is_ready() -> None:
-    """And only while all others run."""
-    ready = standby(prepared="new")
-    assert decide(GIVEN, ORDER, ready) == Next(restart=S0, waits="processor 0-0 restarts")
-    busy = replace(ready, hindrance="a failover is under way")
-    assert decide(GIVEN, ORDER, busy) == Next(waits="a failover is under way")
-
-
 def test_a_restart_that_stays_refused_turns_it_back() -> None:
     """After the time that a package has; until then people may restart it."""
     refused = standby(prepared="new", refusal="it took too long")
@@ -179,18 +186,6 @@ def test_one_that_has_finished_meanwhile_is_done_with() -> None:
     assert decide(GIVEN, ORDER, without).state == replace(GIVEN, current=None, lag_before=None)
 
 
-def test_the_current_one_is_watched() -> None:
-    """For as long as was ordered, and until its lag is small again."""
-    over = Next(replace(GIVEN, current=None, lag_before=None))
-    assert decide(GIVEN, ORDER, standby(**NEW)) == over
-    early = standby(package="new", watched_ms=999)
-    assert decide(GIVEN, ORDER, early) == Next(waits="processor 0-0 is watched for 1000 ms")
-    behind = standby(**NEW, lag=10_001)
-    waits = "processor 0-0 has a lag of 10001 records; 10000 are waited for"
-    assert decide(GIVEN, ORDER, behind) == Next(waits=waits)
-    assert decide(replace(GIVEN, lag_before=10_001), ORDER, behind) == over
-
-
 def test_a_lag_that_was_never_known_is_not_waited_for() -> None:
     """One that was known is."""
     unknown = standby(**NEW, lag=None)
@@ -220,14 +215,6 @@ def active(**fields: Any) -> Seen:  # noqa: ANN401 - those of ContainerSeen
     return job(
         p0=replace(ContainerSeen(P0, package="new", watched_ms=1_000), **fields), **containers
     )
-
-
-def test_one_that_does_nothing_is_not_well() -> None:
-    """Until it has worked after its watch: its code may hang since."""
-    over = Next(replace(ACTIVE, current=None, lag_before=None))
-    assert decide(ACTIVE, ORDER, active(watched_ms=1_500, quiet_ms=500)) == over
-    waits = "processor 0 has committed nothing, and not found its input empty, for 501 ms"
-    assert decide(ACTIVE, ORDER, active(watched_ms=1_500, quiet_ms=501)) == Next(waits=waits)
 
 
 @pytest.mark.parametrize("current", [P0, None])
@@ -278,3 +265,118 @@ def test_other_failures_change_nothing(
 ) -> None:
     """Of another package, of one that has none of its own, without an upgrade, or after it."""
     assert failed(state, S0, ran, "exit code 1") is None
+
+
+# --- what an upgrade that goes back does next: each rule
+
+
+def test_what_is_down_for_another_reason_is_not_in_the_way_back() -> None:
+    """Its own group is, as that keeps the state at hand; but not for ever."""
+    third = (*BOTH_NEW.containers, ContainerSeen(P1, is_running=False, is_down=True))
+    seen = replace(BOTH_NEW, containers=third)
+    last = replace(GOES_BACK, given=(), current=S0)
+    assert decide(last, ORDER, seen).restart == P0
+    assert decide(last, ORDER, replace(seen, hindrance="a move")) == Next(waits="a move")
+    comes = (*BOTH_NEW.containers, ContainerSeen(P1, is_running=False))
+    waits = "processor 1 does not run"
+    assert decide(last, ORDER, replace(BOTH_NEW, containers=comes)) == Next(waits=waits)
+    alone = (
+        replace(BOTH_NEW.containers[0], is_running=False, is_down=True),
+        *BOTH_NEW.containers[1:],
+        ContainerSeen(P1, package="new"),
+    )
+    other = replace(BOTH_NEW, containers=alone)
+    kept = decide(replace(last, given=(S0, P1)), ORDER, other).state
+    assert kept == replace(last, given=(S0,), current=P1), "the other group goes first"
+    assert kept is not None
+    assert decide(kept, ORDER, other).restart == P1
+    group = replace(BOTH_NEW, containers=alone[:2])
+    assert decide(last, ORDER, group).restart is None
+    late = replace(group, step_ms=PREPARATION_MS)
+    assert decide(last, ORDER, late).restart == S0
+    assert decide(last, ORDER, replace(late, hindrance="a move")) == Next(waits="a move")
+
+
+def test_what_cannot_be_restarted_keeps_no_other_from_it() -> None:
+    """The record goes on to the next one, in reverse order."""
+    kept = job(
+        p0=ContainerSeen(P0, package="new", refusal="not now"),
+        s0=ContainerSeen(S0, P0, package="new"),
+    )
+    last = replace(GOES_BACK, given=(S0,), current=P0)
+    on = replace(last, given=(), current=S0)
+    assert decide(last, ORDER, kept) == Next(on)
+    assert decide(on, ORDER, kept).restart == S0
+
+
+def test_what_runs_the_package_stays_behind_one_that_does_not() -> None:
+    """Only the latter is taken out."""
+    active_new = job(p0=ContainerSeen(P0, package="new"))
+    assert decide(GOES_BACK, ORDER, active_new) == Next(replace(GOES_BACK, given=(P0,), current=S0))
+
+
+# --- what a person reads that waits for an upgrade
+
+
+PACKAGE, OLD = "ab" * 32, "cd" * 32
+FIRST_LOOK = UpgradeState("u", "app", PACKAGE, None, 1)
+FIRST_GIVEN = replace(FIRST_LOOK, given=(S0,), current=S0)
+WATCHED = replace(FIRST_GIVEN, current=None)
+ON_ITS_WAY_BACK = replace(
+    FIRST_LOOK, phase=UpgradePhase.BACK, given=(S0,), current=P0, reason="0 failed"
+)
+
+
+def test_each_step_is_a_line() -> None:
+    """What was given, what runs; nothing where nothing has changed."""
+    assert list(steps(None, FIRST_LOOK, 2)) == [
+        "upgrade to package abababababab from that of the submission"
+    ]
+    assert list(steps(FIRST_LOOK, FIRST_GIVEN, 2)) == ["0-0: gets the package (1 of 2)"]
+    assert list(steps(FIRST_GIVEN, WATCHED, 2)) == ["0-0: runs the package"]
+    both = replace(WATCHED, given=(S0, P0), current=P0)
+    assert list(steps(FIRST_GIVEN, both, 2)) == [
+        "0: gets the package (2 of 2)",
+        "0-0: runs the package",
+    ]
+    assert list(steps(both, both, 2)) == []
+
+
+def test_the_way_back_is_told_with_its_reason() -> None:
+    """Once."""
+    both = replace(WATCHED, given=(S0, P0), current=P0)
+    assert list(steps(both, ON_ITS_WAY_BACK, 2)) == [
+        "goes back to package that of the submission: 0 failed",
+        "0: gets the package from before",
+    ]
+    later = replace(ON_ITS_WAY_BACK, given=(), current=S0)
+    assert list(steps(ON_ITS_WAY_BACK, later, 2)) == ["0-0: gets the package from before"]
+    gone = replace(later, phase=UpgradePhase.GONE_BACK, current=None)
+    assert list(steps(later, gone, 2)) == ["0-0: runs the package from before"]
+
+
+def test_a_later_look_tells_what_there_is() -> None:
+    """Another upgrade was seen before, or none."""
+    lines = list(steps(replace(FIRST_GIVEN, id="before"), replace(FIRST_GIVEN, previous=OLD), 2))
+    assert lines == [
+        "upgrade to package abababababab from cdcdcdcdcdcd",
+        "0-0: gets the package (1 of 2)",
+    ]
+
+
+def test_a_first_look_on_the_way_back_has_the_reason() -> None:
+    """As by an operator that asks after the failure."""
+    assert list(steps(None, ON_ITS_WAY_BACK, 2)) == [
+        "upgrade to package abababababab from that of the submission",
+        "goes back to package that of the submission: 0 failed",
+        "0-0: gets the package (1 of 2)",
+    ]
+
+
+def test_the_end_says_what_runs() -> None:
+    """And what is left to do."""
+    assert end(replace(WATCHED, phase=UpgradePhase.DONE)) == (
+        "done: all run package abababababab; yarn.package.path must name it for the next deployment"
+    )
+    gone = replace(ON_ITS_WAY_BACK, phase=UpgradePhase.GONE_BACK)
+    assert end(gone) == "gone back to package that of the submission: 0 failed"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -24,7 +25,9 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     ShutdownRequested,
 )
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.retries import CHARGED_CAUSES
+from homeport.appmaster.upgrade.packages import next_package
 from homeport.appmaster.upgrade.sources import Evidence, failure_of, has_launcher
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -79,20 +82,6 @@ def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
     assert evidence.ran(inc("0", 2)) is None
 
 
-def test_one_that_starts_is_not_watched_yet() -> None:
-    """Its launcher runs it, and it has not reported started; no fault of its package is known."""
-    evidence, state = Evidence(), running()
-    (container,) = state.containers
-    starting = replace(container, phase=ContainerPhase.STARTING)
-    starts = replace(state, containers=Containers([starting]))
-    evidence.heard(heard(fault=None), 1)
-    (seen,) = evidence.seen(starts, "", {}, 10).containers
-    assert (seen.is_known, seen.is_running) == (True, False)
-    assert (seen.watched_ms, seen.quiet_ms, seen.unprepared) == (0, 0, "")
-    (begun,) = evidence.seen(state, "", {}, 15).containers
-    assert begun.watched_ms == 0, "from when it runs"
-
-
 def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
     """As its first check-in may come from a launcher of an earlier release."""
     evidence, state = Evidence(), running()
@@ -102,17 +91,6 @@ def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
     evidence.heard(heard(package=NEW), 12)
     (container,) = evidence.seen(state, "", {}, 15).containers
     assert (container.package, container.watched_ms, container.lag) == (NEW, 0, 7)
-
-
-def test_of_what_does_not_run_nothing_is_told() -> None:
-    """Also where the incarnation before was heard."""
-    evidence = Evidence()
-    evidence.heard(heard(), 1)
-    stopped = step(running(), ContainerStopped(FIRST, StopCause.FAILED, 1)).state
-    (container,) = evidence.seen(stopped, "", {}, 10).containers
-    assert (container.is_running, container.is_known, container.failures) == (False, False, 1)
-    assert not container.is_down, "it starts again on its launcher"
-    assert evidence.ran(FIRST) == (None,)
 
 
 def test_one_that_has_finished_is_not_seen() -> None:
@@ -228,14 +206,6 @@ def test_a_lost_host_is_no_failure(event: Event) -> None:
     assert failure_of(*decided(event), event) is None
 
 
-def test_memory_beyond_its_limit_is_a_failure() -> None:
-    """YARN has ended its container for what it did."""
-    event = ResourceEnded(RequestId(1), ResourceId("r0"), "beyond memory", is_own_fault=True)
-    found = failure_of(*decided(event), event)
-    assert found is not None
-    assert found[0] == FIRST
-
-
 def test_a_failure_from_before_is_none_of_this_event() -> None:
     """And one of a processor that the model has no more is none."""
     machine = Machine()
@@ -274,3 +244,56 @@ def test_the_failure_of_one_is_found_among_others_that_changed() -> None:
 def _down(container: ContainerState) -> ContainerState:
     is_first = container.processor_id == P0
     return replace(container, phase=ContainerPhase.QUEUED) if is_first else container
+
+
+# --- which package each processor is to have
+
+
+ACTIVE, STANDBY, TEMPORARY = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("0-warm")
+
+
+@dataclass
+class Packages:
+    """What is wanted, as the test says."""
+
+    wanted: Mapping[ProcessorId, str]
+
+    def of(self, processor_id: ProcessorId) -> str | None:
+        """As the test says."""
+        return self.wanted.get(processor_id)
+
+
+@pytest.fixture
+def group() -> AllocatorState:
+    """An active container, its standby, and the standby of its warm move."""
+    containers = Containers(
+        [
+            ContainerState(ACTIVE),
+            ContainerState(STANDBY, ACTIVE),
+            ContainerState(TEMPORARY, ACTIVE, is_temporary=True),
+        ]
+    )
+    settings = AllocatorSettings(
+        host_affinity_enabled=True,
+        retry_count=0,
+        retry_window_ms=1,
+        fail_job_after_retries=True,
+        request_timeout_ms=1,
+        check_in_timeout_ms=1,
+    )
+    return AllocatorState(settings, containers=containers)
+
+
+def test_a_temporary_standby_has_the_package_of_its_active(group: AllocatorState) -> None:
+    """The code that it prepares group for; a standby of the JobModel has its own."""
+    packages = Packages({ACTIVE: "a", STANDBY: "b", TEMPORARY: "never asked"})
+    assert next_package(packages, group, ACTIVE) == "a"
+    assert next_package(packages, group, STANDBY) == "b"
+    assert next_package(packages, group, TEMPORARY) == "a"
+
+
+def test_a_processor_that_the_model_has_no_more_is_asked_for_by_its_name(
+    group: AllocatorState,
+) -> None:
+    """Its launcher hears it until it has stopped."""
+    assert next_package(Packages({ProcessorId("7"): "c"}), group, ProcessorId("7")) == "c"
