@@ -27,7 +27,6 @@ from homeport.appmaster.allocation.job_state.state import (
     Containers,
     ContainerState,
     EarlyPhase,
-    JobPhase,
     ResourceState,
     expiry_timer,
     retry_delay_timer,
@@ -53,72 +52,6 @@ MAX_ROUNDS: Final = 200
 _FULFILLED: Final = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """What becomes of one container; ``host`` None: it has none.
-
-    ``takes_over``: the standby whose place it takes. ``why``: of each kind the last
-    reason of its way.
-    """
-
-    before: ContainerState
-    after: ContainerState | None
-    host_before: Host | None
-    host: Host | None
-    takes_over: ProcessorId | None
-    why: tuple[Reason, ...]
-
-    @property
-    def is_placed(self) -> bool:
-        """Whether it runs in the end, or has no need to."""
-        return self.after is None or self.after.phase in _FULFILLED
-
-    def shown(self) -> ShownFate:
-        """Return its part of the answer."""
-        return ShownFate(
-            processor_id=self.before.processor_id,
-            role=self.before.role.value,
-            replica_of=self.before.replica_of,
-            host_before=self.host_before,
-            host=self.host,
-            phase=self.after.phase.value if self.after is not None else None,
-            is_placed=self.is_placed,
-            takes_over=self.takes_over,
-            why=tuple(map(str, self.why)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """What would come of it: those that would move, stop or wait, in the order of their ids.
-
-    ``is_settled``: nothing was left to happen when it ended. ``job``: the job's phase then.
-    ``notes``: what was decided on the way of hosts, launchers and the job, each once.
-    ``shortage``: what waits then, and what is in the way; None: nothing does.
-    """
-
-    hosts: tuple[Host, ...]
-    fates: tuple[Fate, ...]
-    notes: tuple[Reason, ...]
-    shortage: str | None
-    suspected: bool
-    job: JobPhase
-    is_settled: bool
-
-    def shown(self) -> ShownOutlook:
-        """Return the body of ``GET /v1/what-if``."""
-        return ShownOutlook(
-            hosts=self.hosts,
-            containers=tuple(fate.shown() for fate in self.fates),
-            unplaced=tuple(f.before.processor_id for f in self.fates if not f.is_placed),
-            notes=tuple(map(str, self.notes)),
-            shortage=self.shortage,
-            suspects_itself=self.suspected,
-            job=self.job.value,
-            is_settled=self.is_settled,
-        )
-
-
 def known_hosts(state: AllocatorState) -> frozenset[Host]:
     """The hosts that can be asked about: live ones, and those with a launcher."""
     return frozenset({*(state.hosts or ()), *(r.host for r in state.resources)})
@@ -126,7 +59,7 @@ def known_hosts(state: AllocatorState) -> frozenset[Host]:
 
 def what_if(
     state: AllocatorState, lost: frozenset[Host], reports: Sequence[events.HostReport] = ()
-) -> Outlook:
+) -> ShownOutlook:
     """What would come of the loss of these hosts, now.
 
     Args:
@@ -138,13 +71,15 @@ def what_if(
     future.lose()
     is_settled = future.calm()
     lacking = shortage(future.state, future.reports())
-    return Outlook(
+    fates, notes = tuple(_fates(state, future)), (r for r in future.reasons if not r.processor_id)
+    return ShownOutlook(
         hosts=tuple(sorted(lost)),
-        fates=tuple(_fates(state, future)),
+        containers=fates,
+        unplaced=tuple(f.processor_id for f in fates if not f.is_placed),
+        notes=tuple(map(str, dict.fromkeys(notes))),
         shortage=None if lacking is None else str(lacking),
-        notes=tuple(dict.fromkeys(r for r in future.reasons if r.processor_id is None)),
-        suspected=any(r.kind is ReasonKind.FAULT_HERE for r in future.reasons),
-        job=future.state.phase,
+        suspects_itself=any(r.kind is ReasonKind.FAULT_HERE for r in future.reasons),
+        job=future.state.phase.value,
         is_settled=is_settled,
     )
 
@@ -157,7 +92,7 @@ class CommandOutlook:
     """
 
     answer: WritePlacementResponse | None
-    fates: tuple[Fate, ...]
+    fates: tuple[ShownFate, ...]
 
 
 def what_if_commanded(
@@ -352,8 +287,8 @@ def _launcher(state: AllocatorState, container: ContainerState | None) -> Resour
     return state.resource(container.resource_id)
 
 
-def _fates(before: AllocatorState, future: _Future) -> Iterator[Fate]:
-    """Of those that are not afterwards where and what they were before."""
+def _fates(before: AllocatorState, future: _Future) -> Iterator[ShownFate]:
+    """Of those that are not afterwards where and what they were; of each kind the last reason."""
     why: dict[ProcessorId, dict[ReasonKind, Reason]] = {}
     for reason in future.reasons:
         if reason.processor_id is not None:
@@ -369,11 +304,14 @@ def _fates(before: AllocatorState, future: _Future) -> Iterator[Fate]:
         ):
             continue
         was, is_ = _launcher(before, container), _launcher(future.state, after)
-        yield Fate(
-            before=container,
-            after=after,
+        yield ShownFate(
+            processor_id=container.processor_id,
+            role=container.role.value,
+            replica_of=container.replica_of,
             host_before=was.host if was is not None else None,
             host=is_.host if is_ is not None else None,
+            phase=after.phase.value if after is not None else None,
+            is_placed=after is None or after.phase in _FULFILLED,
             takes_over=future.taken.get(container.processor_id),
-            why=tuple(why.get(container.processor_id, {}).values()),
+            why=tuple(map(str, why.get(container.processor_id, {}).values())),
         )

@@ -264,8 +264,7 @@ class DriverDecisions:
             raise UnavailableError("another what-if is being computed; ask again")
         async with self._asking:
             reports = self._driver.cluster.hosts
-            outlook = await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
-        return outlook.shown()
+            return await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
         """Return what the coordinator stream has of each key of the configuration.

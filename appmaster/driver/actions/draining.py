@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from homeport.appmaster.allocation.what_if import CommandOutlook, Fate, what_if
+from homeport.appmaster.allocation.what_if import CommandOutlook, what_if
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.config.config import Config
@@ -51,6 +51,7 @@ from homeport.job_coordinator.status.host_drain import (
     require_host,
     without_place,
 )
+from homeport.job_coordinator.status.outlook import ShownFate
 
 _KEY = keys.DRAINED_HOSTS
 _BUSY = "the containers of {host} are being moved already"
@@ -82,10 +83,10 @@ class DrainHost:
             return _impossible(plan, _BUSY.format(host=host))
         state, reports = self._driver.state, self._driver.cluster.hosts
         outlook = await asyncio.to_thread(what_if, state, frozenset({host}), reports)
-        rule = without_place(outlook.shown())
+        rule = without_place(outlook)
         if rule is not None and not _flag(asked, "force"):
             return _impossible(plan, f"{rule}; make room there, or drain it as far as there is")
-        lines = [fate_line(fate) for fate in outlook.fates] if moves(host, status) else []
+        lines = [fate_line(fate) for fate in outlook.containers] if moves(host, status) else []
         lines += [f"{host} has no container of the job"] if not lines else []
         lines += [f"{rule}; these stay, or wait"] if rule is not None else []
         lines += [f"{host} gets no other container"]
@@ -238,9 +239,9 @@ def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
         yield outlook.answer.message
 
 
-def fate_line(fate: Fate) -> str:
+def fate_line(fate: ShownFate) -> str:
     """Return where a container is, and where it would be."""
-    name, place = str(fate.before.processor_id), fate.host_before or "nowhere"
+    name, place = str(fate.processor_id), fate.host_before or "nowhere"
     if not fate.is_placed:
         return f"{name}: {place} -> nowhere"
     if fate.host == fate.host_before:

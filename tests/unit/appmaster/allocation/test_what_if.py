@@ -20,7 +20,6 @@ from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.allocation.shortage import Shortage, shortage
 from homeport.appmaster.allocation.what_if import (
     CommandOutlook,
-    Outlook,
     known_hosts,
     what_if,
     what_if_commanded,
@@ -28,6 +27,7 @@ from homeport.appmaster.allocation.what_if import (
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
     ZERO,
@@ -54,14 +54,14 @@ def running(machine: Machine) -> Machine:
     return machine
 
 
-def lost(state: AllocatorState, *hosts: str, reports: tuple[HostReport, ...] = ()) -> Outlook:
+def lost(state: AllocatorState, *hosts: str, reports: tuple[HostReport, ...] = ()) -> ShownOutlook:
     """What would come of the loss of these hosts."""
     return what_if(state, frozenset(map(Host, hosts)), reports)
 
 
-def ways(outlook: Outlook) -> dict[str, tuple[str | None, str | None]]:
+def ways(outlook: ShownOutlook) -> dict[str, tuple[str | None, str | None]]:
     """{processor: from where, to where}."""
-    return {f.before.processor_id: (f.host_before, f.host) for f in outlook.fates}
+    return {f.processor_id: (f.host_before, f.host) for f in outlook.containers}
 
 
 def sized(machine: Machine) -> AllocatorState:
@@ -80,8 +80,8 @@ def test_a_container_of_the_lost_host_starts_again_elsewhere(running: Machine) -
     outlook = lost(running.state, "a")
     assert ways(outlook) == {"0": ("a", "b")}
     assert outlook.is_settled
-    assert not outlook.suspected
-    (fate,) = outlook.fates
+    assert not outlook.suspects_itself
+    (fate,) = outlook.containers
     assert fate.is_placed
     assert str(fate.why[-1]) == "Processor 0 has started on b: epoch 2"
 
@@ -90,12 +90,12 @@ def test_a_container_without_room_cannot_be_placed(running: Machine) -> None:
     """Room for one on the only host left: the other waits, and it is said what for."""
     outlook = lost(sized(running), "a", "b", reports=(host_with("c", 1500),))
     assert ways(outlook) == {"0": ("a", "c"), "1": ("b", None)}
-    placed, unplaced = outlook.fates
+    placed, unplaced = outlook.containers
     assert placed.is_placed
     assert not unplaced.is_placed
     assert any("got no container on any host" in str(reason) for reason in unplaced.why)
     assert outlook.is_settled
-    assert outlook.shown().unplaced == ("1",)
+    assert outlook.unplaced == ("1",)
 
 
 def test_all_hosts(running: Machine) -> None:
@@ -114,7 +114,7 @@ def test_a_resting_container_comes_back(machine_with: MachineWith) -> None:
     machine.feed(stopped("0", 1, StopCause.FAILED))
     outlook = lost(machine.state, "c")
     assert ways(outlook)["0"] == (None, "a")
-    assert all(fate.is_placed for fate in outlook.fates)
+    assert all(fate.is_placed for fate in outlook.containers)
 
 
 def test_hosts_that_a_query_may_name(running: Machine) -> None:
@@ -125,7 +125,7 @@ def test_hosts_that_a_query_may_name(running: Machine) -> None:
 
 def test_before_the_first_model(machine: Machine) -> None:
     """No container is affected."""
-    assert lost(machine.state, "a").fates == ()
+    assert lost(machine.state, "a").containers == ()
 
 
 def test_a_change_of_the_model_goes_on(running: Machine) -> None:
@@ -136,7 +136,7 @@ def test_a_change_of_the_model_goes_on(running: Machine) -> None:
     running.feed(changed)
     outlook = lost(running.state, "b")
     assert ways(outlook) == {"0": ("a", "a"), "1": ("b", "a"), "2": ("c", None)}
-    assert all(fate.is_placed for fate in outlook.fates)
+    assert all(fate.is_placed for fate in outlook.containers)
 
 
 def test_an_end_that_is_not_proven_is_proven(running: Machine) -> None:
@@ -158,7 +158,7 @@ def test_a_standby_whose_place_is_taken_is_named(machine: Machine) -> None:
     pair_running(machine, {"0": "a", "0-0": "b"}, "c")
     outlook = lost(machine.state, "a")
     assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", "c")}
-    assert outlook.fates[0].takes_over == "0-0"
+    assert outlook.containers[0].takes_over == "0-0"
 
 
 def test_a_computation_without_an_end_is_reported(
@@ -195,7 +195,7 @@ def test_room_is_given_once(machine_with: MachineWith) -> None:
     machine.deploy({"0": None, "1": None}, "a")
     outlook = lost(sized(machine), reports=(host_with("a", 1500),))
     assert ways(outlook)["0"] == (None, "a")
-    assert [f.before.processor_id for f in outlook.fates if f.is_placed] == ["0"]
+    assert [f.processor_id for f in outlook.containers if f.is_placed] == ["0"]
 
 
 def with_standby(machine: Machine, *hosts: str) -> Machine:
@@ -210,9 +210,9 @@ def test_an_active_takes_the_place_of_its_standby_which_goes_elsewhere(machine: 
     """STANDBY, part 3, A: and the standby stays apart from it."""
     outlook = lost(with_standby(machine, "a", "b", "c").state, "a")
     assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", "c")}
-    active, standby = outlook.fates
+    active, standby = outlook.containers
     assert (active.takes_over, standby.takes_over) == ("0-0", None)
-    assert active.shown().takes_over == "0-0"
+    assert active.takes_over == "0-0"
     assert outlook.shortage is None
 
 
@@ -239,7 +239,7 @@ def test_standbys_that_wait_are_not_in_each_others_way(machine: Machine) -> None
     machine.run("0", "r0", "a", request=1)
     machine.run("0-0", "r1", "b", request=2)
     outlook = lost(machine.state, "a")
-    assert outlook.shown().unplaced == ("0-0",)
+    assert outlook.unplaced == ("0-0",)
     assert outlook.shortage is not None
     assert "processor 0-0, 0-1; b has processor 0" in outlook.shortage
 
@@ -264,7 +264,7 @@ def test_a_warm_move_would_end_there_too(machine_with: MachineWith, destination:
     outlook = what_if_commanded(state, replace(asked("0", destination), is_warm=True))
     assert outlook.answer is not None
     assert outlook.answer.status is PlacementStatus.SUCCEEDED
-    where = {str(f.before.processor_id): f.host for f in outlook.fates}
+    where = {str(f.processor_id): f.host for f in outlook.fates}
     assert where["0"] == ("b" if destination == "b" else "c")
 
 
