@@ -42,94 +42,77 @@ class Trigger(Enum):
 _P = ContainerPhase
 _H = Trigger
 
+
+def _to(*phases: ContainerPhase) -> frozenset[ContainerPhase]:
+    return frozenset(phases)
+
+
+_FAILS = _to(_P.QUEUED, _P.BACKING_OFF, _P.FAILED)
+_FOUND = _to(_P.RUNNING, _P.STOPPING)
+_SERVED = _to(_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING)
+_WAITS = {_H.STOPPED: _to(_P.FINISHED), _H.JOB_ENDING: _to(_P.STOPPED)}
+_ASKS = {
+    **_WAITS,
+    _H.EXPIRED: _to(_P.QUEUED),
+    _H.LAUNCH_FAILED: _FAILS,
+    _H.CHECKED_IN: _SERVED,
+    _H.GIVEN_AWAY: _to(_P.QUEUED, _P.BACKING_OFF),
+    _H.COMMANDED: _to(_P.ASSIGNED),
+}
+_LIVES = {
+    _H.STARTED: _to(_P.RUNNING),
+    _H.STOPPED: _FAILS | {_P.ASSIGNED, _P.FINISHED},
+    _H.RESOURCE_LOST: _FAILS,
+    _H.COMMANDED: _to(_P.STOPPING),
+    _H.JOB_ENDING: _to(_P.STOPPING),
+    _H.MODEL_CHANGED: _to(_P.STOPPING),
+    _H.REPLACED_BY_ACTIVE: _to(_P.STOPPING),
+}
 TRANSITIONS: Mapping[ContainerPhase, Mapping[Trigger, frozenset[ContainerPhase]]] = (
     MappingProxyType(
         {
             _P.FAILING_OVER: {
-                _H.WAY_IS_CLEAR: frozenset({_P.QUEUED, _P.ASSIGNED}),
-                _H.WAY_IS_BLOCKED: frozenset({_P.QUEUED}),
-                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+                **_WAITS,
+                _H.WAY_IS_CLEAR: _to(_P.QUEUED, _P.ASSIGNED),
+                _H.WAY_IS_BLOCKED: _to(_P.QUEUED),
+                _H.CHECKED_IN: _FOUND,
             },
             _P.QUEUED: {
-                _H.PLACED: frozenset({_P.REQUESTED, _P.ASSIGNED}),
-                _H.FAILS_OVER: frozenset({_P.FAILING_OVER}),
-                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.COMMANDED: frozenset({_P.ASSIGNED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+                **_WAITS,
+                _H.PLACED: _to(_P.REQUESTED, _P.ASSIGNED),
+                _H.FAILS_OVER: _to(_P.FAILING_OVER),
+                _H.CHECKED_IN: _SERVED,
+                _H.COMMANDED: _to(_P.ASSIGNED),
             },
             _P.BACKING_OFF: {
-                _H.BACKED_OFF: frozenset({_P.QUEUED}),
-                _H.MODEL_CHANGED: frozenset({_P.QUEUED}),
-                _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+                **_WAITS,
+                _H.BACKED_OFF: _to(_P.QUEUED),
+                _H.MODEL_CHANGED: _to(_P.QUEUED),
+                _H.CHECKED_IN: _FOUND,
             },
-            _P.REQUESTED: {
-                _H.ALLOCATED: frozenset({_P.ALLOCATED}),
-                _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
-                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.BACKING_OFF}),
-                _H.COMMANDED: frozenset({_P.ASSIGNED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
-            _P.ALLOCATED: {
-                _H.EXPIRED: frozenset({_P.QUEUED}),
-                _H.LAUNCH_FAILED: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
-                _H.CHECKED_IN: frozenset({_P.ASSIGNED, _P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED, _P.BACKING_OFF}),
-                _H.COMMANDED: frozenset({_P.ASSIGNED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
-            },
+            _P.REQUESTED: {**_ASKS, _H.ALLOCATED: _to(_P.ALLOCATED)},
+            _P.ALLOCATED: _ASKS,
             _P.ASSIGNED: {
-                _H.CHECKED_IN: frozenset({_P.STARTING, _P.RUNNING, _P.STOPPING}),
-                _H.STOPPED: frozenset({_P.FINISHED}),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
-                _H.GIVEN_AWAY: frozenset({_P.QUEUED}),
-                _H.COMMANDED: frozenset({_P.ASSIGNED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPED}),
+                **_WAITS,
+                _H.CHECKED_IN: _FOUND | {_P.STARTING},
+                _H.RESOURCE_LOST: _FAILS,
+                _H.GIVEN_AWAY: _to(_P.QUEUED),
+                _H.COMMANDED: _to(_P.ASSIGNED),
             },
-            _P.STARTING: {
-                _H.CHECKED_IN: frozenset({_P.STARTING}),
-                _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset(
-                    {_P.QUEUED, _P.ASSIGNED, _P.BACKING_OFF, _P.FINISHED, _P.FAILED}
-                ),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
-                _H.COMMANDED: frozenset({_P.STOPPING}),
-                _H.JOB_ENDING: frozenset({_P.STOPPING}),
-                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
-                _H.REPLACED_BY_ACTIVE: frozenset({_P.STOPPING}),
-            },
-            _P.RUNNING: {
-                _H.CHECKED_IN: frozenset({_P.RUNNING}),
-                _H.STARTED: frozenset({_P.RUNNING}),
-                _H.STOPPED: frozenset(
-                    {_P.QUEUED, _P.ASSIGNED, _P.BACKING_OFF, _P.FINISHED, _P.FAILED}
-                ),
-                _H.RESOURCE_LOST: frozenset({_P.QUEUED, _P.BACKING_OFF, _P.FAILED}),
-                _H.COMMANDED: frozenset({_P.STOPPING}),
-                _H.JOB_ENDING: frozenset({_P.STOPPING}),
-                _H.MODEL_CHANGED: frozenset({_P.STOPPING}),
-                _H.REPLACED_BY_ACTIVE: frozenset({_P.STOPPING}),
-            },
+            _P.STARTING: {**_LIVES, _H.CHECKED_IN: _to(_P.STARTING)},
+            _P.RUNNING: {**_LIVES, _H.CHECKED_IN: _to(_P.RUNNING)},
             _P.STOPPING: {
-                _H.CHECKED_IN: frozenset({_P.STOPPING}),
-                _H.STARTED: frozenset({_P.STOPPING}),
-                _H.STOPPED: frozenset({_P.STOPPED, _P.FINISHED, _P.QUEUED, _P.ASSIGNED}),
-                _H.RESOURCE_LOST: frozenset({_P.STOPPED, _P.QUEUED}),
-                _H.JOB_ENDING: frozenset({_P.STOPPING}),
+                _H.CHECKED_IN: _to(_P.STOPPING),
+                _H.STARTED: _to(_P.STOPPING),
+                _H.STOPPED: _to(_P.STOPPED, _P.FINISHED, _P.QUEUED, _P.ASSIGNED),
+                _H.RESOURCE_LOST: _to(_P.STOPPED, _P.QUEUED),
+                _H.JOB_ENDING: _to(_P.STOPPING),
             },
             _P.STOPPED: {},
-            _P.FINISHED: {_H.MODEL_CHANGED: frozenset({_P.QUEUED})},
+            _P.FINISHED: {_H.MODEL_CHANGED: _to(_P.QUEUED)},
             _P.FAILED: {
-                _H.MODEL_CHANGED: frozenset({_P.QUEUED}),
-                _H.COMMANDED: frozenset({_P.QUEUED, _P.ASSIGNED}),
+                _H.MODEL_CHANGED: _to(_P.QUEUED),
+                _H.COMMANDED: _to(_P.QUEUED, _P.ASSIGNED),
             },
         }
     )
