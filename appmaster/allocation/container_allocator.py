@@ -347,9 +347,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         Trigger.CHECKED_IN,
         ContainerPhase.STARTING,
     )
-    draft.records.append(
-        WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence, draft.cause)
-    )
+    draft.record(WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence))
     draft.instruct(PermitContainer(launcher.resource_id, incarnation, version, fence))
     draft.because(
         ReasonKind.PERMITTED,

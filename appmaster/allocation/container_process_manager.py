@@ -377,7 +377,7 @@ def _home_of(draft: Draft, container: ContainerState) -> Host | None:
 def _on_container_stopped(draft: Draft, event: events.ContainerStopped) -> None:
     if event.incarnation in draft.retired:
         draft.retired -= {event.incarnation}
-        draft.records.append(WriteStop(event.incarnation, event.cause.value, draft.cause))
+        draft.record(WriteStop(event.incarnation, event.cause.value))
         return
     container = _current(draft, event.incarnation, Trigger.STOPPED)
     if container is None:

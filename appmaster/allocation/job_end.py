@@ -86,7 +86,7 @@ def _ending(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
     """The result that stands: this one, if there was none."""
     if draft.ending is None:
         draft.ending = Ending(result, diagnostics)
-        draft.records.append(WriteJobEnd(result, diagnostics, draft.cause))
+        draft.record(WriteJobEnd(result, diagnostics))
     return draft.ending
 
 

@@ -208,7 +208,7 @@ def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
     if container.is_temporary:
         draft.former = draft.former.set(container.processor_id, container.epoch)
     if container.epoch:
-        draft.records.append(WriteStop(container.incarnation, cause.value, draft.cause))
+        draft.record(WriteStop(container.incarnation, cause.value))
 
 
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
@@ -226,7 +226,7 @@ def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
     if event.incarnation not in draft.retired:
         draft.count_stale()
     draft.retired -= {event.incarnation}
-    draft.records.append(WriteStop(event.incarnation, event.cause, draft.cause))
+    draft.record(WriteStop(event.incarnation, event.cause))
 
 
 def stopped(

@@ -84,7 +84,7 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
         draft.count_stale()
         return
     if not event.is_resumed:
-        draft.records.append(DeletePlacementRequest(request.uuid, draft.cause))
+        draft.record(DeletePlacementRequest(request.uuid))
     if request.uuid in draft.placements:
         return
     if event.refusal:

@@ -142,7 +142,7 @@ def record_counts(draft: Draft) -> None:
     for processor_id in draft.containers.changed:
         old, new = draft.before.container(processor_id), draft.containers.get(processor_id)
         if old is not None and new is not None and new.failures != old.failures:
-            draft.records.append(WriteFailureCount(processor_id, new.failures, draft.cause))
+            draft.record(WriteFailureCount(processor_id, new.failures))
 
 
 def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) -> None:

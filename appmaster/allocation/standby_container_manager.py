@@ -165,8 +165,8 @@ def _take_place(
     under_way = Failover(
         choice.step, standby.processor_id, host, tuple(sorted({*used, standby.processor_id}))
     )
-    draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
-    draft.records.append(WriteLocality(active.processor_id, host, active.epoch, draft.cause))
+    draft.record(DeleteLocality(standby.processor_id))
+    draft.record(WriteLocality(active.processor_id, host, active.epoch))
     tried = tuple(h for h in active.tried if h != host)
     active = replace(active, home=host, tried=tried, requested_host=None, failover=under_way)
     _write(draft, active, under_way)
@@ -194,7 +194,7 @@ def _record(draft: Draft, active: ContainerState, under_way: Failover) -> Contai
 
 
 def _write(draft: Draft, active: ContainerState, under_way: Failover) -> None:
-    draft.records.append(
+    draft.record(
         WriteFailover(
             active.processor_id,
             active.epoch,
@@ -202,7 +202,6 @@ def _write(draft: Draft, active: ContainerState, under_way: Failover) -> None:
             under_way.host,
             under_way.step,
             under_way.used,
-            draft.cause,
         )
     )
 
@@ -296,9 +295,7 @@ def found_running(draft: Draft, container: ContainerState, host: Host) -> Contai
     A failover is over by that: what the stream says of its locality is put right.
     """
     if container.failover is not None and container.home != host:
-        draft.records.append(
-            WriteLocality(container.processor_id, host, container.epoch, draft.cause)
-        )
+        draft.record(WriteLocality(container.processor_id, host, container.epoch))
     container = draft.end_failover(container)
     for other in separation.others(draft, container):
         if other.phase not in LIVE and separation.held_host(draft, other) == host:

@@ -141,5 +141,4 @@ def answer(draft: Draft, placement: Placement, status: PlacementStatus, text: st
     request = placement.request
     kind, processor_id = _REASONS[status], request.processor_id
     draft.because(kind, processor_id, placement.host, f"{request.destination}: {text}")
-    said = WritePlacementResponse(request, status, text, source, draft.cause, placement.standby)
-    draft.records.append(said)
+    draft.record(WritePlacementResponse(request, status, text, source, placement.standby))

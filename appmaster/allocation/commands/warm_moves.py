@@ -216,7 +216,7 @@ def _order_to_give_way(
         launcher, reserved_for=placement.request.processor_id
     )
     if not standby.is_temporary:
-        draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
+        draft.record(DeleteLocality(standby.processor_id))
         standby = draft.change(replace(standby, home=None))
     answers.stop(draft, standby)
     is_late = placement.spark is SparkWait.OVER and not has_what_it_needs(draft.settings, standby)

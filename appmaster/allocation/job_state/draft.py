@@ -264,6 +264,10 @@ class Draft:
         self.resources[launcher.resource_id] = released
         self.instruct(ReleaseResource(launcher.resource_id))
 
+    def record(self, record: Record) -> None:
+        """``record`` is written with those given so far."""
+        self.records.append(replace(record, cause=self.cause))
+
     def instruct(self, instruction: Instruction) -> None:
         """``instruction`` follows those given so far."""
         self.instructions.append(replace(instruction, cause=self.cause))
@@ -296,7 +300,7 @@ class Draft:
         if container.failover is None:
             return container
         self.cancel_timer(standby_stop_timer(container.processor_id))
-        self.records.append(EndFailover(container.processor_id, self.cause))
+        self.record(EndFailover(container.processor_id))
         return self.change(replace(container, failover=None))
 
     def new_request_id(self) -> RequestId:

@@ -40,18 +40,24 @@ class JobResult(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteProcessorEpoch:
+class _Caused:
+    """What has a cause: set where it is recorded, or instructed."""
+
+    cause: str = field(default="", compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProcessorEpoch(_Caused):
     """Record: this epoch is about to be permitted, and must fence these (safety I1, L3)."""
 
     processor_id: ProcessorId
     epoch: int
     model_version: int
     fence: tuple[Incarnation, ...]
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFailover:
+class WriteFailover(_Caused):
     """Record: the active is on its way to ``host``, to take the place of ``standby``.
 
     One record per active, so a later choice replaces the one before; fields as in
@@ -64,37 +70,33 @@ class WriteFailover:
     host: Host | None
     step: FailoverStep
     used: tuple[ProcessorId, ...] = ()
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class EndFailover:
+class EndFailover(_Caused):
     """Record: no failover of this active is under way any more."""
 
     active: ProcessorId
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLocality:
+class WriteLocality(_Caused):
     """Record: the processor and its tasks belong on ``host``; ``epoch``: of its last permit."""
 
     processor_id: ProcessorId
     host: Host
     epoch: int
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteLocality:
+class DeleteLocality(_Caused):
     """Record: the processor, and its tasks, belong nowhere."""
 
     processor_id: ProcessorId
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class WritePlacementResponse:
+class WritePlacementResponse(_Caused):
     """Record: what became of the request so far; it takes the place of what was said before.
 
     ``source``: of an action that is in progress, for the driver that finds it. ``standby``: which
@@ -105,29 +107,26 @@ class WritePlacementResponse:
     status: PlacementStatus
     message: str
     source: PlacementSource | None = None
-    cause: str = field(default="", compare=False)
     standby: ProcessorId | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePlacementRequest:
+class DeletePlacementRequest(_Caused):
     """Record: the request has been read; its answer, if it is to have one, is written with this."""
 
     uuid: str
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFailureCount:
+class WriteFailureCount(_Caused):
     """Record: so many failures are charged to the processor now."""
 
     processor_id: ProcessorId
     count: int
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteStop:
+class WriteStop(_Caused):
     """Record: the incarnation has stopped, and no later permit of its processor says so.
 
     ``how``: the cause of the stop, as ``set-stopped`` has it.
@@ -135,20 +134,18 @@ class WriteStop:
 
     incarnation: Incarnation
     how: str
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteJobEnd:
+class WriteJobEnd(_Caused):
     """Record: the job ends with this result, whichever driver completes the end."""
 
     result: JobResult
     diagnostics: str
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class RequestResource:
+class RequestResource(_Caused):
     """Ask for one container: on ``host`` and nowhere else, or where there is room (None).
 
     The request's number travels in the container's environment and comes back with its check-in.
@@ -156,19 +153,17 @@ class RequestResource:
 
     request_id: RequestId
     host: Host | None
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class CancelRequest:
+class CancelRequest(_Caused):
     """End the Skein container of this request, whatever became of it; it may have ended."""
 
     request_id: RequestId
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class PermitContainer:
+class PermitContainer(_Caused):
     """Send the launcher ``run``. It comes again, the same, until the launcher has such a child.
 
     One child per epoch (safety C4): a launcher that has run it already answers ``stopped``.
@@ -178,11 +173,10 @@ class PermitContainer:
     incarnation: Incarnation
     model_version: int
     fence: tuple[Incarnation, ...]
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class StopContainer:
+class StopContainer(_Caused):
     """Send the launcher ``stop`` for this incarnation. It comes again until a stop is reported.
 
     A launcher that does not run it reports ``stopped`` as well, and never runs it from then on.
@@ -190,49 +184,43 @@ class StopContainer:
 
     resource_id: ResourceId
     incarnation: Incarnation
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseResource:
+class ReleaseResource(_Caused):
     """Send the launcher ``exit``: it is not needed, or no longer."""
 
     resource_id: ResourceId
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class SetTimer:
+class SetTimer(_Caused):
     """Hand in ``TimerFired(timer)`` after this long; a timer that is armed starts again."""
 
     timer: Timer
     delay_ms: int
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class CancelTimer:
+class CancelTimer(_Caused):
     """Forget this timer."""
 
     timer: Timer
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class SuspectOurselves:
+class SuspectOurselves(_Caused):
     """Report: so many hosts fell silent at once that the fault is the AM's (safety L5)."""
 
     hosts: tuple[Host, ...]
-    cause: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class EndJob:
+class EndJob(_Caused):
     """End the application with this result: nothing of the job runs any more. Given once, last."""
 
     result: JobResult
     diagnostics: str
-    cause: str = field(default="", compare=False)
 
 
 Record = (

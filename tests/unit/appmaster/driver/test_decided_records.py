@@ -78,7 +78,7 @@ def test_a_failover_moves_the_active_and_takes_its_standby_away() -> None:
 
     Source: STANDBY, part 3; design 7, "records first".
     """
-    failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,), "LauncherSilent r0")
+    failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,), cause="LauncherSilent r0")
     records = (DeleteLocality(S0), WriteLocality(P0, NM2, 4), failover)
     assert written(*in_order(records)) == [
         own_records.set_failover(

@@ -57,7 +57,7 @@ def test_an_event_has_its_cause_reasons_records_and_instructions() -> None:
     log = EventLog(lambda: 7)
     reason = Reason(ReasonKind.PERMITTED, ProcessorId("0"), Host("nm1"), detail="epoch 2")
     fence = (Incarnation(ProcessorId("1"), 3),)
-    record = WriteProcessorEpoch(ProcessorId("0"), 2, 1, fence, "a cause")
+    record = WriteProcessorEpoch(ProcessorId("0"), 2, 1, fence, cause="a cause")
     log.add(_event(), Decision(_STATE, (record,), (), (reason,)), ())
     assert _stated(log) == {
         "version": 1,
