@@ -67,7 +67,6 @@ from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.event_log import EventLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
-from homeport.appmaster.upgrade.packages import WantedPackages
 from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.config.settings.log_section import LogConfig
@@ -174,7 +173,7 @@ class Driver:
         self._placements, self._rollouts = self._commanded(stream)
         self.rolling, models = self._rollouts.rolling, live.job_models
         self._publisher = Publisher(self._queue, self._client, models, publish, self.rolling)
-        self.packages: WantedPackages = self._rollouts.upgrades
+        self.packages = self._rollouts.upgrades
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
         self.cluster = ClusterWatch(

@@ -33,7 +33,7 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_ms
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.lease.launcher_table import LauncherEntry
-from homeport.appmaster.upgrade.packages import next_package
+from homeport.appmaster.upgrade.sources import next_package
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -150,7 +150,7 @@ class DriverBackend:
 
     def _package_of(self, incarnation: Incarnation) -> str | None:
         """What the next permit of its processor has."""
-        return next_package(self._driver.packages, self._view.state, incarnation.processor_id)
+        return next_package(self._driver.packages.of, self._view.state, incarnation.processor_id)
 
     def _is_awaited(self, message: CheckIn) -> bool:
         """Whether the launcher is soon to get an order, as far as can be seen."""

@@ -6,7 +6,7 @@ end: a failure is reported after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from homeport.appmaster.allocation.container_process_manager import Decision
@@ -32,12 +32,7 @@ class _Heard:
     ``since_ms``: since when it was seen to run; None: it was not yet.
     """
 
-    incarnation: Incarnation
-    package: str | None
-    prepared: str | None
-    unprepared: str
-    input_lag: int | None
-    quiet_ms: int | None
+    message: CheckIn
     at_ms: int
     since_ms: int | None = None
 
@@ -47,9 +42,9 @@ class _Heard:
 
     def quiet_until(self, now_ms: int) -> int:
         """For how long it has not worked; one that never has, since it was seen to run."""
-        if self.quiet_ms is None:
+        if self.message.quiet_ms is None:
             return self.watched_ms(now_ms)
-        return self.quiet_ms + now_ms - self.at_ms
+        return self.message.quiet_ms + now_ms - self.at_ms
 
 
 class Evidence:
@@ -63,29 +58,19 @@ class Evidence:
         running = message.running
         if running is None:
             return
-        lag = None if message.report is None else message.report.input_lag
         known = self._of(running)
-        is_same = known is not None and known.package == message.package
+        is_same = known is not None and known.message.package == message.package
         since_ms = known.since_ms if known is not None and is_same else None
-        self._heard[running.processor_id] = _Heard(
-            running,
-            message.package,
-            message.prepared,
-            message.unprepared or "",
-            lag,
-            message.quiet_ms,
-            now_ms,
-            since_ms,
-        )
+        self._heard[running.processor_id] = _Heard(message, now_ms, since_ms)
 
     def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
         """The package that it runs or ran with; None: not known."""
         known = self._of(incarnation)
-        return None if known is None else (known.package,)
+        return None if known is None else (known.message.package,)
 
     def _of(self, incarnation: Incarnation) -> _Heard | None:
         known = self._heard.get(incarnation.processor_id)
-        return known if known is not None and known.incarnation == incarnation else None
+        return known if known is not None and known.message.running == incarnation else None
 
     def seen(
         self,
@@ -134,12 +119,13 @@ class Evidence:
             return seen
         if is_running and known.since_ms is None:
             known.since_ms = now_ms
+        said, report = known.message, known.message.report
         return replace(
             seen,
-            package=known.package,
-            prepared=known.prepared,
-            unprepared=known.unprepared,
-            lag=container.lag if is_standby else known.input_lag,
+            package=said.package,
+            prepared=said.prepared,
+            unprepared=said.unprepared or "",
+            lag=container.lag if is_standby else report and report.input_lag,
             quiet_ms=0 if is_standby else known.quiet_until(now_ms),
             watched_ms=known.watched_ms(now_ms),
         )
@@ -181,3 +167,15 @@ def failure_of(
         if is_reported or is_own_fault:
             return old.incarnation, failure.story
     return None
+
+
+def next_package(
+    wanted: Callable[[ProcessorId], str | None], state: AllocatorState, processor_id: ProcessorId
+) -> str | None:
+    """Return the package of the processor's next permit; of a temporary standby, its active's.
+
+    ``wanted``: the package of each processor, by the sha256 of its zip; None: the submission's.
+    """
+    container = state.container(processor_id)
+    is_temporary = container is not None and container.is_temporary
+    return wanted(container.group if container and is_temporary else processor_id)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -27,8 +26,7 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.retries import CHARGED_CAUSES
-from homeport.appmaster.upgrade.packages import next_package
-from homeport.appmaster.upgrade.sources import Evidence, failure_of, has_launcher
+from homeport.appmaster.upgrade.sources import Evidence, failure_of, has_launcher, next_package
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -252,17 +250,6 @@ def _down(container: ContainerState) -> ContainerState:
 ACTIVE, STANDBY, TEMPORARY = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("0-warm")
 
 
-@dataclass
-class Packages:
-    """What is wanted, as the test says."""
-
-    wanted: Mapping[ProcessorId, str]
-
-    def of(self, processor_id: ProcessorId) -> str | None:
-        """As the test says."""
-        return self.wanted.get(processor_id)
-
-
 @pytest.fixture
 def group() -> AllocatorState:
     """An active container, its standby, and the standby of its warm move."""
@@ -286,7 +273,7 @@ def group() -> AllocatorState:
 
 def test_a_temporary_standby_has_the_package_of_its_active(group: AllocatorState) -> None:
     """The code that it prepares group for; a standby of the JobModel has its own."""
-    packages = Packages({ACTIVE: "a", STANDBY: "b", TEMPORARY: "never asked"})
+    packages = {ACTIVE: "a", STANDBY: "b", TEMPORARY: "never asked"}.get
     assert next_package(packages, group, ACTIVE) == "a"
     assert next_package(packages, group, STANDBY) == "b"
     assert next_package(packages, group, TEMPORARY) == "a"
@@ -296,4 +283,4 @@ def test_a_processor_that_the_model_has_no_more_is_asked_for_by_its_name(
     group: AllocatorState,
 ) -> None:
     """Its launcher hears it until it has stopped."""
-    assert next_package(Packages({ProcessorId("7"): "c"}), group, ProcessorId("7")) == "c"
+    assert next_package({ProcessorId("7"): "c"}.get, group, ProcessorId("7")) == "c"
