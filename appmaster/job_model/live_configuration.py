@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
@@ -22,44 +21,17 @@ from homeport.config.secret_names import shown_value
 from homeport.config.settings.config_diff import ConfigDiff, effective
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.validation import validate
+from homeport.job_coordinator.status.shape import ShownKey
 
 log = logging.getLogger("driver")
 
 
 @dataclass(frozen=True, slots=True)
-class PendingKey:
-    """A key that the stream wants otherwise than it is in force; None: it has no value there.
-
-    ``takes``: what it needs to come into force. Secrets are masked.
-    """
-
-    key: str
-    in_force: str | None
-    wanted: str | None
-    takes: Liveness
-
-    def __str__(self) -> str:
-        return (
-            f"{self.key} stays {_shown(self.in_force)}, although the coordinator stream says "
-            f"{_shown(self.wanted)}: {self.takes.value}"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """As the status has it."""
-        return {
-            "key": self.key,
-            "in_force": self.in_force,
-            "wanted": self.wanted,
-            "takes": self.takes.value,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
-    """What the stream's configuration comes to, and what of it is not applied."""
+    """What the stream's configuration comes to, and what of it is not applied, secrets masked."""
 
     config: Config
-    pending: tuple[PendingKey, ...] = ()
+    pending: tuple[ShownKey, ...] = ()
 
 
 def has_state(config: Config) -> bool:
@@ -84,7 +56,7 @@ def read(submitted: Submitted, stream: Config) -> Reading:
         Liveness.NEVER_WITH_STATE: left.never_with_state,
     }
     pending = (
-        PendingKey(name, _value(config, name), _value(wanted, name), liveness)
+        ShownKey(name, _value(config, name), _value(wanted, name), liveness.value)
         for liveness, names in takes.items()
         for name in names
     )
@@ -97,6 +69,13 @@ def _value(config: Config, name: str) -> str | None:
     found = (config.get(spelling) for spelling in (name, *(key.legacy if key else ())))
     value = next((v for v in found if v is not None), None)
     return None if value is None else shown_value(name, value)
+
+
+def pending_line(key: ShownKey) -> str:
+    """Return the line of the log about a key that the stream wants otherwise than in force."""
+    stays, wanted = _shown(key.in_force), _shown(key.wanted)
+    stream = f"although the coordinator stream says {wanted}"
+    return f"{key.key} stays {stays}, {stream}: {key.takes}"
 
 
 def _shown(value: str | None) -> str:
@@ -113,7 +92,7 @@ class LiveConfiguration:
     def __init__(self, submitted: Submitted) -> None:
         self._submitted = submitted
         self._refused: Config | None = None
-        self.pending: tuple[PendingKey, ...] = ()
+        self.pending: tuple[ShownKey, ...] = ()
         self.fault: str | None = None
 
     def wanted(self, stream: Config) -> Config | None:
@@ -128,7 +107,7 @@ class LiveConfiguration:
             return None
         for pending in reading.pending:
             if pending not in self.pending:
-                log.warning("%s", pending)
+                log.warning("%s", pending_line(pending))
         self.pending = reading.pending
         if stream == self._refused:
             return None

@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from msgspec import to_builtins
+
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.job_model.job_model_store import JobModelStore
@@ -41,7 +43,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.rolling_restart import RollingRestart
 from homeport.job_coordinator.planning.input_watch import InputsSeen, InputWatch
-from homeport.job_coordinator.status.shape import ShownConfiguration, ShownKey
+from homeport.job_coordinator.status.shape import ShownConfiguration
 
 _T = TypeVar("_T")
 _POLL_S = 0.5
@@ -157,7 +159,7 @@ class LiveJobCoordinator:
         """Return what is not applied and why, and which inputs are other topics than at first."""
         return ShownConfiguration(
             version=self.job_models.version,
-            pending=tuple(ShownKey(**pending.to_json()) for pending in self._configuration.pending),
+            pending=self._configuration.pending,
             fault=self._configuration.fault,
             inputs_begun_anew=self._begun_anew,
         )
@@ -173,7 +175,7 @@ class LiveJobCoordinator:
         config = self._configuration.wanted(stream)
         for news in self._configuration.pending:
             if news not in pending:
-                self._history.event("key-pending", **news.to_json())
+                self._history.event("key-pending", **to_builtins(news))
         self._note_fault(fault)
         diff = ConfigDiff() if config is None else ConfigDiff.between(before.config, config)
         if config is None or diff.is_empty:

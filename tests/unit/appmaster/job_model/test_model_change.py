@@ -11,7 +11,7 @@ from live_jobs import FILE as RUNNING
 
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
-from homeport.appmaster.job_model.live_configuration import LiveConfiguration, PendingKey, read
+from homeport.appmaster.job_model.live_configuration import LiveConfiguration, pending_line, read
 from homeport.appmaster.job_model.model_change import ModelPlanner, changed_containers, first_model
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
@@ -27,6 +27,7 @@ from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.planning import next_model
+from homeport.job_coordinator.status.shape import ShownKey
 
 IN, MORE, ALL = (SystemStream("kafka", name) for name in ("in", "more", "all"))
 P2 = ProcessorId("2")
@@ -199,8 +200,8 @@ def test_a_key_that_needs_a_redeploy_keeps_the_value_of_the_submission() -> None
     """Each reader of the stream gets the same result, and reports the pending value."""
     reading = read(of(), SUBMITTED.merged({MEMORY: "2048"}))
     assert reading.config == SUBMITTED
-    assert reading.pending == (PendingKey(MEMORY, "1024", "2048", Liveness.NEEDS_REDEPLOY),)
-    assert str(reading.pending[0]) == (
+    assert reading.pending == (ShownKey(MEMORY, "1024", "2048", Liveness.NEEDS_REDEPLOY.value),)
+    assert pending_line(reading.pending[0]) == (
         f"{MEMORY} stays '1024', although the coordinator stream says '2048': "
         "applied by the next deployment"
     )
@@ -219,14 +220,16 @@ def test_a_key_that_state_fixes_is_not_applied() -> None:
     file = SUBMITTED.merged(STORE)
     reading = read(of(file), file.merged({GROUPER: "all-to-one"}))
     assert reading.config == file
-    assert [(p.key, p.takes) for p in reading.pending] == [(GROUPER, Liveness.NEVER_WITH_STATE)]
+    assert [(p.key, p.takes) for p in reading.pending] == [
+        (GROUPER, Liveness.NEVER_WITH_STATE.value)
+    ]
 
 
 def test_without_state_it_takes_a_redeploy() -> None:
     """The tasks are others afterwards, and there is no state to lose."""
     reading = read(of(), SUBMITTED.merged({GROUPER: "group-by-system-stream-partition"}))
     assert reading.config == SUBMITTED
-    assert [(p.key, p.takes) for p in reading.pending] == [(GROUPER, Liveness.NEEDS_REDEPLOY)]
+    assert [(p.key, p.takes) for p in reading.pending] == [(GROUPER, Liveness.NEEDS_REDEPLOY.value)]
 
 
 def test_a_key_with_a_deleted_record_has_the_value_of_the_file_again() -> None:
