@@ -173,7 +173,7 @@ class Driver:
         self._placements, self._rollouts = self._commanded(stream)
         self.rolling, models = self._rollouts.rolling, live.job_models
         self._publisher = Publisher(self._queue, self._client, models, publish, self.rolling)
-        self.packages = self._rollouts.upgrades
+        self.package_of: Callable[[ProcessorId], str | None] = self._rollouts.upgrades.of
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
         self.cluster = ClusterWatch(

@@ -150,7 +150,7 @@ class DriverBackend:
 
     def _package_of(self, incarnation: Incarnation) -> str | None:
         """What the next permit of its processor has."""
-        return next_package(self._driver.packages.of, self._view.state, incarnation.processor_id)
+        return next_package(self._driver.package_of, self._view.state, incarnation.processor_id)
 
     def _is_awaited(self, message: CheckIn) -> bool:
         """Whether the launcher is soon to get an order, as far as can be seen."""

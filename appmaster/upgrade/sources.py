@@ -119,13 +119,14 @@ class Evidence:
             return seen
         if is_running and known.since_ms is None:
             known.since_ms = now_ms
-        said, report = known.message, known.message.report
+        said = known.message
+        lag = None if said.report is None else said.report.input_lag
         return replace(
             seen,
             package=said.package,
             prepared=said.prepared,
             unprepared=said.unprepared or "",
-            lag=container.lag if is_standby else report and report.input_lag,
+            lag=container.lag if is_standby else lag,
             quiet_ms=0 if is_standby else known.quiet_until(now_ms),
             watched_ms=known.watched_ms(now_ms),
         )

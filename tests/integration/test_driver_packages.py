@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass, field
 
 from driver_attempts import FIRST, NM1, P0, Am, driven
 
 from homeport.job_coordinator.http.messages import CheckIn, OrderKind
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
-from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
+from homeport.job_coordinator.model.ids import ResourceId
 
 ONE, OTHER = "ab" * 32, "cd" * 32
 R1 = ResourceId("container_1_0001_01_000002")
 
 
-@dataclass
-class Packages:
-    """What is wanted, as the test says."""
-
-    wanted: dict[ProcessorId, str] = field(default_factory=dict)
-
-    def of(self, processor_id: ProcessorId) -> str | None:
-        """As the test says."""
-        return self.wanted.get(processor_id)
-
-
 @driven()
 async def test_orders_name_the_package_of_the_processor(am: Am) -> None:
     """A permit has it, and a launcher with a container hears what the next permit will have."""
-    packages = am.driver.packages = Packages({P0: ONE})
+    packages = {P0: ONE}
+    am.driver.package_of = packages.get
     run = await am.permitted()
     assert (run.incarnation, run.package) == (FIRST, ONE)
     assert (await am.check_in(FIRST)).package == ONE
-    packages.wanted[P0] = OTHER
+    packages[P0] = OTHER
     assert (await am.check_in(FIRST)).package == OTHER
-    packages.wanted.clear()
+    packages.clear()
     assert (await am.check_in(FIRST)).package is None
     check_in = CheckIn(R1, "h-0_1", 1, NM1, 42, FIRST, package=ONE, prepared=OTHER)
     await am.backend.check_in(check_in)
