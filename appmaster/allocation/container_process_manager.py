@@ -57,12 +57,13 @@ from homeport.appmaster.allocation.job_end import (
     is_at_its_end,
 )
 from homeport.appmaster.allocation.job_state.draft import Changes, Draft
-from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import (
     WAITING,
     AllocatorState,
     ContainerPhase,
     ContainerState,
+    Failure,
+    FailureKind,
     JobPhase,
     ResourceState,
     check_in_timer,

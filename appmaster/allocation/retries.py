@@ -17,10 +17,11 @@ from dataclasses import replace
 
 from homeport.appmaster.allocation.job_end import decide_end
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
+    Failure,
+    FailureKind,
     ResourceState,
     retry_delay_timer,
     retry_window_timer,

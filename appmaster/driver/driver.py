@@ -59,8 +59,7 @@ from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.lease.fencing import Fencing
-from homeport.appmaster.lease.keeper_client import KeeperClient
-from homeport.appmaster.lease.keeper_link import KeeperLink
+from homeport.appmaster.lease.keeper_client import KeeperClient, KeeperLink
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.appmaster.report.decision_log import DecisionLog

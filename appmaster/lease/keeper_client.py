@@ -1,21 +1,122 @@
-"""The driver's side of the keeper: what it asks, and never on the event loop."""
+"""The driver's side of the keeper: what it asks, over a local socket, never on the event loop.
+
+The socket is in the AM's private folder, and both sides show the job's token. What is said is
+small: "these may run", "which of these have run out".
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any, TypeVar
 
-from homeport.appmaster.lease.keeper_link import KeeperLink
-from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.config.config import LONG_MAX
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.model.incarnation import (
+    Incarnation,
+    incarnations_from_json,
+    incarnations_to_json,
+)
+from homeport.job_coordinator.model.json_values import (
+    compact_json,
+    optional_number,
+    parse_object,
+    required_field,
+)
 
 _T = TypeVar("_T")
 
+SOCKET_NAME = "keeper.sock"
+"""Relative to the AM's folder: the whole path would be too long for a socket."""
+
+_TIMEOUT_S = 2.0
+_OK = 200
+
 log = logging.getLogger("driver")
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperReport:
+    """``revoked`` will never be renewed again and have stopped; ``url`` is for launchers.
+
+    ``renewed_ms``: when each of those that ever were was renewed last, on CLOCK_BOOTTIME, which the
+    driver has too. ``due_ms``: in how many ms the first of the others can run out; None: not
+    said.
+    """
+
+    url: str
+    revoked: tuple[Incarnation, ...]
+    renewed_ms: Mapping[Incarnation, int] = field(default_factory=dict)
+    due_ms: int | None = None
+
+
+def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
+    """The report that ``body`` carries; WireError where a field is missing or wrong."""
+    revoked = incarnations_from_json(body, "revoked")
+    renewed = [optional_number(item, "renewed_ms") for item in body["revoked"]]
+    reported = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
+    due_ms = optional_number(body, "due_ms", -LONG_MAX)
+    return KeeperReport(required_field(body, "url", str), revoked, reported, due_ms)
+
+
+class KeeperLink:
+    """What the driver asks of the keeper, over the socket; a connection for each call.
+
+    Each call raises UnavailableError without an answer.
+    """
+
+    def __init__(self, folder: Path, token: str) -> None:
+        self._path = str(folder / SOCKET_NAME)
+        self._token = token
+
+    def register(self, incarnation: Incarnation) -> KeeperReport:
+        """The incarnation may be renewed from now on, unless it is among the revoked."""
+        return self._ask("register", [incarnation])
+
+    def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
+        """Those of ``live`` whose lease has run out; the others may be renewed."""
+        return self._ask("revoked", live)
+
+    def stopped(self, incarnation: Incarnation) -> None:
+        """The incarnation is never renewed again: its launcher waited for it."""
+        self._ask("stopped", [incarnation])
+
+    def _ask(self, route: str, incarnations: Iterable[Incarnation]) -> KeeperReport:
+        body = compact_json({"incarnations": incarnations_to_json(incarnations)})
+        connection = _UnixConnection(self._path)
+        try:
+            headers = {"Authorization": f"Bearer {self._token}", "Connection": "close"}
+            connection.request("POST", f"/{route}", body, headers)
+            answer = connection.getresponse()
+            status, content = answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            raise UnavailableError(f"the lease keeper does not answer: {error!r}") from None
+        finally:
+            connection.close()
+        if status != _OK:
+            raise UnavailableError(f"the lease keeper answers {status}")
+        try:
+            return report_from_json(parse_object(content, "the keeper's answer"))
+        except WireError as error:
+            raise UnavailableError(f"the lease keeper's answer: {error}") from None
+
+
+class _UnixConnection(HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_TIMEOUT_S)
+        self.sock.connect(self._path)
 
 
 class KeeperClient:

@@ -49,7 +49,7 @@ from homeport.appmaster.job_model.model_change import (
     note_change,
 )
 from homeport.appmaster.lease.fencing import fence_incarnation
-from homeport.appmaster.lease.keeper_link import KeeperLink
+from homeport.appmaster.lease.keeper_client import KeeperLink
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka, origin_of
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest

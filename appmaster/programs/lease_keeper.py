@@ -15,7 +15,7 @@ from pathlib import Path
 
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.supervision import EXIT_FINAL, exit_without_port
-from homeport.appmaster.lease.keeper_link import SOCKET_NAME
+from homeport.appmaster.lease.keeper_client import SOCKET_NAME
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import (
     NODE_EXPIRY_KEY,

@@ -10,7 +10,6 @@ from enum import Enum
 from homeport.appmaster.allocation.commands import unfinished
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.exclusion import suspects_itself
-from homeport.appmaster.allocation.job_state.failure import Failure
 from homeport.appmaster.allocation.job_state.placements import Placement
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
@@ -18,6 +17,7 @@ from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
+    Failure,
     JobPhase,
 )
 from homeport.appmaster.allocation.protocol.events import HostReport, named

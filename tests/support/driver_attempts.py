@@ -33,7 +33,7 @@ from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
-from homeport.appmaster.lease.keeper_link import KeeperLink, KeeperReport
+from homeport.appmaster.lease.keeper_client import KeeperLink, KeeperReport
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config

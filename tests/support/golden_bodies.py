@@ -30,7 +30,7 @@ from golden_values import (
     ZERO,
 )
 
-from homeport.appmaster.lease.keeper_link import KeeperReport, report_from_json
+from homeport.appmaster.lease.keeper_client import KeeperReport, report_from_json
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.permit import Permit
 from homeport.job_coordinator.access.job_access import ShownAccess

@@ -26,7 +26,7 @@ from homeport.appmaster.attempt.supervision import (
     verdict_of,
 )
 from homeport.appmaster.driver.http_backend import DriverBackend
-from homeport.appmaster.lease.keeper_link import KeeperLink, KeeperReport, report_from_json
+from homeport.appmaster.lease.keeper_client import KeeperLink, KeeperReport, report_from_json
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.programs import application_master, lease_keeper
 from homeport.appmaster.yarn.submission_file import Submitted

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.job_state.failure import FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     Failover,
+    FailureKind,
     standby_stop_timer,
 )
 from homeport.appmaster.allocation.protocol.events import (

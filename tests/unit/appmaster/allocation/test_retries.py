@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import ContainerState, retry_delay_timer
+from homeport.appmaster.allocation.job_state.state import (
+    ContainerState,
+    Failure,
+    FailureKind,
+    retry_delay_timer,
+)
 from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import ResourceEnded, ShutdownRequested
 from homeport.appmaster.allocation.protocol.instructions import CancelTimer, EndJob, JobResult

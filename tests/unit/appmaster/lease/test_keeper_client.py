@@ -13,9 +13,13 @@ from threading import Event
 
 import pytest
 
-from homeport.appmaster.lease import keeper_link
-from homeport.appmaster.lease.keeper_client import KeeperClient
-from homeport.appmaster.lease.keeper_link import SOCKET_NAME, KeeperLink, KeeperReport
+from homeport.appmaster.lease import keeper_client
+from homeport.appmaster.lease.keeper_client import (
+    SOCKET_NAME,
+    KeeperClient,
+    KeeperLink,
+    KeeperReport,
+)
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.errors import UnavailableError
@@ -242,7 +246,7 @@ def test_a_keeper_that_stands_still_has_not_answered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has the connection, and nothing comes: the request has an end of its own."""
-    monkeypatch.setattr(keeper_link, "_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(keeper_client, "_TIMEOUT_S", 0.01)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
         silent.bind(SOCKET_NAME)
         silent.listen()
