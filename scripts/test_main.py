@@ -1,6 +1,6 @@
 """The suites of scripts/test: scripts/check where it belongs to the suite, then pytest.
 
-Integration tests often wait: for leases, for daemons, for YARN. So pytest has one worker more than
+Integration tests often wait: for leases, for daemons, for YARN. So pytest has two workers more than
 the machine has cores where they belong to the suite. tests/support/worker_groups.py has the groups
 of tests that stay on one worker. What failed runs once more at the end, alone
 (tests/support/once_more.py). Coverage is a program of its own, ``coverage_main``.
@@ -38,7 +38,7 @@ def main() -> int:
     check = [sys.executable, str(ROOT / "scripts" / "check_main.py")]
     if suite != "unit" and subprocess.run(check, check=False).returncode != 0:
         os.environ["HOMEPORT_CHECK_FAILED"] = "1"
-    workers = (os.cpu_count() or 1) + (suite != "unit")
+    workers = (os.cpu_count() or 1) + (0 if suite == "unit" else 2)
     xdist = ["-n", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"]
     report = [f"--junit-xml={_REPORT}", "-o", "junit_family=xunit1"]
     again = ["--once-more"]
