@@ -224,6 +224,8 @@ def test_records_that_cannot_be_kept_are_handed_over_one_by_one() -> None:
     assert [offset for offset, _ in refused] == [0]
     assert own.of(table([(b"\x00homeport.x", b"3")])) == ([None], [None])
     assert refused[1:] == [(0, "store planes cannot keep it: its key is a reserved one")]
+    assert own.of(table([(None, b"3")])) == ([None], [None])
+    assert refused[2:] == [(0, "it has no key, under which store planes would keep it")]
 
 
 def test_no_extractor_may_make_a_reserved_key() -> None:
