@@ -316,7 +316,7 @@ def test_a_version_that_lasts_is_reported() -> None:
     assert versions.late(2000 + 10, 10) == ()
     assert versions.late(2000 + 11, 10) == (1,)
     assert versions.late(99_999, 10) == (1, 2)
-    assert _TWO.late(99_999, 10) == ()
+    assert _TWO.late(99_999, 10) == _read(_TWO, (_P, 0, "begin:1")).versions.late(99_999, 10) == ()
     assert _read(_TWO, *_both("begin:1 .", "begin:1")).versions.late(2_001, 1_000) == (1,)
 
 
