@@ -108,6 +108,7 @@ def test_a_type_without_bytes_is_known_by_its_name_too() -> None:
         lambda kind: kind,
         lambda kind: ["null", kind],
         lambda kind: ["null", array(kind), "string"],
+        lambda kind: ["null", array(kind)],
         lambda kind: ["null", {"type": "map", "values": kind}],
         lambda kind: ["null", record("R", f=kind)],
     ],
