@@ -93,8 +93,8 @@ class StoreFacts:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts of a store of a container; its ``directory`` is locked.
+class StoreSetup:
+    """What a store of a container is set up with; its ``directory`` is locked.
 
     ``kept_bytes``: as of ``ReadOnlyEntries``. ``beside``: makes calls that no batch waits for.
     """
@@ -113,19 +113,19 @@ class FilledStore(ABC):
     How many engines are in the directory, and what they hold, each kind of store says.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self.planned = parts.planned
-        self.name = str(parts.planned.directory)
-        self._config = parts.config
-        self._directory = parts.directory
-        self._engines = parts.engines
-        self._beside = parts.beside
+    def __init__(self, setup: StoreSetup) -> None:
+        self.planned = setup.planned
+        self.name = str(setup.planned.directory)
+        self._config = setup.config
+        self._directory = setup.directory
+        self._engines = setup.engines
+        self._beside = setup.beside
         self._has_moved = self._has_begun = False
         self.was_reset = False
         self._meta: AdjunctMeta | None = None
         self._is_meta_due = False
         self._kept_ms: int | None = None
-        store, kept_bytes = parts.planned.store, parts.kept_bytes
+        store, kept_bytes = setup.planned.store, setup.kept_bytes
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
 

@@ -18,10 +18,10 @@ from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
-    Parts,
     Reached,
     RefusedStoreError,
     StoreFacts,
+    StoreSetup,
     cannot_follow,
 )
 from homeport.container.storage.storage_engines import persistent_engine
@@ -31,8 +31,8 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 class UnboundedStore(FilledStore):
     """As ``FilledStore``; tasks see each batch from its turn on."""
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
+    def __init__(self, setup: StoreSetup) -> None:
+        super().__init__(setup)
         self._engine: StorageEngine | None = None
         self._parts: VersionProgress = {}
         self._intake = Intake({})

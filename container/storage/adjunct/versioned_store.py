@@ -48,10 +48,10 @@ from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
     Handed,
-    Parts,
     Reached,
     RefusedStoreError,
     StoreFacts,
+    StoreSetup,
     catalogue_in,
 )
 from homeport.container.storage.directory import DirectoryFiles
@@ -71,9 +71,9 @@ class VersionedStore(FilledStore):
     What it is handed waits as it is: versions are dealt out when the layer is written.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
-        self._versions = Versions(parts.planned.partitions)
+    def __init__(self, setup: StoreSetup) -> None:
+        super().__init__(setup)
+        self._versions = Versions(setup.planned.partitions)
         self._open: dict[int, StorageEngine] = {}
         self._unflushed: set[int] = set()
         self._shown: int | None = None
