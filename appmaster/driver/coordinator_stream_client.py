@@ -27,8 +27,8 @@ from homeport.job_coordinator.metadata.configuration import AuditedManager, Conf
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import StopManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -26,16 +26,17 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
-from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.metadata.lifecycle import (
+    FailoverManager,
     JobEnd,
     JobEndManager,
+    RecordedFailover,
     RetryManager,
     RetryState,
     StopManager,
 )
-from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.placement import PlacementResponse
 

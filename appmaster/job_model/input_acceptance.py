@@ -23,7 +23,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager, recreated, refusal
+from homeport.job_coordinator.metadata.topics import InputTopicManager, recreated, refusal
 from homeport.job_coordinator.planning.input_watch import InputsSeen, inputs_now
 
 

@@ -37,11 +37,11 @@ from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import is_at_once
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.model.upgrade import RollingRestart
 from homeport.job_coordinator.planning.input_watch import InputsSeen, InputWatch
 from homeport.job_coordinator.status.shape import ShownConfiguration
 

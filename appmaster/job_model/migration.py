@@ -29,13 +29,13 @@ from homeport.job_coordinator.metadata.epochs import (
     epoch_floor_message,
     fence_report_message,
 )
-from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.state_reset import (
     StateResetManager,
     permitted_incarnations,
     raised_epochs,
 )
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.standalone.handover import (

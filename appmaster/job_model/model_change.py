@@ -32,7 +32,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
-from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.model.upgrade import RollingRestart
 from homeport.job_coordinator.planning import next_model
 
 log = logging.getLogger("driver")

@@ -30,7 +30,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,
@@ -39,11 +38,11 @@ from homeport.job_coordinator.metadata.epochs import (
     job_model_version_message,
     processor_epoch_message,
 )
-from homeport.job_coordinator.metadata.failover import FailoverManager
-from homeport.job_coordinator.metadata.lifecycle import RetryManager, StopManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.recorded_model import model_messages
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
+    LocalityManager,
     TaskAssignmentManager,
     TaskModeManager,
     TaskPartitionManager,

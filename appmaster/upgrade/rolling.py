@@ -26,13 +26,14 @@ from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.config.config import Config
 from homeport.config.settings.config_diff import spellings
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import (
+from homeport.job_coordinator.model.upgrade import (
     REWRITTEN,
     SUBJECT,
     RollingRestart,
+    UpgradePhase,
+    UpgradeState,
     release_of,
 )
-from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
 
 NOT_YET_BACK = "the former values are written, and not in force yet"
 

@@ -57,11 +57,9 @@ from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
-from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
-from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
+from homeport.job_coordinator.metadata.topics import InputPartitionManager, InputTopicManager
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition

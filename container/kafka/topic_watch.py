@@ -18,16 +18,15 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.changelog_topics import (
+from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
+    CheckpointTopicManager,
+    InputTopicManager,
+    lost_input,
+    lost_positions,
     lost_state,
 )
-from homeport.job_coordinator.metadata.checkpoint_topic import (
-    CheckpointTopicManager,
-    lost_positions,
-)
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager, lost_input
 
 _LOG = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import require_same
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata import input_topics
+from homeport.job_coordinator.metadata import topics
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.recorded_model import model_messages
@@ -278,8 +278,8 @@ def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
 
 def _take_inputs(stream: CoordinatorStreamStore, seen: InputsSeen) -> None:
     """Require the topics that the job has read; the stream gets the ids of new ones."""
-    manager = input_topics.InputTopicManager(stream, _NO_SUBMISSION)
+    manager = topics.InputTopicManager(stream, _NO_SUBMISSION)
     known = manager.ids()
-    for other in input_topics.recreated(known, seen.topic_ids):
-        raise input_topics.refusal(other, known[other], seen.topic_ids[other])
+    for other in topics.recreated(known, seen.topic_ids):
+        raise topics.refusal(other, known[other], seen.topic_ids[other])
     manager.write(seen.topic_ids)

@@ -15,7 +15,6 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, in_one_line
 from homeport.config.java_names import any_short_name, is_user_class
 from homeport.config.settings.sections import JobConfig
-from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
 from homeport.job_coordinator.grouper.ssp_grouper import (
     AllSspToSingleTask,
     GroupByPartition,
@@ -24,6 +23,7 @@ from homeport.job_coordinator.grouper.ssp_grouper import (
 )
 from homeport.job_coordinator.grouper.task_name_grouper import (
     GroupByContainerCount,
+    GroupByContainerIds,
     SingleContainer,
     TaskNameGrouper,
 )

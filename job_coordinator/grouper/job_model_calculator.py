@@ -18,7 +18,6 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, InvariantViolation
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.sections import JobConfig, StandbyConfig, TaskConfig
-from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
 from homeport.job_coordinator.grouper.factories import (
     OWN_GROUPER_REMEDY,
     own_fault,
@@ -28,6 +27,7 @@ from homeport.job_coordinator.grouper.factories import (
 from homeport.job_coordinator.grouper.input_expansion import expanded
 from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.grouper.ssp_grouper import broadcast_partitions
 from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality, grouped_by
 from homeport.job_coordinator.grouper.validation import first_fault

@@ -1,4 +1,4 @@
-"""SystemStreamPartitionGrouper: which input partitions make up which task.
+"""Groups input partitions into tasks, for the JobModel: SystemStreamPartitionGrouper.
 
 PURE. A grouper is a function of the sets it is given: no order of arrival, no previous assignment.
 Task names are identities (of state, of checkpoints), so a grouper must give the same partitions the
@@ -12,18 +12,24 @@ Source: Samza 1.8, container.grouper.stream.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 TaskPartitions = Mapping[TaskName, Collection[SystemStreamPartition]]
 """{task name: its input partitions}, in any order."""
+
+_BROADCAST = re.compile(
+    r"(?P<system>[^.#]+)\.(?P<stream>[^#]+)"
+    r"#(?:(?P<one>\d{1,6})|\[(?P<first>\d{1,6})-(?P<last>\d{1,6})\])",
+    re.ASCII,
+)
 
 
 class SystemStreamPartitionGrouper(ABC):
@@ -106,3 +112,32 @@ class AllSspToSingleTask(SystemStreamPartitionGrouper):
                 "name an input stream",
             )
         return {TaskName(f"Task-{processor_id}"): every for processor_id in processor_ids}
+
+
+def broadcast_partitions(config: Config) -> frozenset[SystemStreamPartition]:
+    """Return the partitions that ``task.broadcast.inputs`` names.
+
+    Raises:
+        ConfigError: an item has neither form, or a range that ends before it begins (Samza warns
+            and ignores that one, and the task then waits for input that never comes).
+    """
+    return frozenset(
+        ssp for item in config.get_list(keys.TASK_BROADCAST_INPUTS.name) for ssp in _broadcast(item)
+    )
+
+
+def _broadcast(item: str) -> list[SystemStreamPartition]:
+    match = _BROADCAST.fullmatch(item)
+    if match is None:
+        raise _error(item, "it must be system.stream#partition or system.stream#[first-last]")
+    first = int(match["one"] or match["first"])
+    last = int(match["one"] or match["last"])
+    if last < first:
+        raise _error(item, "the range must not end before it begins")
+    system, stream = match["system"], match["stream"]
+    return [SystemStreamPartition(system, stream, number) for number in range(first, last + 1)]
+
+
+def _error(item: str, rule: str) -> ConfigError:
+    remedy = "write it as in kafka.rules#0 or kafka.rules#[0-3]"
+    return ConfigError(keys.TASK_BROADCAST_INPUTS.name, item, rule, remedy)

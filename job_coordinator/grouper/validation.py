@@ -14,7 +14,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.java_names import ALL_SSP_TO_SINGLE_TASK, GROUP_BY_PARTITION, Kind, short_name
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
+from homeport.job_coordinator.grouper.ssp_grouper import broadcast_partitions
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,

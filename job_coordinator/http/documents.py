@@ -17,13 +17,9 @@ from typing import Any, Final, TypeVar
 
 from aiohttp import ETag
 
+from homeport.job_coordinator.model.codec import JobModelPieces, encode_containers, encode_part
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.job_model_pieces import (
-    JobModelPieces,
-    encode_containers,
-    encode_part,
-)
 
 _KEPT_MODELS: Final = 3
 """The present version and, while a change goes on, those before it."""

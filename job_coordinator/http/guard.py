@@ -1,6 +1,6 @@
 """Lets a request through, or refuses it: token, role, number of wrong tokens, page of origin.
 
-SHELL around ``access`` and ``wrong_tokens``. The job's own token is let through also from an
+SHELL around ``access`` and ``port.connections``. The job's own token is let through also from an
 address that has shown too many wrong ones: 256 random bits are not guessed, and a program on a host
 of the cluster must not be able to keep the launchers there from their AM.
 """
@@ -21,11 +21,11 @@ from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, address_tex
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
+from homeport.job_coordinator.http.port.connections import LIMIT, WrongTokens
 from homeport.job_coordinator.http.port.host_names import is_own, names_of
 from homeport.job_coordinator.http.port.listening import Handler
 from homeport.job_coordinator.http.port.turns import Turns
 from homeport.job_coordinator.http.responses import error_answer, json_answer
-from homeport.job_coordinator.http.wrong_tokens import LIMIT, WrongTokens
 from homeport.job_coordinator.model.json_values import compact_json, shown
 
 READING: Final = frozenset({"GET", "HEAD"})

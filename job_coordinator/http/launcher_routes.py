@@ -1,27 +1,37 @@
-"""The routes of launchers and stream containers of a job on YARN; a standalone job has neither.
+"""Serves launchers and stream containers of a job on YARN; a standalone job has neither.
 
 SHELL. Decides nothing: every answer comes from a ``LauncherBackend``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
 
-from aiohttp import web
+from aiohttp import ETag, web
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.audit import AuditTrail, Change
+from homeport.job_coordinator.http.documents import Document
 from homeport.job_coordinator.http.guard import caller
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
-from homeport.job_coordinator.http.packages import PackageRoutes
-from homeport.job_coordinator.http.responses import DocumentSender, json_answer, request_body
+from homeport.job_coordinator.http.responses import (
+    DocumentSender,
+    error_answer,
+    json_answer,
+    request_body,
+)
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import ContainerModel
+from homeport.job_coordinator.model.job_package import is_package_name
 from homeport.job_coordinator.model.json_values import compact_json, shown
 
 SHUTDOWN_ROUTE: Final = "/v1/shutdown"
+PACKAGE_ROUTE: Final = "/v1/packages/{name}"
+_ZIP: Final = "application/zip"
 _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -137,3 +147,45 @@ def _report(
 
 async def _no_package(_name: str) -> None:
     """Return that there is none."""
+
+
+class PackageRoutes:
+    """Serves packages of the job's code to its launchers; to be used on the server's event loop.
+
+    The code is for no reader of the job's pages: the guard asks for the job's own token. Many
+    launchers may need a package at once, so the one that was last sent is kept.
+
+    Args:
+        read: the zip with that sha256; None where it is not there.
+        sender: of the server.
+    """
+
+    def __init__(
+        self, read: Callable[[str], Awaitable[bytes | None]], sender: DocumentSender
+    ) -> None:
+        self._read = read
+        self._sender = sender
+        self._lock = asyncio.Lock()
+        self._last: Document | None = None
+
+    def routes(self) -> list[web.RouteDef]:
+        """What the server adds to its own."""
+        return [web.get(PACKAGE_ROUTE, self._get)]
+
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        document = await self._document(name) if is_package_name(name) else None
+        if document is None:
+            return error_answer(HTTPStatus.NOT_FOUND, f"there is no package {shown(name)}")
+        return await self._sender.answer(request, document, trusted=True)
+
+    async def _document(self, name: str) -> Document | None:
+        async with self._lock:
+            last = self._last
+            if last is not None and last.etag.value == name:
+                return last
+            data = await self._read(name)
+            if data is None:
+                return None
+            self._last = Document((data,), ETag(name), gzip=False, content_type=_ZIP)
+            return self._last

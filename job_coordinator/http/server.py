@@ -36,12 +36,12 @@ from homeport.job_coordinator.http.dashboard import FILE_ROUTES, Dashboard
 from homeport.job_coordinator.http.documents import Document, Form, JobModelDocuments
 from homeport.job_coordinator.http.guard import Guard, Rights, caller
 from homeport.job_coordinator.http.launcher_routes import (
+    PACKAGE_ROUTE,
     SHUTDOWN_ROUTE,
     LauncherBackend,
     LauncherRoutes,
 )
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
-from homeport.job_coordinator.http.packages import PACKAGE_ROUTE
 from homeport.job_coordinator.http.port.port import NotFoundError, Port
 from homeport.job_coordinator.http.port.shared import SharedAnswers
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
@@ -63,7 +63,7 @@ from homeport.job_coordinator.model.locality_model import (
 from homeport.job_coordinator.model.wire_form import json_text
 from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
-from homeport.job_coordinator.ui.configuration import configuration
+from homeport.job_coordinator.ui.snapshot import configuration
 
 _SHUTDOWN_S: Final = 2.0
 """How long requests under way may still take when the server stops."""

@@ -32,8 +32,8 @@ from homeport.job_coordinator.kafka.topics import (
     TopicSpec,
     policies,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager, repair
-from homeport.job_coordinator.metadata.changelog_topics import (
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager, repair
+from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
     left_behind,

@@ -10,10 +10,7 @@ from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.topics import TopicAdmin, checkpoint_topic_spec
-from homeport.job_coordinator.metadata.checkpoint_topic import (
-    CheckpointTopicManager,
-    lost_positions,
-)
+from homeport.job_coordinator.metadata.topics import CheckpointTopicManager, lost_positions
 
 
 class CheckpointTopic:

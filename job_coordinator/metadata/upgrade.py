@@ -33,8 +33,9 @@ from homeport.job_coordinator.coordinator_stream.reading import RecordManager, p
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_package import is_package_name
 from homeport.job_coordinator.model.json_values import compact_json
-from homeport.job_coordinator.model.rolling_restart import SUBJECT, RollingRestart
 from homeport.job_coordinator.model.upgrade import (
+    SUBJECT,
+    RollingRestart,
     UpgradeDirection,
     UpgradeOrder,
     UpgradeOrders,

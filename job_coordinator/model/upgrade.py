@@ -1,16 +1,22 @@
-"""An upgrade of a running job, container by container: what was ordered, and how far it has come.
+"""Models an upgrade, and a rolling restart, of a running job, container by container.
 
-PURE. Both are records of the coordinator stream; how they lie there is in ``metadata.upgrade``.
-Packages are named by the SHA-256 of their archive; None is the package of the submission, which
-YARN has localised.
+PURE. What was ordered, and how far it has come, are records of the coordinator stream, in the form
+that ``metadata.upgrade`` gives them. Packages are named by the SHA-256 of their archive; None is
+the package of the submission, which YARN has localised.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId
+
+SUBJECT = "configuration"
+"""What a rolling restart changes, for lines of the log."""
+REWRITTEN = "the values from before were written"
 
 
 class UpgradeDirection(StrEnum):
@@ -131,3 +137,45 @@ class UpgradeState:
     def left(self) -> str | None:
         """The package that all have once it is over; while it is under way, the one from before."""
         return self.package if self.phase is UpgradePhase.DONE else self.previous
+
+
+@dataclass(frozen=True, slots=True)
+class RollingRestart:
+    """How far a changed configuration has come.
+
+    ``state``: which processors have it; its packages are the releases of ``release``. ``version``:
+    of the JobModel that brought the changed values. ``first``: the first JobModel since the last
+    values that all containers ran with. ``back``: the JobModel that has those again; None: none
+    has. ``former``: {key: its value in them}, secrets included; None: it was not set.
+    """
+
+    state: UpgradeState
+    version: int
+    first: int
+    back: int | None
+    former: Mapping[str, str | None]
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a container may still have other values than it is wanted with."""
+        return not self.state.phase.is_final
+
+    @property
+    def lacks_former(self) -> bool:
+        """Whether the former values must be written, as it goes back and no JobModel has them."""
+        return self.state.phase is UpgradePhase.BACK and self.back is None
+
+    def release(self, version: int) -> str:
+        """Return which values a container has that started with that version of the JobModel."""
+        if version < self.first or (self.back is not None and version >= self.back):
+            return release_of(self.first - 1)
+        return release_of(min(version, self.version))
+
+    def is_former(self, config: Config) -> bool:
+        """Return whether ``config`` has each former value."""
+        return all(config.get(key) == value for key, value in self.former.items())
+
+
+def release_of(version: int) -> str:
+    """Return the name of the values that came with that version of the JobModel, for people."""
+    return f"JobModel {version}"

@@ -1,14 +1,18 @@
-"""What the dashboard gets of a job, again and again: the first screen, hosts, and each container.
+"""Makes what the dashboard shows of a job: first screen, hosts, containers, and configuration.
 
-PURE. Out of the status, without what the page does not show: no log line, and no
-single store. So it is some 350 bytes of a container.
+PURE. The page gets the status again and again: without log lines and single stores, some 350 bytes
+of a container.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
+from homeport.config.secret_names import shown_value
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen, seconds_left
@@ -100,3 +104,33 @@ def _restore(report: ContainerReport) -> dict[str, Any] | None:
         "remaining": remaining,
         "left_s": seconds_left(report),
     }
+
+
+def configuration(
+    config: Mapping[str, str], written: Mapping[str, CoordinatorStreamMessage] | None
+) -> dict[str, Any]:
+    """The body of ``GET /ui/configuration``.
+
+    Args:
+        config: in force.
+        written: {key: the newest record of it in the coordinator stream}; None: the job has none,
+            as each processor reads its own file.
+
+    Order: by key. ``source`` and what follows it are None where no record says it.
+    """
+    return {"in_stream": written is not None, "keys": list(_keys(config, written or {}))}
+
+
+def _keys(
+    config: Mapping[str, str], written: Mapping[str, CoordinatorStreamMessage]
+) -> Iterable[dict[str, Any]]:
+    for key, value in sorted(config.items()):
+        record = written.get(key)
+        yield {
+            "key": key,
+            "value": shown_value(key, value),
+            "source": record and record.source,
+            "user": record and record.username,
+            "host": record and record.host,
+            "at_ms": record and record.timestamp_ms,
+        }

@@ -19,10 +19,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics, holds_records
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.changelog_topics import (
-    ChangelogTopicManager,
-    ChangelogTopicRecord,
-)
+from homeport.job_coordinator.metadata.topics import ChangelogTopicManager, ChangelogTopicRecord
 
 
 class Stores:

@@ -16,8 +16,8 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
 from homeport.job_coordinator.metadata.state_reset import state_removed
+from homeport.job_coordinator.metadata.topics import CheckpointTopicManager
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.planning.next_model import create_topics
 

@@ -30,10 +30,9 @@ from homeport.job_coordinator.kafka.topics import (
     checkpoint_topic_spec,
     coordinator_topic_spec,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 
 

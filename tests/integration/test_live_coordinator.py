@@ -25,8 +25,8 @@ from homeport.container.host.exit_codes import EXIT_OVERTAKEN
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 
 WRITER = "homeport.cli.job.coordinator_stream_writer"
 COUNT = "job.container.count"

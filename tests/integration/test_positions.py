@@ -10,7 +10,7 @@ from stream_containers import Job, Make
 
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
+from homeport.job_coordinator.metadata.topics import set_input_partitions
 
 ECHO = """
 from homeport.container.api import BatchTask

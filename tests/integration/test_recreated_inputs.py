@@ -18,7 +18,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 
 BEGIN = {"job.input.recreated": "begin"}
 

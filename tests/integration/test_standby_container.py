@@ -19,7 +19,7 @@ from homeport.container.host.exit_codes import EXIT_DISK_FULL
 from homeport.container.progress import offset_file
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
 from homeport.job_coordinator.http.messages import Started
-from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.local_cluster.cluster import LocalCluster
 

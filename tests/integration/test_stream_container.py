@@ -22,7 +22,7 @@ from homeport.container.kafka.transactional_producer import fence
 from homeport.container.progress import offset_file
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
-from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.outcomes import RestoreKind
 

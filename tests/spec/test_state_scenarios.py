@@ -31,7 +31,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
     tombstone,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import RestoreKind
 

@@ -47,12 +47,6 @@ from homeport.job_coordinator.http.messages import (
     Stopped,
     Unfit,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.changelog_topics import (
-    ChangelogTopicManager,
-    ChangelogTopicRecord,
-)
-from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
 from homeport.job_coordinator.metadata.configuration import AuditedManager
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
@@ -64,13 +58,12 @@ from homeport.job_coordinator.metadata.epochs import (
     Submission,
     epoch_floor_message,
 )
-from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
-from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
-from homeport.job_coordinator.metadata.input_topics import InputTopic, InputTopicManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import (
+    FailoverManager,
     JobEnd,
     JobEndManager,
+    RecordedFailover,
     RetryManager,
     RetryState,
     StopManager,
@@ -81,8 +74,20 @@ from homeport.job_coordinator.metadata.placement import (
     encode_request,
     encode_response,
 )
-from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
+from homeport.job_coordinator.metadata.state_facts import (
+    ChangelogPartitionManager,
+    StateFactManager,
+    StoreForms,
+)
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
+from homeport.job_coordinator.metadata.topics import (
+    ChangelogTopicManager,
+    ChangelogTopicRecord,
+    CheckpointTopicManager,
+    InputPartitionManager,
+    InputTopic,
+    InputTopicManager,
+)
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
 from homeport.job_coordinator.model.json_values import compact_json

@@ -21,14 +21,14 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskPartitionManager,
 )
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
-from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.model.upgrade import RollingRestart
 from homeport.job_coordinator.planning.input_watch import InputsSeen
 
 IN = SystemStream("kafka", "in")

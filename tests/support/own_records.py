@@ -9,10 +9,11 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.metadata import epochs
-from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.metadata.lifecycle import (
+    FailoverManager,
     JobEnd,
     JobEndManager,
+    RecordedFailover,
     RetryManager,
     RetryState,
     StopManager,

@@ -30,8 +30,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.rolling_restart import RollingRestart
-from homeport.job_coordinator.model.upgrade import UpgradeState
+from homeport.job_coordinator.model.upgrade import RollingRestart, UpgradeState
 
 _UPGRADE = "an upgrade is under way"
 

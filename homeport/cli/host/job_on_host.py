@@ -32,8 +32,8 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader,
 from homeport.container.progress.host_directories import Owner, owners, task_directory
 from homeport.container.standalone.location import location_of
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes

@@ -36,10 +36,13 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager, change_list
-from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager, TaskModeManager
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    LocalityManager,
+    TaskAssignmentManager,
+    TaskModeManager,
+)
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import TaskMode

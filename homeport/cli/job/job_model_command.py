@@ -14,8 +14,8 @@ from homeport.cli.job.job_view import JobView, OpenJob
 from homeport.cli.options import AsJson, ShowSecrets, described, new_app, note_origin, print_answer
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.metadata.epochs import EpochManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode

@@ -38,9 +38,12 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
 )
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
+from homeport.job_coordinator.metadata.state_facts import (
+    ChangelogPartitionManager,
+    StateFactManager,
+    StoreForms,
+)
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,

@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.http.wrong_tokens import network_of
+from homeport.job_coordinator.http.port.connections import network_of
 
 _AT_ONCE: Final = 4
 _WAIT_S: Final = 30.0

@@ -12,10 +12,9 @@ from functools import cache
 from types import MappingProxyType
 
 from homeport.config.config import Config
-from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
 from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
-from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
+from homeport.job_coordinator.grouper.task_name_grouper import GroupByContainerIds, TaskLocality
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel

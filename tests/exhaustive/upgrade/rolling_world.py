@@ -14,8 +14,13 @@ from homeport.appmaster.upgrade import rolling
 from homeport.appmaster.upgrade.observed import Seen
 from homeport.appmaster.upgrade.rolling import NOT_YET_BACK
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import SUBJECT, RollingRestart
-from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState
+from homeport.job_coordinator.model.upgrade import (
+    SUBJECT,
+    RollingRestart,
+    UpgradeOrders,
+    UpgradePhase,
+    UpgradeState,
+)
 from tests.exhaustive.judges import require
 from tests.exhaustive.upgrade.small_world import Moves, SmallWorld
 from tests.exhaustive.upgrade.things import NEW, OLD, Container, World, with_container

@@ -9,7 +9,7 @@ from suites import long
 
 from homeport.appmaster.upgrade import rolling
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.model.upgrade import RollingRestart
 from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.upgrade.rolling_world import BROKEN, RollingWorld
 from tests.exhaustive.upgrade.small_world import LAG, LAUNCHER, RESTART, START

@@ -18,9 +18,13 @@ from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.container.launcher import launcher
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import CheckIn
-from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
-from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.lifecycle import (
+    FailoverManager,
+    JobEnd,
+    JobEndManager,
+    RecordedFailover,
+)
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.status.container_report import ContainerReport
 from tests.unit.world.am import Attempt

@@ -11,7 +11,7 @@ import pytest
 from homeport.cli.yarn.job import SOURCE
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
-from homeport.job_coordinator.model.rolling_restart import REWRITTEN
+from homeport.job_coordinator.model.upgrade import REWRITTEN
 from tests.unit.world.am import Attempt
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import World

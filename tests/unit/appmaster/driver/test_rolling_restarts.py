@@ -22,8 +22,12 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
-from homeport.job_coordinator.model.rolling_restart import SUBJECT, RollingRestart
-from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
+from homeport.job_coordinator.model.upgrade import (
+    SUBJECT,
+    RollingRestart,
+    UpgradePhase,
+    UpgradeState,
+)
 
 STATE = UpgradeState(
     "configuration 2", "app", "JobModel 2", "JobModel 1", 1000, UpgradePhase.BACK, subject=SUBJECT

@@ -20,7 +20,7 @@ from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, digest_of
 from homeport.job_coordinator.planning.input_watch import InputsSeen
 

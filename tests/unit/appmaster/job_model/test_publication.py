@@ -17,21 +17,21 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,
     ProcessorEpoch,
     epoch_floor_message,
 )
-from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager, RetryState, StopManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
+    LocalityManager,
     TaskAssignmentManager,
     TaskModeManager,
     TaskPartitionManager,
 )
+from homeport.job_coordinator.metadata.topics import InputPartitionManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (

@@ -32,8 +32,8 @@ from homeport.job_coordinator.metadata.epochs import (
     Rank,
     processor_epoch_message,
 )
-from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
-from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation

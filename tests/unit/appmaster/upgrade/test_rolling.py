@@ -16,8 +16,7 @@ from homeport.appmaster.upgrade.rolling import (
 )
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import REWRITTEN
-from homeport.job_coordinator.model.upgrade import UpgradePhase
+from homeport.job_coordinator.model.upgrade import REWRITTEN, UpgradePhase
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
 

@@ -27,8 +27,8 @@ from homeport.job_coordinator.http.pinned_tls import (
     secret_beside,
     server_context,
 )
+from homeport.job_coordinator.http.port.connections import LIMIT
 from homeport.job_coordinator.http.server import JobCoordinatorServer
-from homeport.job_coordinator.http.wrong_tokens import LIMIT
 
 SECRET = JobSecret(bytes(range(32)))
 KEY = keys.JOB_COORDINATOR_ACCESS_GENERATION.name

@@ -27,9 +27,9 @@ from homeport.job_coordinator.metadata.epochs import (
     am_epoch_message,
     epoch_floor_message,
 )
-from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_reset import set_state_reset
+from homeport.job_coordinator.metadata.topics import set_input_partitions
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode

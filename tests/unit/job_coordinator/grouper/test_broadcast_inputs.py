@@ -6,7 +6,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
+from homeport.job_coordinator.grouper.ssp_grouper import broadcast_partitions
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
+from homeport.job_coordinator.grouper.task_name_grouper import GroupByContainerIds, TaskLocality
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStream, TaskModel
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.config.config import Config
-from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
-from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
+from homeport.job_coordinator.grouper.task_name_grouper import GroupByContainerIds, TaskLocality
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 

@@ -13,7 +13,7 @@ from coordinator_server import LOG_LINE, TOKEN, Served, small_model
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
-from homeport.job_coordinator.http.wrong_tokens import LIMIT
+from homeport.job_coordinator.http.port.connections import LIMIT
 
 OPERATE, READ = "an-operators-token", "a-readers-token"
 OLD = "the-operators-token-before"

@@ -19,9 +19,8 @@ from homeport.job_coordinator.http import documents
 from homeport.job_coordinator.http import responses as answers
 from homeport.job_coordinator.http.documents import Form, JobModelDocuments
 from homeport.job_coordinator.http.port import listening
-from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.codec import encode_containers, encode_job_model
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.job_model_pieces import encode_containers
 
 LARGE = "x" * 8_000_000
 PLAIN = Form(mask_secrets=True, gzip=False)

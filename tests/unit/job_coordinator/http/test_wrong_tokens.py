@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.job_coordinator.http.wrong_tokens import (
+from homeport.job_coordinator.http.port.connections import (
     LIMIT,
     MAX_ADDRESSES,
     WINDOW_MS,

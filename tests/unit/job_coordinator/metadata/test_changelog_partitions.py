@@ -11,8 +11,10 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.state_facts import StateFactManager
+from homeport.job_coordinator.metadata.state_facts import (
+    ChangelogPartitionManager,
+    StateFactManager,
+)
 from homeport.job_coordinator.metadata.task_assignment import TaskModeManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskMode

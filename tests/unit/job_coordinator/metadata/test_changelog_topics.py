@@ -10,13 +10,13 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
-from homeport.job_coordinator.metadata.changelog_topics import (
+from homeport.job_coordinator.metadata.state_reset import state_removed
+from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
     left_behind,
     lost_state,
 )
-from homeport.job_coordinator.metadata.state_reset import state_removed
 
 LOG, OTHER = SystemStream("kafka", "my.log"), SystemStream("kafka", "other")
 RECORD = ChangelogTopicRecord("id-1", "s")

@@ -10,11 +10,8 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
-from homeport.job_coordinator.metadata.checkpoint_topic import (
-    CheckpointTopicManager,
-    lost_positions,
-)
 from homeport.job_coordinator.metadata.state_reset import state_removed
+from homeport.job_coordinator.metadata.topics import CheckpointTopicManager, lost_positions
 
 TOPIC, OTHER = SystemStream("kafka", "__samza_checkpoint.j"), SystemStream("other", "c")
 

@@ -9,7 +9,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RecordedFailover
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")

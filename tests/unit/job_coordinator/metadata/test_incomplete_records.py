@@ -17,9 +17,9 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
-from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.topics import ChangelogTopicManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 

@@ -13,7 +13,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
+from homeport.job_coordinator.metadata.topics import InputPartitionManager
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 IN, OTHER = SystemStream("kafka", "my.in"), SystemStream("kafka", "other")

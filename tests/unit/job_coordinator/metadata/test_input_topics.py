@@ -12,14 +12,14 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.input_topics import (
+from homeport.job_coordinator.metadata.state_reset import state_removed
+from homeport.job_coordinator.metadata.topics import (
     InputTopic,
     InputTopicManager,
     lost_input,
     recreated,
     refusal,
 )
-from homeport.job_coordinator.metadata.state_reset import state_removed
 
 IN, OTHER = SystemStream("kafka", "my.in"), SystemStream("kafka", "other")
 

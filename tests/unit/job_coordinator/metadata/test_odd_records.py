@@ -17,28 +17,33 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.changelog_topics import ChangelogTopicManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, am_epoch_message
-from homeport.job_coordinator.metadata.failover import FailoverManager
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
-from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
-from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.lifecycle import (
+    FailoverManager,
+    JobEndManager,
+    RetryManager,
+    StopManager,
+)
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
-from homeport.job_coordinator.metadata.state_facts import StateFactManager
+from homeport.job_coordinator.metadata.state_facts import (
+    ChangelogPartitionManager,
+    StateFactManager,
+)
 from homeport.job_coordinator.metadata.state_reset import (
     StateResetManager,
     raised_epochs,
     state_removed,
 )
 from homeport.job_coordinator.metadata.task_assignment import (
+    LocalityManager,
     TaskAssignmentManager,
     TaskModeManager,
     TaskPartitionManager,
 )
+from homeport.job_coordinator.metadata.topics import ChangelogTopicManager, InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus

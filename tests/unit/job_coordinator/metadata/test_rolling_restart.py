@@ -20,8 +20,12 @@ from homeport.job_coordinator.metadata.upgrade import (
     shown_record,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import SUBJECT, RollingRestart
-from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
+from homeport.job_coordinator.model.upgrade import (
+    SUBJECT,
+    RollingRestart,
+    UpgradePhase,
+    UpgradeState,
+)
 
 STATE = UpgradeState(
     "configuration 3",

@@ -16,7 +16,6 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     Submission,
 )
-from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,
@@ -26,6 +25,7 @@ from homeport.job_coordinator.metadata.state_reset import (
     set_state_reset,
     state_removed,
 )
+from homeport.job_coordinator.metadata.topics import set_input_partitions
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

@@ -6,18 +6,19 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.job_coordinator.grouper.standby_models import with_standbys
-from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
+from homeport.job_coordinator.model.codec import (
+    JobModelPieces,
+    decode_job_model,
+    encode_containers,
+    encode_job_model,
+    encode_part,
+)
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
     SystemStreamPartition,
     TaskModel,
-)
-from homeport.job_coordinator.model.job_model_pieces import (
-    JobModelPieces,
-    encode_containers,
-    encode_part,
 )
 
 

@@ -6,9 +6,8 @@ import dashboard_jobs as jobs
 from statuses import status_of
 
 from homeport.job_coordinator.model.json_values import compact_json
-from homeport.job_coordinator.ui.configuration import configuration
 from homeport.job_coordinator.ui.plots import Plots
-from homeport.job_coordinator.ui.snapshot import snapshot
+from homeport.job_coordinator.ui.snapshot import configuration, snapshot
 from homeport.job_coordinator.ui.times import clock, since, span
 
 

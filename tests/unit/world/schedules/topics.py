@@ -8,7 +8,7 @@ from homeport.appmaster.job_model import input_acceptance
 from homeport.container.kafka import topic_watch
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.job_coordinator.kafka import checkpoint_topic
-from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 from tests.unit.world.am import Attempt
 from tests.unit.world.judges import counted
 from tests.unit.world.rules import schedule, without

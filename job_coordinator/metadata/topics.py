@@ -1,0 +1,324 @@
+"""Records which topics a job reads and keeps its state in, for drivers, containers and tools.
+
+A topic that is deleted takes its records along: a job's state, or its input positions. One that is
+created in its place has other records at the same offsets. The brokers give every topic an id. The
+id that a topic had when the job first used it is kept in the coordinator stream, through drivers,
+attempts and submissions, and no process goes on with another topic without an error.
+
+Another input is read only where ``job.input.recreated=begin`` allows it. The record then has a
+floor: the end of the checkpoint topic when no process could commit a position in the topic before
+any more. A position of that input in a checkpoint below the floor does not count.
+
+A partition that an input has grown by is no place to begin by ``samza.offset.default``: under
+``upcoming`` the records that came before the job noticed it would be passed over. The first number
+of partitions stays recorded for as long as the job reads the input, until its state is reset.
+
+State and input position belong together. Source: safety S3, S6, S7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, WireError
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, exactly, read_all
+from homeport.job_coordinator.metadata.state_reset import OPTION
+from homeport.job_coordinator.metadata.task_assignment import TaskPartitionManager
+
+_T = TypeVar("_T")
+_RECREATED = "deleted and recreated (its id is {now}, it was {before})"
+
+
+def _by_stream(found: Mapping[str, _T]) -> dict[SystemStream, _T]:
+    """Return {system and stream of the key: value}, without keys that name none."""
+    streams = {SystemStream.parse(key): value for key, value in found.items()}
+    return {stream: value for stream, value in streams.items() if stream is not None}
+
+
+def _topic_id(message: CoordinatorStreamMessage) -> str:
+    topic_id = message.value("topic-id")
+    if not topic_id:
+        raise WireError(f"{message.type} {message.key!r}: topic-id is missing")
+    return topic_id
+
+
+# --- inputs
+
+
+class InputTopic(NamedTuple):
+    """The topic that an input is: its id at the broker, and since which submission.
+
+    ``floor``: offset in the checkpoint topic, below which positions are those of a topic before;
+    None: there was none before.
+    """
+
+    topic_id: str
+    submission: int
+    floor: int | None = None
+
+
+class InputTopicManager:
+    """The topics of a job's inputs: set-input-topic.
+
+    Args:
+        stream: read to its head.
+        submission: of the writer; None: nothing is written.
+    """
+
+    def __init__(self, stream: CoordinatorStream, submission: int | None = None) -> None:
+        self._stream = stream
+        self._submission = submission
+
+    def read(self) -> dict[SystemStream, InputTopic]:
+        """Return {input: its topic}, as of the last catch-up."""
+        return _by_stream(read_all(self._stream, MessageType.SET_INPUT_TOPIC, _input_topic))
+
+    def ids(self) -> dict[SystemStream, str]:
+        """Return {input: the broker's id of its topic}, as of the last catch-up."""
+        return {stream: topic.topic_id for stream, topic in self.read().items()}
+
+    def floors(self) -> dict[SystemStream, int]:
+        """Return {input that began again: its floor}, as of the last catch-up."""
+        topics = self.read().items()
+        return {stream: topic.floor for stream, topic in topics if topic.floor is not None}
+
+    def write(
+        self,
+        topic_ids: Mapping[SystemStream, str],
+        floors: Mapping[SystemStream, int] | None = None,
+    ) -> None:
+        """Record ``topic_ids`` of these inputs, in one write; other inputs stay.
+
+        Shapes: ``floors`` {input that is another topic than before: its floor}.
+        """
+        known, floors = self.ids(), floors or {}
+        new = [item for item in sorted(topic_ids.items()) if known.get(item[0]) != item[1]]
+        if new:
+            self._stream.write([self._message(s, topic_id, floors.get(s)) for s, topic_id in new])
+
+    def _message(
+        self, stream: SystemStream, topic_id: str, floor: int | None
+    ) -> CoordinatorStreamMessage:
+        more = {"submission": str(self._submission)}
+        more |= {} if floor is None else {"floor": str(floor)}
+        return wire.set_topic(MessageType.SET_INPUT_TOPIC, str(stream), topic_id, **more)
+
+
+def _input_topic(message: CoordinatorStreamMessage) -> InputTopic:
+    topic_id, submission = _topic_id(message), wire.number(message, "submission")
+    has_floor = message.value("floor") is not None
+    return InputTopic(topic_id, submission, wire.number(message, "floor") if has_floor else None)
+
+
+def recreated(
+    known: Mapping[SystemStream, str], seen: Mapping[SystemStream, str]
+) -> tuple[SystemStream, ...]:
+    """Return the inputs that are other topics than those that the job has read, in order.
+
+    Shapes: {input: the broker's id of its topic}; of an input that is not known, any is right.
+    """
+    return tuple(sorted(s for s, topic_id in seen.items() if known.get(s, topic_id) != topic_id))
+
+
+def refusal(stream: SystemStream, known: str, seen: str) -> ConfigError:
+    """Return why the job does not begin on ``stream`` as it is now, and what to do."""
+    key = keys.JOB_INPUT_RECREATED.name
+    return ConfigError(
+        key,
+        keys.RECREATED_REFUSE,
+        f"input {stream} was {_RECREATED.format(now=seen, before=known)}, and what "
+        "the job has committed, offsets and state, is of the topic before",
+        f"write {key}={keys.RECREATED_BEGIN} to keep the state and begin the new topic where "
+        f"samza.offset.default says, or begin from nothing by run-job {OPTION}",
+    )
+
+
+def lost_input(stream: SystemStream, known: str | None, seen: str | None) -> ConfigError | None:
+    """Return the error of an input that is not the topic ``known`` any more; None: it is that one.
+
+    Args:
+        stream: the input.
+        known: the id of the topic that the job reads; None: any is right.
+        seen: the broker's id of the topic now; None: the topic is gone.
+    """
+    if known in {None, seen} and seen is not None:
+        return None
+    what = _RECREATED.format(now=seen, before=known) if seen else "deleted"
+    return ConfigError(
+        keys.TASK_INPUTS.name,
+        str(stream),
+        f"the input was {what}, and what the job has committed is of the topic before",
+        f"submit the job with {keys.JOB_INPUT_RECREATED.name}={keys.RECREATED_BEGIN} once the "
+        f"topic is there, to keep the state, or by run-job {OPTION}",
+    )
+
+
+class InputPartitionManager(RecordManager):
+    """The first partition counts of the inputs: set-input-partitions."""
+
+    def read(self) -> dict[SystemStream, int]:
+        """Return {input: its partitions when the job first read it}, as of the last catch-up."""
+        return _by_stream(read_all(self._stream, MessageType.SET_INPUT_PARTITIONS, _partitions))
+
+    def messages(self, counts: Mapping[SystemStream, int]) -> tuple[CoordinatorStreamMessage, ...]:
+        """Return records after which exactly the inputs of ``counts`` have a first count.
+
+        Of an input without one it is what the last JobModel in the stream had assigned, where an
+        earlier release has published it; else the count given. One that has fewer now than it had
+        at first was recreated.
+
+        Shapes: ``counts`` {input: its partitions now}.
+        """
+        first = self.read()
+        if counts.keys() - first.keys():
+            first = {**counts, **self._assigned(), **first}
+        return exactly(
+            self._stream,
+            MessageType.SET_INPUT_PARTITIONS,
+            (set_input_partitions(s, min(first[s], count)) for s, count in counts.items()),
+        )
+
+    def _assigned(self) -> dict[SystemStream, int]:
+        found: dict[SystemStream, int] = {}
+        for ssp in TaskPartitionManager(self._stream).read():
+            stream = ssp.system_stream
+            found[stream] = max(found.get(stream, 0), ssp.partition + 1)
+        return found
+
+
+def set_input_partitions(stream: SystemStream, partitions: int) -> CoordinatorStreamMessage:
+    """Return the record of the partitions that ``stream`` had when the job first read it."""
+    values = {"partitions": str(partitions)}
+    return CoordinatorStreamMessage(MessageType.SET_INPUT_PARTITIONS, str(stream), values)
+
+
+def _partitions(message: CoordinatorStreamMessage) -> int:
+    count = wire.number(message, "partitions")
+    if count < 1:
+        raise WireError(f"{message.type} {message.key!r}: no such number of partitions: {count}")
+    return count
+
+
+# --- state and input positions
+
+
+@dataclass(frozen=True)
+class ChangelogTopicRecord:
+    """The topic with the id ``topic_id`` holds the state of ``store``."""
+
+    topic_id: str
+    store: str
+
+
+class ChangelogTopicManager(RecordManager):
+    """The topics that hold the job's state: set-changelog-topic."""
+
+    def read(self) -> dict[SystemStream, ChangelogTopicRecord]:
+        """Return {changelog: what is known of it}, as of the last catch-up."""
+        return _by_stream(read_all(self._stream, MessageType.SET_CHANGELOG_TOPIC, _changelog))
+
+    def write(self, records: Mapping[SystemStream, ChangelogTopicRecord]) -> None:
+        """Record ``records``; other topics stay."""
+        known, kind = self.read(), MessageType.SET_CHANGELOG_TOPIC
+        self._stream.write(
+            [
+                wire.set_topic(kind, str(topic), record.topic_id, store=record.store)
+                for topic, record in sorted(records.items())
+                if known.get(topic) != record
+            ]
+        )
+
+
+def _changelog(message: CoordinatorStreamMessage) -> ChangelogTopicRecord:
+    topic_id, store = message.value("topic-id"), message.value("store")
+    if not topic_id or not store:
+        raise WireError(f"{message.type} {message.key!r}: topic-id or store is missing")
+    return ChangelogTopicRecord(topic_id, store)
+
+
+class CheckpointTopicManager(RecordManager):
+    """The topic that holds the job's input positions: set-checkpoint-topic."""
+
+    def read(self, topic: SystemStream) -> str | None:
+        """Return the broker's id of ``topic`` when the job first used it; None: it has not.
+
+        As of the last catch-up.
+        """
+        found = read_all(self._stream, MessageType.SET_CHECKPOINT_TOPIC, _topic_id)
+        return found.get(str(topic))
+
+    def write(self, topic: SystemStream, topic_id: str) -> None:
+        """Record that the topic with that id holds the job's input positions."""
+        if self.read(topic) != topic_id:
+            record = wire.set_topic(MessageType.SET_CHECKPOINT_TOPIC, str(topic), topic_id)
+            self._stream.write([record])
+
+
+def lost_state(
+    changelog: SystemStream, record: ChangelogTopicRecord | None, topic_id: str | None
+) -> ConfigError | None:
+    """Return the error where ``changelog`` is not the topic any more that holds the state.
+
+    Args:
+        changelog: of a store.
+        record: what the stream has of it; None: no state is known of.
+        topic_id: the broker's id of the topic now; None: there is no such topic.
+    """
+    if record is None or record.topic_id == topic_id:
+        return None
+    return ConfigError(
+        keys.STORE_CHANGELOG.named(record.store),
+        str(changelog),
+        _lost("the state", record.topic_id, topic_id),
+        f"bring its records back and submit the job again, or begin from nothing by run-job "
+        f"{OPTION}",
+    )
+
+
+def lost_positions(
+    topic: SystemStream, recorded: str | None, topic_id: str | None
+) -> ConfigError | None:
+    """Return the error where ``topic`` no longer holds the job's input positions.
+
+    Args:
+        topic: the checkpoint topic.
+        recorded: its id in the stream; None: no positions are known of.
+        topic_id: the broker's id of the topic now; None: there is no such topic.
+    """
+    if recorded is None or recorded == topic_id:
+        return None
+    rule = _lost("the input positions", recorded, topic_id)
+    return ConfigError("topic", str(topic), rule, f"begin from nothing by run-job {OPTION}")
+
+
+def _lost(what: str, before: str, now: str | None) -> str:
+    if now is None:
+        return f"the topic does not exist any more, and it held {what} of the job"
+    story = _RECREATED.format(now=now, before=before)
+    return f"the topic was {story}, and the one before held {what} of the job"
+
+
+def left_behind(
+    known: Mapping[SystemStream, ChangelogTopicRecord], used: Collection[SystemStream]
+) -> Iterator[str]:
+    """Yield a line for each topic that holds state, and that no store of the job has any more.
+
+    ``used``: the changelogs of its stores.
+    """
+    for changelog, record in sorted(known.items()):
+        if changelog not in used:
+            yield (
+                f"changelog {changelog} holds the state of store {record.store}, and no store has "
+                "it any more: that state stays behind; where the store has another name now, name "
+                f"this topic in {keys.STORE_CHANGELOG.named('<its name now>')}"
+            )
