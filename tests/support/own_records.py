@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
@@ -92,3 +93,9 @@ def set_failover(
 def set_job_end(submission: int, result: str, diagnostics: str) -> CoordinatorStreamMessage:
     """Return the record of the job's end."""
     return JobEndManager.message(JobEnd(submission, result, diagnostics))
+
+
+def put(stream: InMemoryCoordinatorStream, *messages: CoordinatorStreamMessage) -> None:
+    """Write ``messages`` to ``stream``, and read them back."""
+    stream.write(list(messages))
+    stream.catch_up()

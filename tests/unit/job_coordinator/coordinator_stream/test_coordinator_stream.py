@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     InMemoryCoordinatorStream,
@@ -18,6 +21,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.coordinator_stream.stream_owner import StreamOwner
 
 
 def _state(*messages: CoordinatorStreamMessage) -> StreamState:
@@ -116,6 +120,25 @@ def test_a_failover_outlasts_the_late_record_of_the_containers_it_moved() -> Non
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm4", "0-1": "nm3"}
 
 
+def test_a_standby_of_an_unknown_epoch_says_where_it_is() -> None:
+    """A failover uses it; no epoch of it is known, so no word of it can be of before."""
+    state = _state(
+        own_records.set_failover("0", 4, "0-1", "nm2", step="standby"),
+        wire.set_container_host_assignment("0-1", "nm3", 1),
+    )
+    assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0-1": "nm3"}
+
+
+def test_a_task_may_be_named_like_a_processor() -> None:
+    """Only records of locality can be late: the permit of processor 0 is none of task 0."""
+    state = _state(
+        own_records.set_processor_epoch("1", 9, 1, []),
+        wire.set_task_container_assignment("0", "1"),
+        own_records.set_processor_epoch("0", 4, 1, []),
+    )
+    assert list(state.latest(MessageType.SET_PROCESSOR_EPOCH)) == ["1", "0"]
+
+
 def test_a_failover_that_cannot_be_read_moves_no_container() -> None:
     """Each reader reports it; where processors run counts as before."""
     state = _state(
@@ -155,12 +178,12 @@ def test_a_twin_in_the_documents_form_is_deleted_with_its_key() -> None:
     assert stream.latest("set-config")["a"].value("value") == "new"
 
 
-def test_a_catch_up_returns_new_records() -> None:
-    """Each record is returned once, in order."""
-    stream = InMemoryCoordinatorStream()
-    stream.write([wire.set_config("a", "1"), wire.set_config("b", "2")])
-    assert [m.key for m in stream.catch_up()] == ["a", "b"]
-    assert stream.catch_up() == ()
+def test_a_twin_that_is_written_itself_has_no_other_twin(stream: InMemoryCoordinatorStream) -> None:
+    """A record in the document's form is written as it is: its own key is not deleted before it."""
+    stream.log.append((b'["1","set-config","a"]', b'{"values":{"value":"old"}}'))
+    stream.catch_up()
+    stream.write([CoordinatorStreamMessage("set-config", "a", None, has_text_version=True)])
+    assert stream.log[1:] == [(b'["1","set-config","a"]', None)]
 
 
 def test_damaged_records_change_nothing(
@@ -243,3 +266,47 @@ def test_packages_are_left_out_where_they_are_of_no_use() -> None:
     assert without.damaged_count == 0
     without.take(3, None, None)
     assert without.damaged_count == 1
+
+
+def job(name: str, job_id: str | None = None) -> JobConfig:
+    """The job of that name; without an id it has the default one."""
+    values = {"job.name": name, "job.default.system": "kafka"}
+    return JobConfig.of(Config(values if job_id is None else {**values, "job.id": job_id}))
+
+
+def stream(**values: str) -> dict[str, CoordinatorStreamMessage]:
+    """The stream's configuration; a dot is written as an underscore."""
+    named = {key.replace("_", "."): value for key, value in values.items()}
+    return {key: wire.set_config(key, value) for key, value in named.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "job_id", "key", "value"),
+    [("etl-daily", None, "job.name", "etl-daily"), ("etl_daily", "a_b", "job.id", "a_b")],
+)
+def test_the_stream_of_another_job_is_refused(
+    name: str, job_id: str | None, key: str, value: str
+) -> None:
+    """One line names the key, both jobs and the remedy; a reset of the state is never advised."""
+    other = stream(job_name="etl_daily", job_id="a-b" if job_id else "1")
+    wanted = job(name, job_id)
+    with pytest.raises(ConfigError) as caught:
+        StreamOwner.of(wanted).require(other, wanted.coordinator_topic)
+    assert str(caught.value) == (
+        f"{key} = '{value}': the coordinator stream '{wanted.coordinator_topic}' belongs to the "
+        f"job with job.name = 'etl_daily' and job.id = '{'a-b' if job_id else '1'}': in names of "
+        "topics _ and - are the same; choose another job.name or job.id"
+    )
+
+
+def test_the_own_stream_and_an_unowned_one_are_accepted() -> None:
+    """A new one, one of Samza's without a name, and one whose default id was never written."""
+    own = StreamOwner.of(job("etl_daily"))
+    for configs in (
+        stream(),
+        stream(job_id="7"),
+        stream(job_name=""),
+        stream(job_name="etl_daily"),
+        stream(job_name="etl_daily", job_id="1"),
+    ):
+        own.require(configs, "t")

@@ -114,6 +114,7 @@ def test_a_deletion_is_a_null_value() -> None:
     """A tombstone has the key of what it deletes, and no value at all."""
     assert _bytes(wire.tombstone("set-config", "a")) == (b'[1,"set-config","a"]', None)
     assert wire.decode(b'[1,"set-config","a"]', None) == wire.tombstone("set-config", "a")
+    assert wire.tombstone("set-config", "a").value("value") is None
 
 
 def test_text_is_written_as_jackson_writes_it() -> None:
@@ -253,11 +254,6 @@ def test_numbers_are_checked() -> None:
     for values in ({"Partition": "x"}, {"Partition": ""}, {"Partition": "1" * 30}, {}):
         with pytest.raises(WireError, match="set-changelog 'Partition 0'"):
             wire.changelog_partition(_changelog(values))
-
-
-def test_a_blank_host_is_no_host() -> None:
-    """Samza writes blank hosts; they say nothing."""
-    assert wire.host(wire.set_container_host_assignment("0", " ")) is None
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ STOPPED = Stopped(ONE, StopCause.FAILED, 1, ("Traceback", "ValueError: ä"), 70)
 
 _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     (CHECK_IN, CheckIn.from_json),
-    (CheckIn(ResourceId("r"), "s", 0, Host("h"), 1, None), CheckIn.from_json),
     (replace(CHECK_IN, report=ContainerReport(lag=0)), CheckIn.from_json),
     (replace(CHECK_IN, spare=SpareReport("warm", is_ready=True)), CheckIn.from_json),
     (replace(CHECK_IN, package=PACKAGE, prepared=OTHER), CheckIn.from_json),
@@ -43,10 +42,7 @@ _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     (ORDER, Order.from_json),
     (replace(ORDER, package=PACKAGE), Order.from_json),
     (Order(OrderKind.WAIT, 500, 0, model_version=2, package=PACKAGE), Order.from_json),
-    (Order(OrderKind.WAIT, 500, 0), Order.from_json),
-    (Order(OrderKind.STOP, 500, 0, ONE), Order.from_json),
     (Order(OrderKind.STOP, 500, 0, ONE, is_replaced=True), Order.from_json),
-    (Order(OrderKind.EXIT, 0, 0), Order.from_json),
     (STARTED, Started.from_json),
     (Started(ONE), Started.from_json),
     (STOPPED, Stopped.from_json),
@@ -58,41 +54,6 @@ _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
 def test_every_message_survives_the_wire(message: Any, from_json: Callable[[Any], object]) -> None:  # noqa: ANN401 - five types
     """Written as JSON and read again, each message is the same."""
     assert from_json(json.loads(json.dumps(message.to_json()))) == message
-
-
-def test_the_field_names_are_those_agreed_on() -> None:
-    """The names and values of the interfaces page, spelled out once."""
-    assert CHECK_IN.to_json() == {
-        "resource_id": "container_1_0001_01_000002",
-        "skein_id": "any_0",
-        "attempt": 1,
-        "host": "h1",
-        "pid": 77,
-        "running": {"processor_id": "1", "epoch": 4},
-    }
-    assert ORDER.to_json() == {
-        "order": "run",
-        "processor_id": "1",
-        "epoch": 4,
-        "model_version": 2,
-        "fence": ({"processor_id": "0", "epoch": 3},),
-        "lease_ms": 0,
-        "next_ms": 500,
-        "lease_url": None,
-    }
-    assert STARTED.to_json()["restored"] == {
-        "s": {"Partition 0": {"kind": "tail", "from": 5, "to": 9, "records": 5}},
-        "t": {},
-    }
-    assert STOPPED.to_json()["cause"] == "failed"
-
-
-def test_a_package_is_a_field_of_order_and_check_in() -> None:
-    """Absent: the submission's, so that launchers and AMs before and after it agree."""
-    check_in = replace(CHECK_IN, package=PACKAGE, prepared=OTHER).to_json()
-    assert (check_in["package"], check_in["prepared"]) == (PACKAGE, OTHER)
-    assert replace(ORDER, package=PACKAGE).to_json()["package"] == PACKAGE
-    assert not {"package", "prepared"} & {*CHECK_IN.to_json(), *ORDER.to_json()}
 
 
 @pytest.mark.parametrize("value", ["../../elsewhere", PACKAGE.upper(), PACKAGE[1:], 7])
@@ -130,51 +91,31 @@ def test_a_host_is_read_in_its_one_spelling() -> None:
     assert CheckIn.from_json(CHECK_IN.to_json() | {"host": " H1 "}).host == "h1"
 
 
-def test_unknown_fields_are_ignored() -> None:
-    """An older reader understands a newer writer."""
-    assert Stopped.from_json(STOPPED.to_json() | {"new": 1}) == STOPPED
-
-
 @pytest.mark.parametrize(
     ("from_json", "good", "path", "value"),
     [
         (CheckIn.from_json, CHECK_IN, ["resource_id"], None),
         (CheckIn.from_json, CHECK_IN, ["host"], 1),
-        (CheckIn.from_json, CHECK_IN, ["pid"], "77"),
         (CheckIn.from_json, CHECK_IN, ["attempt"], True),
         (CheckIn.from_json, CHECK_IN, ["running"], "1"),
-        (CheckIn.from_json, CHECK_IN, ["running"], []),
         (CheckIn.from_json, CHECK_IN, ["running", "epoch"], None),
         (CheckIn.from_json, CHECK_IN, ["report"], "7"),
         (CheckIn.from_json, CHECK_IN, ["spare"], {"kind": "warm"}),
-        (CheckIn.from_json, CHECK_IN, ["spare"], {"kind": 1, "ready": True}),
         (Order.from_json, ORDER, ["order"], "dance"),
-        (Order.from_json, ORDER, ["order"], ["run"]),
-        (Order.from_json, ORDER, ["order"], None),
         (Order.from_json, ORDER, ["processor_id"], None),
-        (Order.from_json, ORDER, ["processor_id"], 1),
         (Order.from_json, ORDER, ["model_version"], None),
-        (Order.from_json, ORDER, ["model_version"], "2"),
         (Order.from_json, ORDER, ["fence"], None),
-        (Order.from_json, ORDER, ["fence"], ["0"]),
         (Order.from_json, ORDER, ["fence", 0, "epoch"], 1.5),
         (Order.from_json, ORDER, ["next_ms"], None),
-        (Order.from_json, ORDER, ["lease_ms"], None),
-        (Started.from_json, STARTED, ["restored"], None),
         (Started.from_json, STARTED, ["restored", "s"], []),
-        (Started.from_json, STARTED, ["restored", "s", "Partition 0"], None),
         (Started.from_json, STARTED, ["restored", "s", "Partition 0"], {}),
         (Started.from_json, STARTED, ["restored", "s", "Partition 0", "kind"], "half"),
         (Started.from_json, STARTED, ["restored", "s", "Partition 0", "from"], "5"),
         (Started.from_json, STARTED, ["restored", "s", "Partition 0", "records"], None),
-        (Started.from_json, STARTED, ["seconds"], [1]),
         (Started.from_json, STARTED, ["seconds", "spark"], "3"),
-        (Started.from_json, STARTED, ["seconds", "spark"], None),
-        (Started.from_json, STARTED, ["seconds", "spark"], True),
         (Started.from_json, STARTED, ["seconds", "spark"], float("inf")),
         (Started.from_json, STARTED, ["seconds", "spark"], 10**400),
         (Stopped.from_json, STOPPED, ["cause"], "bored"),
-        (Stopped.from_json, STOPPED, ["cause"], {}),
         (Stopped.from_json, STOPPED, ["exit_code"], None),
         (Stopped.from_json, STOPPED, ["last_lines"], "text"),
     ],

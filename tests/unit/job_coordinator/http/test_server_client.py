@@ -69,12 +69,6 @@ def test_the_heartbeat_says_whether_a_container_is_ours(served: Served) -> None:
     assert served.error("GET", f"{path}0").startswith("400 executionContainerId")
 
 
-def test_the_client_gets_the_status_unchanged(served: Served) -> None:
-    """The client gets the status as it is."""
-    assert served.client().status() == served.backend.status()
-    assert served.client().status_body() == served.backend.status().to_json()
-
-
 def test_status_has_log_lines_for_the_token_alone(served: Served) -> None:
     """A log may have anything in it: without the token a failure has all but its lines."""
     stated, whole = served.client(None).status(), served.backend.status()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.connection import Connection, SaidOnce
+from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 
 def test_a_refusal_quotes_no_secret() -> None:
@@ -101,3 +105,97 @@ def test_a_client_that_is_collected_in_its_own_thread_does_not_end_the_process(
     )
     assert ended.returncode == end, ended.stderr
     assert ("destroyed" in ended.stdout) is (end == 0), ended.stdout
+
+
+class Client:
+    """A producer whose library has something to say, and whose broker answers or not."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.words: list[int] = []
+        self.is_up = True
+        self.asked = 0
+
+    def poll(self, _timeout: float) -> int:
+        """The words are said."""
+        said, self.words = self.words, []
+        for code in said:
+            self._connection.heard(KafkaError(code))
+        return len(said)
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """An answer, or the library's error."""
+        del topic, timeout
+        self.asked += 1
+        if not self.is_up:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return ClusterMetadata()
+
+
+def test_without_a_loss_there_is_no_request() -> None:
+    """Neither by silence, nor by words about other things."""
+    connection = Connection()
+    client = Client(connection)
+    client.words = [KafkaError._MAX_POLL_EXCEEDED]
+    assert connection.recovered(client)
+    assert client.asked == 0
+
+
+def test_a_loss_lasts_until_a_broker_answers() -> None:
+    """However often it is checked."""
+    connection = Connection()
+    client = Client(connection)
+    client.words, client.is_up = [KafkaError._ALL_BROKERS_DOWN], False
+    assert not connection.recovered(client)
+    assert connection.lost(client) is not None
+    client.is_up = True
+    assert connection.recovered(client)
+    assert connection.lost(client) is None
+    assert client.asked == 2
+
+
+def test_errors_that_differ_in_numbers_only_are_logged_once() -> None:
+    """A library that tries every second says so once a minute."""
+    once = SaidOnce()
+
+    def stated(text: str) -> bool:
+        return once.filter(logging.LogRecord("n", logging.ERROR, "f", 1, text, None, None))
+
+    assert stated("connect to broker 1 failed after 3 ms")
+    assert not stated("connect to broker 2 failed after 12 ms")
+    assert stated("authentication failed")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError._TRANSPORT,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.NOT_CONTROLLER,
+    ],
+)
+def test_errors_that_kafka_retries_are_transient(code: int) -> None:
+    """What the library says so of as well, whatever it is."""
+    assert is_transient(KafkaError(code))
+    assert is_transient(KafkaError(KafkaError._FAIL, "once more", retriable=True))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.INVALID_MSG,
+        KafkaError.OFFSET_OUT_OF_RANGE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError._FENCED,
+    ],
+)
+def test_errors_that_only_a_change_mends_are_not_transient(code: int) -> None:
+    """A caller that waited for it would wait for ever."""
+    assert not is_transient(KafkaError(code))

@@ -1,22 +1,34 @@
-"""What the job's own topics must look like."""
+"""Topics: what the job's own must look like, and what brokers answer of any of them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import (
+    ClusterMetadata,
+    ConfigResource,
+    ListOffsetsResultInfo,
+    PartitionMetadata,
+    TopicMetadata,
+)
 
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka import topics as topics_module
+from homeport.job_coordinator.kafka.clients import error_of
+from homeport.job_coordinator.kafka.connection import Connection
+from homeport.job_coordinator.kafka.in_sync import await_writable, shortage
+from homeport.job_coordinator.kafka.offsets import reported_offset
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import (
     TopicAdmin,
     checkpoint_topic_spec,
@@ -157,3 +169,178 @@ def test_a_broker_that_does_not_know_a_new_topic_is_behind(
     monkeypatch.setattr(topics_module, "_MADE", {("b:1", "a"): time.monotonic() - 60})
     brokers.errors = [KafkaError.UNKNOWN_TOPIC_OR_PART]
     assert TopicAdmin(SYSTEM).existing_ids(["a"]) == {}
+
+
+def answer(offset: int) -> Future[ListOffsetsResultInfo]:
+    """The library's, with this offset."""
+    future: Future[ListOffsetsResultInfo] = Future()
+    future.set_result(ListOffsetsResultInfo(offset, -1, -1))
+    return future
+
+
+@pytest.mark.parametrize("offset", [0, 7, -1])
+def test_an_offset_that_was_returned_is_the_offset(offset: int) -> None:
+    """-1: there is no record of that time."""
+    assert reported_offset(answer(offset)) == offset
+
+
+def test_the_number_that_means_no_answer_is_an_error() -> None:
+    """One that Kafka's absence is known by."""
+    with pytest.raises(KafkaException) as caught:
+        reported_offset(answer(-1001))
+    assert error_of(caught.value).code() == KafkaError._TIMED_OUT
+
+
+CONFIG = Config(
+    {
+        "systems.one.consumer.bootstrap.servers": "localhost:1",
+        "systems.two.consumer.bootstrap.servers": "localhost:2",
+    }
+)
+
+
+class Topics:
+    """The topics of two clusters, and the requests they received."""
+
+    def __init__(self) -> None:
+        """Cluster one has a and b, cluster two has a."""
+        self.counts = {"one": {"a": 8, "b": 2}, "two": {"a": 3}}
+        self.asked: list[tuple[str, list[str]]] = []
+        self.made: list[str] = []
+
+    def admin_of(self, system: SystemConfig) -> Asked:
+        """The client of one cluster."""
+        self.made.append(system.name)
+        return Asked(self, system.name)
+
+
+class Asked:
+    """One cluster's client."""
+
+    def __init__(self, topics: Topics, system: str) -> None:
+        """Nothing asked yet."""
+        self._topics = topics
+        self._system = system
+
+    def partition_counts(self, streams: Collection[str]) -> Mapping[str, int]:
+        """Those that there are."""
+        self._topics.asked.append((self._system, list(streams)))
+        counts = self._topics.counts[self._system]
+        return {stream: counts[stream] for stream in streams if stream in counts}
+
+
+def test_each_system_is_queried_once_for_all_its_streams() -> None:
+    """Streams of one name on two systems stay apart; one that does not exist is absent."""
+    topics = Topics()
+    cache = StreamMetadataCache(CONFIG, topics.admin_of)
+    streams = [
+        SystemStream("two", "a"),
+        SystemStream("one", "b"),
+        SystemStream("one", "a"),
+        SystemStream("one", "b"),
+        SystemStream("two", "gone"),
+    ]
+    assert cache.partition_counts(streams) == {
+        SystemStream("one", "a"): 8,
+        SystemStream("one", "b"): 2,
+        SystemStream("two", "a"): 3,
+    }
+    assert topics.asked == [("one", ["a", "b"]), ("two", ["a", "gone"])]
+
+
+def test_counts_are_those_of_now_and_clients_are_kept() -> None:
+    """A stream that grows is seen at the next call, through the same client."""
+    topics = Topics()
+    cache = StreamMetadataCache(CONFIG, topics.admin_of)
+    stream = SystemStream("one", "a")
+    assert cache.partition_counts([stream]) == {stream: 8}
+    topics.counts["one"]["a"] = 16
+    assert cache.partition_counts([stream]) == {stream: 16}
+    assert topics.made == ["one"]
+
+
+def test_a_system_without_description_is_refused() -> None:
+    """The message names the key that is missing."""
+    cache = StreamMetadataCache(CONFIG, Topics().admin_of)
+    with pytest.raises(ConfigError, match=r"systems\.three\.consumer\.bootstrap\.servers"):
+        cache.partition_counts([SystemStream("three", "a")])
+
+
+class Client:
+    """A producer whose brokers know one topic, of these partitions: (leader, replicas, in sync)."""
+
+    def __init__(self, *partitions: tuple[int, list[int], list[int]]) -> None:
+        self.metadata = ClusterMetadata()
+        topic = TopicMetadata()
+        for number, (leader, replicas, in_sync) in enumerate(partitions):
+            found = PartitionMetadata()
+            found.id, found.leader = number, leader
+            found.replicas, found.isrs = replicas, in_sync
+            topic.partitions[number] = found
+        self.metadata.topics["t"] = topic
+        self.failures = 0
+
+    def poll(self, _timeout: float) -> int:
+        """Nothing is heard."""
+        return 0
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """What they know, after so many failures."""
+        del topic, timeout
+        if self.failures:
+            self.failures -= 1
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+        return self.metadata
+
+
+@pytest.fixture
+def needs_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record needs two replicas in sync."""
+    monkeypatch.setattr(TopicAdmin, "topic_config", lambda *_: {"min.insync.replicas": "2"})
+
+
+_SHORT = [(1, [1, 2, 3], [1]), (2, [1, 2, 3], [1, 2])]
+
+
+@pytest.mark.usefixtures("needs_two")
+@pytest.mark.parametrize(
+    ("partitions", "written", "story"),
+    [
+        (_SHORT, ("t", 1), None),
+        (_SHORT, ("absent", None), None),
+        (
+            _SHORT,
+            ("t", None),
+            (
+                "topic 't' partition 0 has 1 of 3 replicas in sync, and its min.insync.replicas is "
+                "2: start the brokers 2, 3, or lower min.insync.replicas"
+            ),
+        ),
+        ([(1, [1], [1])], ("t", 0), None),
+        (
+            [(-1, [2, 1], [1, 2])],
+            ("t", 0),
+            "topic 't' partition 0 has no leader: start the brokers 1, 2",
+        ),
+    ],
+    ids=["enough", "no topic", "too few", "no more replicas than there are", "no leader"],
+)
+def test_a_partition_that_is_written_to_needs_replicas_in_sync(
+    partitions: list[tuple[int, list[int], list[int]]],
+    written: tuple[str, int | None],
+    story: str | None,
+) -> None:
+    """As Kafka itself reads min.insync.replicas; of another partition nothing is needed."""
+    assert shortage(SYSTEM, Client(*partitions), {written}) == story
+
+
+@pytest.mark.usefixtures("needs_two")
+def test_kafka_that_goes_away_meanwhile_is_waited_for() -> None:
+    """As a replica is."""
+    client = Client((1, [1], [1]))
+    client.failures = 2
+    with pytest.raises(UnavailableError, match="asking for replicas in sync: no answer"):
+        shortage(SYSTEM, client, {("t", 0)})
+    waited: list[float] = []
+    await_writable(SYSTEM, Connection(), client, {("t", 0)}, waited.append)
+    assert len(waited) == 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from own_records import put
+
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.model.ids import TaskName
 
 T0 = TaskName("Partition 0")
@@ -35,15 +37,22 @@ def test_values_of_the_writer_tool_outlive_a_deployment(stream: InMemoryCoordina
     manager = ConfigManager(stream)
     manager.replace({"a": "1", "b": "1"}, "job-runner")
     by_hand = [wire.set_config("b", "9"), wire.set_config("only-by-hand", "9")]
-    stream.write([m._replace(source="coordinator-stream-writer") for m in by_hand])
-    stream.catch_up()
+    put(stream, *[m._replace(source="coordinator-stream-writer") for m in by_hand])
     manager.replace({"b": "2", "c": "2"}, "job-runner")
     assert manager.read() == Config({"b": "9", "c": "2", "only-by-hand": "9"})
     assert manager.written() == Config({"b": "9", "only-by-hand": "9"})
-    stream.write([wire.tombstone("set-config", "b")])
-    stream.catch_up()
+    put(stream, wire.tombstone("set-config", "b"))
     manager.replace({"b": "2"}, "job-runner")
     assert manager.read() == Config({"b": "2", "only-by-hand": "9"})
+
+
+def test_a_null_of_the_writer_tool_overrides_no_file(stream: InMemoryCoordinatorStream) -> None:
+    """A value that is no text is none: the deployment's own counts."""
+    value = f'{{"source":"{WRITER_SOURCE}","values":{{"value":null}}}}'
+    stream.log.append((b'[1,"set-config","a"]', value.encode()))
+    stream.catch_up()
+    assert stream.latest("set-config")["a"].source == WRITER_SOURCE
+    assert ConfigManager(stream).written() == Config({})
 
 
 def test_a_configuration_record_without_value_is_left_out(
@@ -51,8 +60,7 @@ def test_a_configuration_record_without_value_is_left_out(
 ) -> None:
     """G29: null is no value, the empty string is one; a stale key without a value goes as well."""
     stream.log.append((b'[1,"set-config","a"]', b'{"values":{"value":null}}'))
-    stream.write([wire.set_config("b", "")])
-    stream.catch_up()
+    put(stream, wire.set_config("b", ""))
     manager = ConfigManager(stream)
     assert manager.read() == Config({"b": ""})
     manager.replace({}, "job-runner")

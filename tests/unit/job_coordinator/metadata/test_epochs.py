@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import own_records
 import pytest
+from own_records import put
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -23,7 +23,6 @@ from homeport.job_coordinator.metadata.epochs import (
     JobModelVersion,
     ProcessorEpoch,
     Rank,
-    Submission,
     epoch_floor_message,
     fence_report_message,
     processor_epoch_message,
@@ -35,34 +34,13 @@ P0, P1 = ProcessorId("0"), ProcessorId("1")
 BAD = {"fenced": "[1]"}
 
 
-def test_epochs_are_read_back(stream: InMemoryCoordinatorStream) -> None:
-    """What the AM must remember comes back as written; before the first time there is none."""
-    manager = EpochManager(stream)
-    assert manager.read_submission() is None
-    assert manager.read_am_epoch() is None
-    assert manager.read_job_model_version() is None
-    assert manager.read_processor_epochs() == {}
-    low, high = Rank(1, "application_1_0001", 2), Rank(2, "application_1_0002", 1)
-    permit = ProcessorEpoch(5, 1, (Incarnation(P0, 4), Incarnation(P1, 9)))
-    manager.write_submission(Submission(2, "application_1_0002"))
-    manager.write_am_epoch(AmEpoch(high, (low,)))
-    manager.write_processor_epoch(P0, permit)
-    stream.write([own_records.set_job_model_version(1, "abc")])
-    stream.catch_up()
-    assert manager.read_submission() == Submission(2, "application_1_0002")
-    assert manager.read_am_epoch() == AmEpoch(high, (low,))
-    assert manager.read_processor_epochs() == {P0: permit}
-    assert manager.read_job_model_version() == JobModelVersion(1, "abc")
-
-
 def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     """The last one of each processor; a damaged one counts as none, and the lists stay longer."""
     manager = EpochManager(stream)
     manager.write_fenced(P0, FenceReport(4, (Incarnation(P0, 2),)))
     report = FenceReport(5, (Incarnation(P0, 4), Incarnation(P1, 9)))
     manager.write_fenced(P0, report)
-    stream.write([CoordinatorStreamMessage(MessageType.SET_FENCED, P1, {"epoch": "1"} | BAD)])
-    stream.catch_up()
+    put(stream, CoordinatorStreamMessage(MessageType.SET_FENCED, P1, {"epoch": "1"} | BAD))
     assert manager.read_fenced() == {P0: report}
 
 
@@ -78,16 +56,14 @@ def test_the_highest_number_is_that_of_a_permit_a_generation_or_the_floor(
         (fence_report_message(P1, FenceReport(6)), 6),
         (epoch_floor_message(7), 7),
     ):
-        stream.write([message])
-        stream.catch_up()
+        put(stream, message)
         assert manager.highest() == highest
     assert manager.read_floor() == 7
 
 
 def test_a_damaged_floor_is_no_floor_of_zero(stream: InMemoryCoordinatorStream) -> None:
     """A permit could have the number of a generation."""
-    stream.write([epoch_floor_message(7)._replace(values={"epoch": "x"})])
-    stream.catch_up()
+    put(stream, epoch_floor_message(7)._replace(values={"epoch": "x"}))
     with pytest.raises(WireError, match="set-epoch-floor 'epoch-floor'"):
         EpochManager(stream).read_floor()
 
@@ -127,8 +103,7 @@ def test_a_raised_epoch_has_the_last_permitted_one(stream: InMemoryCoordinatorSt
 )
 def test_a_damaged_epoch_stops(stream: InMemoryCoordinatorStream, values: dict[str, str]) -> None:
     """Without it an epoch could be permitted twice."""
-    stream.write([CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, "0", values)])
-    stream.catch_up()
+    put(stream, CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, "0", values))
     with pytest.raises(WireError, match="set-processor-epoch '0'"):
         EpochManager(stream).read_processor_epochs()
 
@@ -167,7 +142,6 @@ def test_an_attempt_without_an_application_and_a_model_without_a_digest_are_read
     kind = MessageType.SET_AM_EPOCH
     stream.write([CoordinatorStreamMessage(kind, AM_EPOCH_KEY, attempt)])
     kind = MessageType.SET_JOB_MODEL_VERSION
-    stream.write([CoordinatorStreamMessage(kind, JOB_MODEL_VERSION_KEY, {"version": "3"})])
-    stream.catch_up()
+    put(stream, CoordinatorStreamMessage(kind, JOB_MODEL_VERSION_KEY, {"version": "3"}))
     assert EpochManager(stream).read_am_epoch() == AmEpoch(Rank(2, "", 1), ())
     assert EpochManager(stream).read_job_model_version() == JobModelVersion(3, "")

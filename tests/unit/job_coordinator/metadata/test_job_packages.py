@@ -7,6 +7,7 @@ import logging
 import random
 
 import pytest
+from own_records import put
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -36,10 +37,9 @@ def packages(stream: InMemoryCoordinatorStream) -> JobPackageManager:
     return manager
 
 
-def put(stream: InMemoryCoordinatorStream, key: str, **values: str) -> None:
+def record(stream: InMemoryCoordinatorStream, key: str, **values: str) -> None:
     """A record is in the stream, and read."""
-    stream.write([CoordinatorStreamMessage(KEY, key, values)])
-    stream.catch_up()
+    put(stream, CoordinatorStreamMessage(KEY, key, values))
 
 
 def test_a_package_is_read_as_it_was_written(
@@ -82,8 +82,7 @@ def test_an_empty_package_is_one(stream: InMemoryCoordinatorStream) -> None:
 def test_without_its_last_record_it_is_not_there(stream: InMemoryCoordinatorStream) -> None:
     """A tool that died while it wrote has done nothing; it may write again."""
     manager = JobPackageManager(stream)
-    stream.write(manager.messages(DATA)[:-1])
-    stream.catch_up()
+    put(stream, *manager.messages(DATA)[:-1])
     assert (manager.read(NAME), manager.names()) == (None, ())
     manager.write(DATA)
     stream.catch_up()
@@ -114,7 +113,7 @@ def test_a_damaged_package_is_not_there(
     why: str,
 ) -> None:
     """One line in the log says why; writing it again mends it."""
-    put(stream, key, **values)
+    record(stream, key, **values)
     with caplog.at_level(logging.WARNING):
         assert packages.read(NAME) is None
     assert why in caplog.text
@@ -130,8 +129,7 @@ def test_bytes_of_another_package_are_not_given(
     """Equal in number, but not in sha256."""
     changed = DATA[:-1] + bytes([DATA[-1] ^ 1])
     pieces = JobPackageManager.messages(changed)[:-1]
-    stream.write([p._replace(key=f"{NAME}/{i}") for i, p in enumerate(pieces)])
-    stream.catch_up()
+    put(stream, *[p._replace(key=f"{NAME}/{i}") for i, p in enumerate(pieces)])
     assert packages.read(NAME) is None
 
 
@@ -140,8 +138,8 @@ def test_packages_are_forgotten_but_those_to_be_kept(
 ) -> None:
     """Pieces of one that was never whole too; the record by which it is there goes first."""
     packages.write(OTHER)
-    put(stream, "ab" * 32 + "/7", data="UEs=")
-    put(stream, "odd", data="UEs=")
+    record(stream, "ab" * 32 + "/7", data="UEs=")
+    record(stream, "odd", data="UEs=")
     begun = len(stream.log)
     packages.forget(keep=[OTHER_NAME])
     stream.catch_up()
@@ -157,7 +155,7 @@ def test_packages_are_forgotten_but_those_to_be_kept(
 
 def test_a_key_that_names_no_package_is_none(stream: InMemoryCoordinatorStream) -> None:
     """No tool of ours writes it."""
-    put(stream, "odd", pieces="0", bytes="0")
+    record(stream, "odd", pieces="0", bytes="0")
     assert JobPackageManager(stream).names() == ()
     assert JobPackageManager(stream).read("odd") is None
 
@@ -172,8 +170,7 @@ def test_pieces_fit_into_the_records_of_the_topic() -> None:
         ]
         assert all(sum(map(len, filter(None, wire.encode(m)))) < limit for m in stamped)
         log = InMemoryCoordinatorStream()
-        log.write(messages)
-        log.catch_up()
+        put(log, *messages)
         assert JobPackageManager(log).read(NAME) == DATA
     with pytest.raises(WireError, match="records of 2047 bytes are too small for a package"):
         JobPackageManager.messages(DATA, 2047)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from own_records import put
 
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -10,33 +11,27 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.metadata.lifecycle import (
+    FailoverManager,
     JobEnd,
     JobEndManager,
+    RecordedFailover,
     RetryManager,
     RetryState,
     StopManager,
 )
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
-
-
-@pytest.fixture
-def stream() -> InMemoryCoordinatorStream:
-    """An empty stream."""
-    return InMemoryCoordinatorStream()
 
 
 def test_charged_failures_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     """Count and time of the last failure; with no failure left, no record; all can be forgotten."""
     manager = RetryManager(stream)
     states = {P0: RetryState(2, 1000), P1: RetryState(1, 2000)}
-    stream.write([manager.message(p, state) for p, state in states.items()])
-    stream.catch_up()
+    put(stream, *[manager.message(p, state) for p, state in states.items()])
     assert manager.read() == states
-    stream.write([manager.message(P0, RetryState(0, 3000))])
-    stream.catch_up()
+    put(stream, manager.message(P0, RetryState(0, 3000)))
     assert manager.read() == {P1: RetryState(1, 2000)}
     manager.forget()
     stream.catch_up()
@@ -47,8 +42,7 @@ def test_the_end_of_a_submission_is_its_own(stream: InMemoryCoordinatorStream) -
     """The next submission of the job does not end because the last one did."""
     manager = JobEndManager(stream)
     end = JobEnd(3, "KILLED", "shut down on request")
-    stream.write([manager.message(end)])
-    stream.catch_up()
+    put(stream, manager.message(end))
     assert manager.read(3) == end
     assert manager.read(4) is None
 
@@ -63,8 +57,7 @@ def test_stops_are_read_back(stream: InMemoryCoordinatorStream) -> None:
     stream.catch_up()
     stops = {Incarnation(P0, 5): "signalled", Incarnation(P1, 9): "killed"}
     assert manager.read() == stops
-    stream.write([CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "x"})])
-    stream.catch_up()
+    put(stream, CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "x"}))
     assert manager.read() == {Incarnation(P0, 5): "signalled"}
 
 
@@ -73,8 +66,7 @@ def test_an_end_that_yarn_does_not_know_is_left_out(
     stream: InMemoryCoordinatorStream, result: str
 ) -> None:
     """A driver that went on with it could not report to YARN how the job ended."""
-    stream.write([JobEndManager.message(JobEnd(3, result, "why"))])
-    stream.catch_up()
+    put(stream, JobEndManager.message(JobEnd(3, result, "why")))
     assert JobEndManager(stream).read(3) is None
 
 
@@ -82,8 +74,64 @@ def test_an_end_and_a_stop_may_have_no_words(stream: InMemoryCoordinatorStream) 
     """They are an end and a stop all the same."""
     values = {"submission": "3", "result": "KILLED"}
     key = JobEndManager.message(JobEnd(3, "KILLED", "")).key
-    stream.write([CoordinatorStreamMessage(MessageType.SET_JOB_END, key, values)])
-    stream.write([CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "9"})])
-    stream.catch_up()
+    put(
+        stream,
+        CoordinatorStreamMessage(MessageType.SET_JOB_END, key, values),
+        CoordinatorStreamMessage(MessageType.SET_STOPPED, P1, {"epoch": "9"}),
+    )
     assert JobEndManager(stream).read(3) == JobEnd(3, "KILLED", "")
     assert StopManager(stream).read() == {Incarnation(P1, 9): ""}
+
+
+S0, S1 = ProcessorId("0-0"), ProcessorId("0-1")
+
+
+@pytest.mark.parametrize(
+    "failover",
+    [
+        RecordedFailover(4, S1, Host("nm2"), "standby", (S0, S1), "LauncherSilent r0"),
+        RecordedFailover(1, None, None, "other-host"),
+    ],
+)
+def test_a_failover_is_read_back_until_it_ends(
+    stream: InMemoryCoordinatorStream, failover: RecordedFailover
+) -> None:
+    """One record per active container: a later choice replaces the one before."""
+    manager = FailoverManager(stream)
+    assert manager.read() == {}
+    first = RecordedFailover(4, S0, Host("nm1"), "standby", (S0,))
+    put(
+        stream,
+        manager.message(P0, first),
+        manager.message(P1, first),
+        manager.message(P0, failover),
+    )
+    assert manager.read() == {P0: failover, P1: first}
+    put(stream, manager.end(P0))
+    assert manager.read() == {P1: first}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"step": "standby"},
+        {"epoch": "4"},
+        {"epoch": "4", "step": "standby", "used": "{}"},
+        {"epoch": "4", "step": "standby", "used": "[1]"},
+    ],
+)
+def test_a_damaged_failover_is_left_out(
+    stream: InMemoryCoordinatorStream, values: dict[str, str]
+) -> None:
+    """Its processor is placed where its locality says."""
+    put(stream, CoordinatorStreamMessage(MessageType.SET_FAILOVER, P0, values))
+    assert FailoverManager(stream).read() == {}
+
+
+def test_a_failover_without_cause_or_used_standbys_is_one(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """It has no cause that anybody could name, and has used none yet."""
+    values = {"epoch": "4", "step": "standby"}
+    put(stream, CoordinatorStreamMessage(MessageType.SET_FAILOVER, P0, values))
+    assert FailoverManager(stream).read() == {P0: RecordedFailover(4, None, None, "standby")}

@@ -180,17 +180,6 @@ def test_a_value_in_its_range_stays_unchanged() -> None:
         assert request.in_brief() == request
 
 
-def test_a_request_whose_key_is_too_long_has_no_answer(stream: InMemoryCoordinatorStream) -> None:
-    """It is named apart from the others, so that it can be taken away; an answer is left out."""
-    long = replace(_REQUEST, uuid="x" * 201)
-    stream.write(map(PlacementManager.request_message, (long, _REQUEST)))
-    stream.write([PlacementManager.response_message(replace(_DONE, request=long))])
-    manager = _manager(stream)
-    assert manager.unanswerable() == (long.uuid,)
-    assert manager.read_requests() == ((_REQUEST, ""),)
-    assert manager.read_responses() == {}
-
-
 def test_an_action_that_cannot_go_on_is_reported_with_its_fault(
     stream: InMemoryCoordinatorStream,
 ) -> None:
@@ -234,10 +223,3 @@ def test_a_damaged_answer_hides_no_other(stream: InMemoryCoordinatorStream) -> N
     stream.write([wire.of_namespace(Namespace.PLACE_CONTAINER, f"a{key}", b"no json")])
     stream.write([PlacementManager.response_message(_DONE)])
     assert list(_manager(stream).read_responses()) == [_UUID]
-
-
-def test_only_a_placement_record_is_an_answer() -> None:
-    """Not any record whose key ends as one."""
-    answer = PlacementManager.response_message(_DONE)
-    assert PlacementManager.is_answer(answer)
-    assert not PlacementManager.is_answer(wire.set_config(answer.key, "x"))

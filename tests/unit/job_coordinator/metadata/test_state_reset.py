@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import own_records
 import pytest
+from own_records import put
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
@@ -52,8 +53,7 @@ def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorS
 
 def test_a_damaged_record_of_a_reset_is_reported(stream: InMemoryCoordinatorStream) -> None:
     """Whether it has finished cannot be guessed."""
-    stream.write([set_state_reset(1, "half")])
-    stream.catch_up()
+    put(stream, set_state_reset(1, "half"))
     with pytest.raises(WireError, match="no such phase: 'half'"):
         StateResetManager(stream).require_finished()
 
@@ -74,8 +74,7 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
     known = {Incarnation(P0, 7), Incarnation(P1, 3), Incarnation(P1, 4)}
     assert set(permitted_incarnations(stream)) == known
     for raised in (1, 2):
-        stream.write(raised_epochs(stream))
-        stream.catch_up()
+        put(stream, *raised_epochs(stream))
         now = epochs.read_processor_epochs()
         assert {p: permit.epoch for p, permit in now.items()} == {
             P0: 7 + raised,
@@ -105,12 +104,10 @@ def test_all_state_leaves_the_stream_and_nothing_else(stream: InMemoryCoordinato
         own_records.set_retry_state("0", 2, 5),
         set_input_partitions(SystemStream("kafka", "in"), 4),
     ]
-    stream.write(
-        [*of_state, wire.set_config("a", "1"), own_records.set_job_model_version(2, "digest")]
+    put(
+        stream, *of_state, wire.set_config("a", "1"), own_records.set_job_model_version(2, "digest")
     )
-    stream.catch_up()
-    stream.write(state_removed(stream))
-    stream.catch_up()
+    put(stream, *state_removed(stream))
     assert [stream.latest(m.type) for m in of_state] == [{}] * len(of_state)
     assert epochs.read_fenced() == {P0: FenceReport(7, (Incarnation(P0, 6),))}
     assert epochs.read_processor_epochs()[P0].epoch == 7

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 import pytest
+from own_records import put
 
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -15,11 +16,12 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.metadata.task_assignment import (
+    LocalityManager,
     TaskAssignmentManager,
     TaskModeManager,
     TaskPartitionManager,
 )
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
@@ -59,17 +61,12 @@ def _model(*tasks: TaskModel) -> JobModel:
     return JobModel(Config({}), {P0: container})
 
 
-def _write(stream: InMemoryCoordinatorStream, messages: Iterable[CoordinatorStreamMessage]) -> None:
-    stream.write(messages)
-    stream.catch_up()
-
-
 def test_task_modes_are_exactly_those_of_the_model(stream: InMemoryCoordinatorStream) -> None:
     """Gone tasks are deleted first, a task whose mode changed is written, others are not."""
     manager = TaskModeManager(stream)
-    _write(stream, manager.messages(_model(_task(T0, [0]), _task(T1, [1]), _task(T2, [2]))))
+    put(stream, *manager.messages(_model(_task(T0, [0]), _task(T1, [1]), _task(T2, [2]))))
     standby = TaskMode.STANDBY
-    _write(stream, manager.messages(_model(_task(T1, [1]), _task(T2, [2], standby))))
+    put(stream, *manager.messages(_model(_task(T1, [1]), _task(T2, [2], standby))))
     assert _keys(stream)[3:] == [(T0, True), (T2, False)]
     assert manager.read() == {T1: TaskMode.ACTIVE, T2: standby}
 
@@ -80,7 +77,7 @@ def test_an_unknown_mode_is_left_out(
     """A mode that this reader does not know costs a warning and its record only."""
     kind = MessageType.SET_TASK_MODE
     bad = [CoordinatorStreamMessage(kind, T1, {}), CoordinatorStreamMessage(kind, T2, BLANK)]
-    _write(stream, [wire.set_task_mode_assignment(T0, TaskMode.ACTIVE), *bad])
+    put(stream, wire.set_task_mode_assignment(T0, TaskMode.ACTIVE), *bad)
     assert TaskModeManager(stream).read() == {T0: TaskMode.ACTIVE}
     for task in (T1, T2):
         assert f"set-task-mode-assignment {task!r}: unknown taskMode" in caplog.text
@@ -90,16 +87,15 @@ def test_task_partitions_are_exactly_those_of_the_model(stream: InMemoryCoordina
     """One record a partition with all its tasks; those of partitions that are gone are deleted."""
     manager = TaskPartitionManager(stream)
     broadcast = SystemStreamPartition("kafka", "in", 9)
-    _write(stream, manager.messages(_model(_task(T1, [1, 9]), _task(T0, [0, 9]))))
+    put(stream, *manager.messages(_model(_task(T1, [1, 9]), _task(T0, [0, 9]))))
     assert manager.read()[broadcast] == (T0, T1)
     zero, one = (SystemStreamPartition("kafka", "in", number) for number in (0, 1))
     assert manager.read_inputs() == {T0: {zero, broadcast}, T1: {one, broadcast}}
     assert len(stream.log) == 3
-    _write(stream, manager.messages(_model(_task(T0, [0]), _task(T1, [9]))))
+    put(stream, *manager.messages(_model(_task(T0, [0]), _task(T1, [9]))))
     keys = _keys(stream)[3:]
     assert [(json.loads(key)["partition"], gone) for key, gone in keys] == [(1, True), (9, False)]
-    first = SystemStreamPartition("kafka", "in", 0)
-    assert manager.read() == {first: (T0,), broadcast: (T1,)}
+    assert manager.read() == {zero: (T0,), broadcast: (T1,)}
     assert manager.messages(_model(_task(T0, [0]), _task(T1, [9]))) == ()
 
 
@@ -109,10 +105,10 @@ def test_a_partition_under_foreign_bytes_is_read_and_replaced(
     """A key with spaces is another key to Kafka: it is read, deleted as it is, written as ours."""
     foreign = '{"system": "kafka", "stream": "in", "partition": 0}'
     values = {"taskNames": '["Partition 0"]'}
-    _write(stream, [CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, foreign, values)])
+    put(stream, CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, foreign, values))
     manager = TaskPartitionManager(stream)
     assert manager.read() == {SystemStreamPartition("kafka", "in", 0): (T0,)}
-    _write(stream, manager.messages(_model(_task(T0, [0]))))
+    put(stream, *manager.messages(_model(_task(T0, [0]))))
     assert _keys(stream)[1:] == [
         (foreign, True),
         ('{"system":"kafka","partition":0,"stream":"in","keyBucket":-1}', False),
@@ -120,28 +116,87 @@ def test_a_partition_under_foreign_bytes_is_read_and_replaced(
     assert manager.read() == {SystemStreamPartition("kafka", "in", 0): (T0,)}
 
 
+SSP = '{"system":"kafka","stream":"in","partition":0}'
+
+
 @pytest.mark.parametrize(
-    ("key", "names"),
+    ("key", "values"),
     [
-        ("no json", "[]"),
-        ("[]", "[]"),
-        ('{"system":"kafka","stream":"in"}', "[]"),
-        ('{"system":"kafka","stream":"in","partition":"0"}', "[]"),
-        ('{"system":"kafka","stream":"in","partition":0}', "no json"),
-        ('{"system":"kafka","stream":"in","partition":0}', "{}"),
-        ('{"system":"kafka","stream":"in","partition":0}', "[1]"),
+        ("no json", {"taskNames": "[]"}),
+        ("[]", {"taskNames": "[]"}),
+        ('{"system":"kafka","stream":"in"}', {"taskNames": "[]"}),
+        ('{"system":"kafka","stream":"in","partition":"0"}', {"taskNames": "[]"}),
+        (SSP, {"taskNames": "no json"}),
+        (SSP, {"taskNames": "{}"}),
+        (SSP, {"taskNames": "[1]"}),
+        (SSP, {}),
     ],
 )
 def test_a_damaged_partition_is_left_out_and_deleted(
-    stream: InMemoryCoordinatorStream, caplog: pytest.LogCaptureFixture, key: str, names: str
+    stream: InMemoryCoordinatorStream,
+    caplog: pytest.LogCaptureFixture,
+    key: str,
+    values: dict[str, str],
 ) -> None:
     """A record that says nothing costs a warning, and goes with the next model."""
-    _write(
-        stream,
-        [CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})],
-    )
+    put(stream, CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, values))
     manager = TaskPartitionManager(stream)
     assert manager.read() == {}
     assert "record left out: set-task-partition-assignment" in caplog.text
-    _write(stream, manager.messages(_model()))
+    put(stream, *manager.messages(_model()))
     assert stream.latest(MessageType.SET_TASK_PARTITION) == {}
+
+
+def test_tasks_decide_where_a_processor_goes(stream: InMemoryCoordinatorStream) -> None:
+    """The host of most of its tasks wins over the processor's own record; ties go by name."""
+    TaskAssignmentManager(stream).write({T0: P0, T1: P0, T2: P1})
+    put(
+        stream,
+        wire.set_container_host_assignment("0", "nm9", 1),
+        wire.set_container_host_assignment("7", "NM7"),
+        wire.set_task_host_assignment(T0, "nm2", 1),
+        wire.set_task_host_assignment(T1, "nm1", 1),
+    )
+    manager = LocalityManager(stream)
+    assert manager.read_tasks() == {T0: "nm2", T1: "nm1"}
+    assert manager.read_processors() == {P0: "nm1", ProcessorId("7"): "nm7"}
+    put(stream, wire.set_task_host_assignment(T1, "nm2", 1))
+    assert manager.read_processors()[P0] == "nm2"
+
+
+def test_locality_is_written_for_tasks_and_processor(stream: InMemoryCoordinatorStream) -> None:
+    """One record per task and one of the processor, in one write, with the epoch."""
+    LocalityManager(stream).write(P0, [T1, T0], Host("nm1"), 4)
+    stream.catch_up()
+    assert [key for key, _ in _keys(stream)] == [T0, T1, "0"]
+    records = stream.latest(MessageType.SET_TASK_HOST)
+    assert [wire.epoch(m) for m in records.values()] == [4, 4]
+
+
+def test_locality_is_forgotten_of_tasks_and_processor(stream: InMemoryCoordinatorStream) -> None:
+    """Those of others stay."""
+    manager = LocalityManager(stream)
+    manager.write(P0, [T0, T1], Host("nm1"), 4)
+    manager.write(P1, [T2], Host("nm2"), 1)
+    put(stream, *manager.messages_to_forget(P0, [T1, T0]))
+    assert manager.read_tasks() == {T2: "nm2"}
+    assert set(stream.latest(MessageType.SET_CONTAINER_HOST)) == {P1}
+
+
+def test_blank_and_missing_hosts_are_left_out(stream: InMemoryCoordinatorStream) -> None:
+    """Samza reads a blank host as any host: so is it here."""
+    put(
+        stream,
+        wire.set_container_host_assignment("0", ""),
+        CoordinatorStreamMessage(MessageType.SET_TASK_HOST, T0, {}),
+    )
+    assert LocalityManager(stream).read_processors() == {}
+    assert LocalityManager(stream).read_tasks() == {}
+
+
+def test_the_host_of_most_tasks_is_not_the_first_by_name(stream: InMemoryCoordinatorStream) -> None:
+    """Two tasks outweigh one, whatever the names of their hosts."""
+    TaskAssignmentManager(stream).write({T0: P0, T1: P0, T2: P0})
+    hosts = {T0: "nm2", T1: "nm1", T2: "nm2"}
+    put(stream, *[wire.set_task_host_assignment(task, host, 1) for task, host in hosts.items()])
+    assert LocalityManager(stream).read_processors() == {P0: "nm2"}

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from own_records import put
 
+from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.metadata.upgrade import (
+    RollingRestartManager,
+    UpgradeManager,
+    digest_of,
+    is_at_once,
+    shown_record,
+)
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
+    SUBJECT,
+    RollingRestart,
     UpgradeDirection,
     UpgradeOrder,
     UpgradeOrders,
@@ -36,8 +47,7 @@ def test_both_records_are_read_back(stream: InMemoryCoordinatorStream, state: Up
     """By the run of the job that they are for; none of them for another run."""
     manager = UpgradeManager(stream)
     assert (manager.orders("app"), manager.state("app")) == (UpgradeOrders(), None)
-    stream.write([manager.order_message(ORDER), manager.state_message(state)])
-    stream.catch_up()
+    put(stream, manager.order_message(ORDER), manager.state_message(state))
     assert (manager.orders("app"), manager.state("app")) == (UpgradeOrders(ORDER), state)
     assert (manager.orders("other"), manager.state("other")) == (UpgradeOrders(), None)
     assert manager.last_state() == state
@@ -46,8 +56,7 @@ def test_both_records_are_read_back(stream: InMemoryCoordinatorStream, state: Up
 def test_an_order_back_takes_the_place_of_no_other(stream: InMemoryCoordinatorStream) -> None:
     """Nor does an order forward take its place: none of them is lost in silence."""
     manager, next_ = UpgradeManager(stream), replace(ORDER, id="next")
-    stream.write(map(manager.order_message, [ORDER, BACK, next_]))
-    stream.catch_up()
+    put(stream, *map(manager.order_message, [ORDER, BACK, next_]))
     assert manager.orders("app") == UpgradeOrders(next_, BACK)
 
 
@@ -57,14 +66,16 @@ def test_a_refusal_and_the_submissions_package_are_read_back(
     """For the run that they are of."""
     manager = UpgradeManager(stream)
     assert manager.submitted("app") is None
-    stream.write([manager.order_message(ORDER), manager.refusal_message(ORDER, "not now")])
-    stream.write([manager.submitted_message("app", OLD)])
-    stream.catch_up()
+    put(
+        stream,
+        manager.order_message(ORDER),
+        manager.refusal_message(ORDER, "not now"),
+        manager.submitted_message("app", OLD),
+    )
     assert manager.orders("app") == UpgradeOrders(ORDER, None, "u", "not now")
     assert manager.orders("other") == UpgradeOrders()
     assert (manager.submitted("app"), manager.submitted("other")) == (OLD, None)
-    stream.write([manager.submitted_message("app", "no sha256")])
-    stream.catch_up()
+    put(stream, manager.submitted_message("app", "no sha256"))
     assert manager.submitted("app") is None
 
 
@@ -72,8 +83,7 @@ def test_an_order_under_the_key_of_the_other_direction_is_none(
     stream: InMemoryCoordinatorStream,
 ) -> None:
     """No tool of ours writes one."""
-    stream.write([UpgradeManager.order_message(ORDER)._replace(key="undo")])
-    stream.catch_up()
+    put(stream, UpgradeManager.order_message(ORDER)._replace(key="undo"))
     assert UpgradeManager(stream).orders("app") == UpgradeOrders()
 
 
@@ -81,13 +91,16 @@ def test_a_new_run_forgets_what_was_for_another_one(stream: InMemoryCoordinatorS
     """And what cannot be read; its own records stay."""
     manager = UpgradeManager(stream)
     own = replace(ORDER, application="app2")
-    stream.write([manager.order_message(own), manager.state_message(STATE)])
-    stream.write([manager.order_message(BACK), manager.refusal_message(BACK, "not now")])
-    stream.write([manager.submitted_message("app", OLD)])
-    stream.write([CoordinatorStreamMessage(MessageType.SET_UPGRADE, "odd", {})])
-    stream.catch_up()
-    stream.write(manager.messages_of_a_new_run("app2"))
-    stream.catch_up()
+    put(
+        stream,
+        manager.order_message(own),
+        manager.state_message(STATE),
+        manager.order_message(BACK),
+        manager.refusal_message(BACK, "not now"),
+        manager.submitted_message("app", OLD),
+        CoordinatorStreamMessage(MessageType.SET_UPGRADE, "odd", {}),
+    )
+    put(stream, *manager.messages_of_a_new_run("app2"))
     # The client of that run writes the submission's package, perhaps since this was read.
     assert set(stream.latest(MessageType.SET_UPGRADE)) == {"order", "submitted"}
 
@@ -97,8 +110,7 @@ def test_a_damaged_order_is_none(stream: InMemoryCoordinatorStream, name: str) -
     """Nothing is begun by it."""
     record = UpgradeManager.order_message(ORDER)
     values = {k: v for k, v in (record.values or {}).items() if k != name}
-    stream.write([record._replace(values=values)])
-    stream.catch_up()
+    put(stream, record._replace(values=values))
     assert UpgradeManager(stream).orders("app") == UpgradeOrders()
 
 
@@ -118,8 +130,7 @@ def test_a_damaged_order_is_none(stream: InMemoryCoordinatorStream, name: str) -
 def test_a_damaged_state_is_none(stream: InMemoryCoordinatorStream, name: str, value: str) -> None:
     """All processors are wanted with the submission's package, as without one."""
     record = UpgradeManager.state_message(STATE)
-    stream.write([record._replace(values={**(record.values or {}), name: value})])
-    stream.catch_up()
+    put(stream, record._replace(values={**(record.values or {}), name: value}))
     assert UpgradeManager(stream).state("app") is None
 
 
@@ -131,3 +142,66 @@ def test_each_processor_is_wanted_with_one_package() -> None:
     gone = replace(STATE, phase=UpgradePhase.GONE_BACK)
     assert (done.wanted(ProcessorId("1")), gone.wanted(P0)) == (NEW, OLD)
     assert [p.is_final for p in UpgradePhase] == [False, False, True, True]
+
+
+ROLLED = replace(STATE, phase=UpgradePhase.BACK, subject=SUBJECT)
+ROLLING = RollingRestart(ROLLED, 3, 3, 4, {"my.key": "4", "my.other": None})
+
+
+@pytest.mark.parametrize("rolling", [ROLLING, replace(ROLLING, back=None)])
+def test_a_rolling_restart_comes_back_as_it_was_written(rolling: RollingRestart) -> None:
+    """For its run of the job; it is void for another one."""
+    stream = InMemoryCoordinatorStream()
+    manager = RollingRestartManager(stream)
+    assert manager.read("app") is None
+    put(stream, manager.message(rolling))
+    assert manager.read("app") == rolling
+    assert manager.read("other") is None
+
+
+@pytest.mark.parametrize(
+    "damage", [{"former": "[]"}, {"former": '{"a": 1}'}, {"version": "x"}, {"phase": "?"}]
+)
+def test_a_damaged_rolling_restart_is_none(damage: dict[str, str]) -> None:
+    """All run on as they are, and a later change begins from the start."""
+    stream = InMemoryCoordinatorStream()
+    values = {**(RollingRestartManager.message(ROLLING).values or {}), **damage}
+    key = "configuration"
+    put(stream, CoordinatorStreamMessage(MessageType.SET_UPGRADE, key, values))
+    assert RollingRestartManager(stream).read("app") is None
+
+
+def test_the_former_values_are_written_as_a_user_would() -> None:
+    """A key that had no value is deleted."""
+    first, second = RollingRestartManager.former_messages(ROLLING)
+    assert (first.type, first.key, first.value("value")) == (MessageType.SET_CONFIG, "my.key", "4")
+    assert (second.key, second.is_tombstone) == ("my.other", True)
+
+
+def test_an_order_to_restart_all_at_once_is_for_one_value() -> None:
+    """The next write without it takes it away; a deletion may have it, too."""
+    stream = InMemoryCoordinatorStream()
+    manager = RollingRestartManager(stream)
+    assert list(manager.at_once_messages("k", "5", is_at_once=False)) == []
+    put(stream, *manager.at_once_messages("k", "5", is_at_once=True))
+    digest = manager.at_once()
+    assert is_at_once(digest, ["k"], Config({"k": "5"}))
+    assert not is_at_once(digest, ["k"], Config({"k": "6"}))
+    assert not is_at_once(digest, ["k", "l"], Config({"k": "5"}))
+    assert not is_at_once(None, ["k"], Config({"k": "5"}))
+    assert is_at_once(digest_of("k", None), ["k"], Config({"k": "of the file"}))
+    put(stream, *manager.at_once_messages("k", "5", is_at_once=False))
+    assert manager.at_once() is None
+
+
+def test_a_rolling_restart_is_shown_without_its_secrets() -> None:
+    """The former value of a secret, the digest of one value, and all of a damaged map."""
+    former = {"my.password": "hunter2", "my.key": "4", "my.other": None}
+    values = RollingRestartManager.message(replace(ROLLING, former=former)).values or {}
+    shown = shown_record(values)
+    assert json.loads(shown["former"]) == {**former, "my.password": "********"}
+    assert shown["phase"] == "back"
+    assert "hunter2" not in str(shown)
+    assert shown_record({"former": "{hunter2"}) == {"former": "********"}
+    assert shown_record({"digest": digest_of("my.password", "x")}) == {"digest": "********"}
+    assert shown_record({"id": "u"}) == {"id": "u"}

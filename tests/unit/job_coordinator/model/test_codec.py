@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from homeport.config.config import Config
 from homeport.config.errors import WireError
 from homeport.config.secret_values import MASK
+from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.codec import (
+    JobModelPieces,
     decode_job_model,
     encode_container_model,
+    encode_containers,
     encode_job_model,
+    encode_part,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -25,6 +29,13 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskMode,
     TaskModel,
+)
+from homeport.job_coordinator.model.locality_model import (
+    LocalityModel,
+    ProcessorLocality,
+    decode_locality,
+    encode_locality,
+    encode_processor_locality,
 )
 
 GOLDEN = (
@@ -275,3 +286,104 @@ def test_a_config_value_that_is_no_text_is_refused() -> None:
     """Configuration is text to text."""
     with pytest.raises(WireError, match=r"job\.id"):
         _decode(_golden_body() | {"config": {"job.id": 1}})
+
+
+def _container_of(id_: str, *partitions: int) -> ContainerModel:
+    tasks = {
+        TaskName(f"Partition {n}"): TaskModel(
+            TaskName(f"Partition {n}"), (SystemStreamPartition("kafka", "in", n),), n
+        )
+        for n in partitions
+    }
+    return ContainerModel(ProcessorId(id_), tasks)
+
+
+MODELS = {
+    "empty": JobModel(Config(), {}),
+    "of many keys": JobModel(
+        Config({f"key-{n}": "v" for n in range(2500)} | {"z.secret": "pw"}), {}
+    ),
+    "ordinary": JobModel(
+        Config({"job.name": "Flüge", "db.password": "pw"}),
+        {
+            ProcessorId(i): _container_of(i, 2 * n, 2 * n + 1)
+            for n, i in enumerate(("b", 'a"\\ä', "c/"))
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("mask_secrets", [True, False])
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_the_pieces_joined_are_the_codecs_bytes(model: JobModel, *, mask_secrets: bool) -> None:
+    """One form of the whole, however it is made."""
+    pieces = JobModelPieces.of(model, mask_secrets=mask_secrets)
+    joined = b"".join((*pieces.head, encode_containers(model), pieces.end))
+    assert joined == encode_job_model(model, mask_secrets=mask_secrets)
+
+
+def test_the_part_of_a_standby_has_its_active_too() -> None:
+    """So its reader knows whose standby it is, as JSON has no field for that."""
+    actives = {c.processor_id: c for c in (_container_of("0", 0, 5), _container_of("1", 1))}
+    model = JobModel(Config(), with_standbys(actives, 1))
+    standby, active = ProcessorId("1-0"), ProcessorId("1")
+    pieces = JobModelPieces.of(model, mask_secrets=False)
+    part = b"".join((*pieces.head, encode_part(model, standby), pieces.end))
+    expected = {id_: model.containers[id_] for id_ in (active, standby)}
+    assert decode_job_model(part).containers == expected
+    assert encode_part(model, active) == encode_part(JobModel(Config(), actives), active)
+
+
+@pytest.mark.parametrize("id_", MODELS["ordinary"].containers)
+def test_a_part_of_the_model_has_one_container(id_: ProcessorId) -> None:
+    """Samza's reader and ours take it; the number of changelog partitions is the whole's."""
+    whole = MODELS["ordinary"]
+    pieces = JobModelPieces.of(whole, mask_secrets=False)
+    part = b"".join((*pieces.head, encode_part(whole, id_), pieces.end))
+    assert decode_job_model(part) == JobModel(whole.config, {id_: whole.containers[id_]})
+    assert part.endswith(b'"max-change-log-stream-partitions":6}')
+
+
+LOCALITY = (
+    b'{"processor-localities":{"0":{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}}}'
+)
+LOCALITIES = LocalityModel.of({ProcessorId("0"): Host("h1")})
+
+
+def test_localities_are_those_of_samza() -> None:
+    """All localities, and one alone, have the reference's bytes."""
+    assert encode_locality(LOCALITIES) == LOCALITY
+    one = encode_processor_locality(LOCALITIES.processor_localities[ProcessorId("0")])
+    assert one == b'{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}'
+
+
+def test_samzas_localities_give_the_model() -> None:
+    """Reading gives the model back; a field that is not known is ignored."""
+    assert decode_locality(LOCALITY) == LOCALITIES
+    assert decode_locality(LOCALITY.replace(b'"id"', b'"new":1,"id"')) == LOCALITIES
+
+
+def test_an_unknown_processor_has_an_empty_host() -> None:
+    """A processor without locality answers with its own id and no host."""
+    unknown = ProcessorLocality(ProcessorId("7"), None)
+    assert encode_processor_locality(unknown) == (
+        b'{"id":"7","host":"","jmx-url":"","jmx-tunneling-url":""}'
+    )
+    read = decode_locality(b'{"processor-localities":{"7":{"id":"7","host":""}}}')
+    assert read.processor_localities[ProcessorId("7")] == unknown
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[]",
+        b"{}",
+        b'{"processor-localities":{"0":7}}',
+        b'{"processor-localities":{"0":{"id":"0"}}}',
+        b'{"processor-localities":{"0":{"host":"h"}}}',
+    ],
+)
+def test_a_strange_body_is_refused(data: bytes) -> None:
+    """Every missing or wrong part is a WireError."""
+    with pytest.raises(WireError):
+        decode_locality(data)

@@ -14,6 +14,8 @@ from homeport.job_coordinator.model.json_values import (
     required_number,
     shown,
 )
+from homeport.job_coordinator.model.wire_form import decoded
+from homeport.job_coordinator.status.shape import ShownStatus
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,23 @@ def test_text_that_is_not_unicode_is_refused(data: bytes) -> None:
     assert parse_object(b'{"a":"\\ud83d\\ude00\\u0001"}', "the body") == {"a": "\U0001f600\x01"}
     with pytest.raises(WireError, match="the body holds text that is not Unicode"):
         parse_object(data, "the body")
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"", "is not JSON: .* truncated"),
+        (b"{]", "is not JSON: JSON is malformed"),
+        (b"[]", r"Expected `object`, got `array`"),
+        (b'{"job":{"attempt":"1"}}', r"Expected `int \| null`, got `str` - at `\$\.job\.attempt`"),
+        (b'{"job":{"name":"\\ud800"}}', "truncated"),
+        (b'{"job":{"name":"\xff"}}', "can't decode byte 0xff"),
+        (b'{"configuration":{"inputs_begun_anew":%s' % (b"[" * 100_000), "recursion"),
+        (b'{"job":{"attempt":NaN}}', "JSON is malformed"),
+    ],
+)
+def test_other_bytes_are_one_line(data: bytes, fault: str) -> None:
+    """It begins with what was read, and has the path of the field."""
+    with pytest.raises(WireError, match=f"^the status.*{fault}") as caught:
+        decoded(ShownStatus, data, "the status")
+    assert "\n" not in str(caught.value)

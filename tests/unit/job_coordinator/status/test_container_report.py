@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
+from golden_values import STATUS
+from statuses import status_of
 
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.config.errors import WireError
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.http.metrics import figures, stage_times
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.standalone.state import WorkPhase
 from homeport.job_coordinator.status.container_report import (
+    STAGE_BOUNDS_S,
     AdjunctState,
     ContainerReport,
     DroppedValues,
@@ -18,6 +25,7 @@ from homeport.job_coordinator.status.container_report import (
     StoreLag,
 )
 from homeport.job_coordinator.status.figures import Sample
+from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
 TASK = TaskName("Partition 0")
 PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)
@@ -74,34 +82,6 @@ def test_a_container_of_before_does_not_say_what_a_store_awaits() -> None:
     assert ContainerReport.from_json(body) == REPORT
 
 
-def test_a_report_has_the_bytes_of_its_form() -> None:
-    """Launchers of an earlier package report to a later driver, field by field."""
-    body = ContainerReport(
-        (PROGRESS,),
-        (StoreLag("t", TASK, 3, 0.5),),
-        3,
-        0.5,
-        dropped=DROPPED,
-        stages=STAGES,
-        adjuncts=ADJUNCTS[1:],
-        figures=FIGURES,
-    )
-    assert json.dumps(body.to_json()) == (
-        '{"restoring": [{"store": "s", "task": "Partition 0", "records": 5, "bytes": 60, '
-        '"remaining": 7, "records_per_s": 2.5, "seconds_left": null, "merging": 0}], '
-        '"lags": [{"store": "t", "task": "Partition 0", "records": 3, "seconds": 0.5}], '
-        '"lag": 3, "lag_seconds": 0.5, "first_commit_ms": null, "caught_up_ms": null, '
-        '"dropped": [{"store": "s", "task": "Partition 0", "count": 2}], '
-        '"processed": null, "input_lag": null, '
-        '"stages": [{"stage": "tasks", "ms": 7, "times": 3, "buckets": [1, 2]}], '
-        '"input_lost": null, "adjuncts": [{"store": "b", "task": "Partition 0", '
-        '"input": "kafka.b", "kind": "broadcast", "records": 3, "bytes": 4096, '
-        '"positions": {"0": 4}, "lag": 5, "remaining": 6, "seconds_left": 7.5, '
-        '"age_seconds": 8.5, "version": 9, "late": 1, "awaits": "an end"}], '
-        '"figures": [["store_entries", ["s"], 12], ["rocksdb_cache_bytes", [], 0.5]]}'
-    )
-
-
 def test_a_standby_is_as_late_as_its_latest_store() -> None:
     """Records of all its stores together, seconds of the one furthest behind."""
     lags = [StoreLag("s", TASK, 3, 0.5), StoreLag("t", TASK, 4, 2.0), StoreLag("u", TASK, 0)]
@@ -115,49 +95,30 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (["restoring"], None),
-        (["restoring", 0], 1),
         (["restoring", 0, "store"], None),
         (["restoring", 0, "task"], 1),
         (["restoring", 0, "records"], -1),
-        (["restoring", 0, "bytes"], True),
-        (["restoring", 0, "records_per_s"], "2"),
         (["restoring", 0, "seconds_left"], -0.5),
         (["restoring", 0, "seconds_left"], float("inf")),
         (["first_commit_ms"], -1),
         (["caught_up_ms"], 0.5),
         (["lags"], {}),
         (["lags", 0, "records"], None),
-        (["lags", 0, "seconds"], True),
         (["restoring", 0, "merging"], -1),
-        (["dropped"], {}),
-        (["dropped", 0], 1),
         (["dropped", 0, "count"], -1),
-        (["lag"], "7"),
         (["lag"], -1),
         (["processed"], -1),
-        (["input_lag"], "0"),
         (["adjuncts"], {}),
-        (["adjuncts", 0], 1),
-        (["adjuncts", 0, "store"], None),
         (["adjuncts", 0, "input"], 1),
         (["adjuncts", 0, "kind"], None),
         (["adjuncts", 0, "records"], -1),
-        (["adjuncts", 0, "bytes"], "4"),
         (["adjuncts", 0, "positions"], []),
         (["adjuncts", 0, "positions", "0"], None),
         (["adjuncts", 0, "lag"], -1),
-        (["adjuncts", 0, "remaining"], 0.5),
         (["adjuncts", 0, "seconds_left"], -1.0),
-        (["adjuncts", 0, "age_seconds"], "1"),
-        (["adjuncts", 0, "version"], True),
-        (["adjuncts", 0, "late"], "1"),
         (["adjuncts", 0, "awaits"], 1),
-        (["stages"], {}),
-        (["stages", 0], 1),
         (["stages", 0, "stage"], None),
         (["stages", 0, "ms"], -1),
-        (["lag_seconds"], "1"),
     ],
 )
 def test_a_report_with_a_wrong_field_is_refused(path: list[Any], value: object) -> None:
@@ -189,3 +150,132 @@ def test_standbys_are_shown_beside_active_tasks() -> None:
     lags = (StoreLag("s", TaskName("Standby-a-0"), 3, 0.5),)
     both = ContainerReport(processed=7).beside(ContainerReport.following(lags))
     assert (both.processed, both.lags, both.lag, both.lag_seconds) == (7, lags, 3, 0.5)
+
+
+def _figures(*items: Any) -> tuple[Sample, ...]:  # noqa: ANN401 - JSON
+    return ContainerReport.from_json({"figures": [*items]}).figures
+
+
+def test_a_figure_of_another_version_is_left_out() -> None:
+    """The others stay, in their order."""
+    items = [["store_entries", ["s"], 1], ["of tomorrow", [], 2], ["rocksdb_cache_bytes", [], 3.5]]
+    assert _figures(*items) == (
+        Sample("store_entries", ("s",), 1),
+        Sample("rocksdb_cache_bytes", (), 3.5),
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        ("store_entries", "Expected `array`"),
+        (["store_entries", ["s"]], "at least length 3"),
+        ([7, ["s"], 1], "Expected `str`"),
+        (["store_entries", "s", 1], "Expected `array`"),
+        (["store_entries", ["s"], "1"], "Expected `float`"),
+        (["store_entries", [], 1], "has the labels"),
+        (["store_entries", [7], 1], "Expected `str`"),
+        (["store_entries", ["s"], True], "Expected `float`"),
+        (["store_entries", ["s"], -1], ">= 0"),
+        (["store_entries", ["s"], float("nan")], ">= 0"),
+        (["store_entries", ["s"], 1e19], "< 1e"),
+    ],
+)
+def test_a_wrong_figure_is_refused(item: Any, why: str) -> None:  # noqa: ANN401 - JSON
+    """The error has the rule."""
+    with pytest.raises(WireError, match=why):
+        _figures(item)
+
+
+def _status(*reports: dict[str, Any]) -> ShownStatus:
+    """Processors 0, 1 and so on, with these reports."""
+    rows = [{"processor_id": str(n), "report": body} for n, body in enumerate(reports)]
+    return status_of({"containers": rows})
+
+
+def test_each_processor_has_its_own_series() -> None:
+    """A figure that nothing reports has none; what grows is a counter."""
+    reports: list[dict[str, Any]] = [
+        {"figures": [["task_rows", ["Partition 0"], 5]]},
+        {},
+        {"figures": [["task_rows", ["Partition 2"], 7]]},
+    ]
+    series = {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in figures(_status(*reports))
+        for sample in metric.samples
+    }
+    assert series == {
+        ("homeport_task_rows_total", "0", "Partition 0"): 5,
+        ("homeport_task_rows_total", "2", "Partition 2"): 7,
+    }
+
+
+def test_times_of_a_stage_are_a_histogram() -> None:
+    """Counts add up from bound to bound; a container with other bounds is left out."""
+    counts = [0] * (len(STAGE_BOUNDS_S) + 1)
+    counts[1], counts[-1] = 2, 1
+    stages = [{"stage": "tasks", "ms": 1500, "times": 3, "buckets": counts}]
+    other = [{"stage": "tasks", "ms": 1, "times": 1, "buckets": [1]}, {"stage": "fetch", "ms": 1}]
+    metric = stage_times(_status({"stages": stages}, {"stages": other}, {}))
+    found = {
+        (s.name.removeprefix("homeport_stage_duration_seconds"), s.labels.get("le")): s.value
+        for s in metric.samples
+    }
+    assert found["_bucket", "0.005"] == 0
+    assert found["_bucket", "0.01"] == 2
+    assert found["_bucket", "30.0"] == 2
+    assert found["_bucket", "+Inf"] == 3
+    assert (found["_sum", None], found["_count", None]) == (1.5, 3)
+    assert {s.labels["processor"] for s in metric.samples} == {"0"}
+
+
+def test_each_phase_of_both_cluster_managers_is_one_of_the_status() -> None:
+    """A processor without work is shown as waiting."""
+    words = {phase.value for phase in (*ContainerPhase, *WorkPhase)} - {WorkPhase.IDLE.value}
+    assert words | {"waiting", "unknown"} == {phase.value for phase in Phase}
+
+
+def test_a_phase_of_a_later_version_stays_as_it_is() -> None:
+    """Shown and passed on; no phase that is known."""
+    body = {"containers": [{"processor_id": "0", "phase": "dancing"}]}
+    (container,) = ShownStatus.from_json(body).containers
+    assert (container.phase.value, str(container.phase)) == ("dancing", "dancing")
+    assert container.phase not in {*Phase}
+    with pytest.raises(ValueError, match="7"):
+        Phase(7)  # type: ignore[arg-type]  # wrong on purpose
+    assert ShownStatus.from_json(body).to_json()["containers"][0]["phase"] == "dancing"
+
+
+def test_a_body_of_another_kind_is_refused() -> None:
+    """The line has the path of the field."""
+    with pytest.raises(WireError, match=r"the status: .* - at `\$\.containers\[0\]\.phase`"):
+        ShownStatus.from_json({"containers": [{"processor_id": "0", "phase": 7}]})
+
+
+def test_a_container_is_found_by_its_name() -> None:
+    """None where there is none."""
+    (container,) = STATUS.containers
+    assert STATUS.container(container.processor_id) is container
+    assert STATUS.container(ProcessorId("9")) is None
+
+
+def test_the_golden_status_leaves_no_field_at_its_default() -> None:
+    """So that a renamed field is seen, whichever it is."""
+
+    def defaults(value: msgspec.Struct, path: str) -> list[str]:
+        found = []
+        for field in msgspec.structs.fields(type(value)):
+            own = getattr(value, field.name)
+            if not field.required and own == field.default:
+                found.append(f"{path}.{field.name}")
+            inner = own if isinstance(own, tuple) else (own,)
+            found += [
+                each
+                for one in inner
+                if isinstance(one, msgspec.Struct) and one is not STATUS.rolling_restart
+                for each in defaults(one, f"{path}.{field.name}")
+            ]
+        return found
+
+    assert defaults(STATUS, "status") == []
