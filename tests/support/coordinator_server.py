@@ -6,11 +6,13 @@ import asyncio
 import dataclasses
 import json
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any, TypeVar
 
 from homeport.config.config import Config
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import (
     CheckIn,
@@ -34,6 +36,7 @@ from homeport.job_coordinator.status.shape import ShownFailure, ShownJob, ShownS
 
 LOG_LINE = "KeyError: what a log may hold"
 TOKEN = "a-token-of-a-test"  # noqa: S105 - opens a server of this test only
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 RUNNING = "container_e05_1700000000000_0001_01_000002"
 ONE = Incarnation(ProcessorId("0"), 4)
 CHECK_IN = CheckIn(ResourceId(RUNNING), "any_0", 1, Host("h1"), 77, ONE)
@@ -177,9 +180,66 @@ class Loop:
         """The result of ``work`` on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=30)
 
+    def stand_still(self) -> threading.Event:
+        """Stop the loop until the event is set."""
+        go, stands = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            stands.set()
+            go.wait(30)
+
+        self.loop.call_soon_threadsafe(wait)
+        assert stands.wait(30)
+        return go
+
     def close(self) -> None:
         """The loop and its threads are gone."""
         self.run(self.loop.shutdown_default_executor())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=30)
         self.loop.close()
+
+
+@contextmanager
+def serving(
+    loop: Loop,
+    backend: Backend,
+    access: str | ServedAccess = TOKEN,
+    *more: Any,  # noqa: ANN401 - as the server takes them
+    **options: Any,  # noqa: ANN401 - as the server takes them
+) -> Iterator[Served]:
+    """A server of ``backend`` on a free port, with its launchers unless ``options`` say else."""
+    options = {"launchers": backend, **options}
+    server = JobCoordinatorServer(backend, access, "127.0.0.1", 0, *more, **options)
+    host, port = loop.run(server.start())
+    assert host == "127.0.0.1"
+    try:
+        yield Served(backend, server, port)
+    finally:
+        loop.run(server.stop())
+
+
+class Members:
+    """The processors of a standalone job, as the one of that name knows them."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.leader: str | None = ""
+        self.urls: dict[str, str] = {}
+        self.gathered = 0
+
+    def leader_url(self) -> str | None:
+        """As the test says; here, unless it says another."""
+        return self.leader
+
+    def url_of(self, processor_id: ProcessorId) -> str | None:
+        """As the test says."""
+        return "" if processor_id == self.name else self.urls.get(processor_id)
+
+    async def gather(self) -> None:
+        """It is counted."""
+        self.gathered += 1
+
+    def own_status(self) -> ShownStatus:
+        """Its name, and little more."""
+        return ShownStatus(job=ShownJob(name=self.name, state="member", health="deployed"))

@@ -11,14 +11,13 @@ from typing import Any
 
 import dashboard_jobs as jobs
 import pytest
-from coordinator_server import TOKEN, Loop, Served
+from coordinator_server import TOKEN, Loop, Served, serving
 
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.audit import MAX_CHANGES, MAX_TEXT, AuditTrail, Change
-from homeport.job_coordinator.http.server import JobCoordinatorServer
 
 ADA = "the-token-of-ada"
 UUID = "00000000-0000-0000-0000-000000000000"
@@ -64,14 +63,10 @@ def page(loop: Loop) -> Iterator[ServedActions]:
     actions = jobs.ActionsOnPage(job)
     trail = AuditTrail(lambda _: None)
     operators = Operators(actions, trail)
-    server = JobCoordinatorServer(
-        job, TOKEN, "127.0.0.1", 0, job, operators=operators, launchers=job
-    )
-    _, port = loop.run(server.start())
-    opened = ServedActions(job, server, port)
-    opened.actions, opened.trail = actions, trail
-    yield opened
-    loop.run(server.stop())
+    with serving(loop, job, TOKEN, job, operators=operators) as served:
+        opened = ServedActions(job, served.server, served.port)
+        opened.actions, opened.trail = actions, trail
+        yield opened
 
 
 def test_the_page_learns_what_its_token_allows(page: ServedActions) -> None:

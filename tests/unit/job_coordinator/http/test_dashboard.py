@@ -13,13 +13,10 @@ from pathlib import Path
 
 import dashboard_jobs as jobs
 import pytest
-from coordinator_server import TOKEN, Loop, Served
+from coordinator_server import TOKEN, Loop, Members, Served, serving
 
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http import dashboard
-from homeport.job_coordinator.http.server import JobCoordinatorServer
-from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.status.shape import ShownStatus
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGES = ROOT / "job_coordinator" / "ui" / "pages"
@@ -29,36 +26,12 @@ OUTSIDE = re.compile(
 """An absolute path, or another server: it would not work behind YARN's proxy."""
 
 
-class Members:
-    """The processors of a standalone job, as one of them knows them."""
-
-    leader: str | None = ""
-
-    def leader_url(self) -> str | None:
-        """As the test says."""
-        return self.leader
-
-    def url_of(self, processor_id: ProcessorId) -> str | None:
-        """Each is here."""
-        del processor_id
-        return ""
-
-    async def gather(self) -> None:
-        """There is no other."""
-
-    def own_status(self) -> ShownStatus:
-        """Nothing."""
-        return ShownStatus()
-
-
 @pytest.fixture
 def page(loop: Loop) -> Iterator[Served]:
     """The server of a job of two pairs."""
     job = jobs.JobOnPage(jobs.settled_job(2, 2))
-    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, launchers=job)
-    _, port = loop.run(server.start())
-    yield Served(job, server, port)
-    loop.run(server.stop())
+    with serving(loop, job, TOKEN, job) as served:
+        yield served
 
 
 def stream(port: int) -> tuple[HTTPConnection, HTTPResponse]:
@@ -242,19 +215,16 @@ def test_all_pages_share_one_look(page: Served) -> None:
 def test_the_leader_alone_has_the_page(loop: Loop) -> None:
     """Others redirect there; a leader that no longer leads ends its streams."""
     job, members = jobs.JobOnPage(jobs.settled_job(1, 1)), Members()
-    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, peers=members, launchers=job)
-    _, port = loop.run(server.start())
-    served = Served(job, server, port)
-    connection, answer = stream(port)
-    lines(answer, 3)
-    members.leader = "http://127.0.0.1:1/"
-    loop.loop.call_soon_threadsafe(server._dashboard._seen.end)
-    assert answer.read() == b""
-    connection.close()
-    for path in ("/ui/", "/ui/state", "/ui/stream", "/ui/main.js"):
-        status, headers, _ = served.call("GET", path)
-        assert (status, headers["location"]) == (307, f"http://127.0.0.1:1{path}")
-    loop.run(server.stop())
+    with serving(loop, job, TOKEN, job, peers=members) as served:
+        connection, answer = stream(served.port)
+        lines(answer, 3)
+        members.leader = "http://127.0.0.1:1/"
+        loop.loop.call_soon_threadsafe(served.server._dashboard._seen.end)
+        assert answer.read() == b""
+        connection.close()
+        for path in ("/ui/", "/ui/state", "/ui/stream", "/ui/main.js"):
+            status, headers, _ = served.call("GET", path)
+            assert (status, headers["location"]) == (307, f"http://127.0.0.1:1{path}")
 
 
 def test_a_fault_of_one_look_ends_no_page(page: Served, monkeypatch: pytest.MonkeyPatch) -> None:

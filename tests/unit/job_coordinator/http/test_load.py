@@ -8,8 +8,6 @@ import json
 import os
 import resource
 import socket
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,27 +58,11 @@ async def _nobody_connected(served: Served) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.fixture
-def standing_still(loop: Loop) -> Iterator[threading.Event]:
-    """The server's loop does nothing until the event is set."""
-    go, stands = threading.Event(), threading.Event()
-
-    def stand_still() -> None:
-        stands.set()
-        go.wait(30)
-
-    loop.loop.call_soon_threadsafe(stand_still)
-    assert stands.wait(30)
-    yield go
-    go.set()
-
-
-def test_callers_that_come_at_once_are_all_served(
-    served: Served, standing_still: threading.Event
-) -> None:
+def test_callers_that_come_at_once_are_all_served(loop: Loop, served: Served) -> None:
     """Hundreds connect before the first is accepted: none has to try again, all are answered."""
+    go = loop.stand_still()
     connections = [_asked(served) for _ in range(300)]
-    standing_still.set()
+    go.set()
     for connection in connections:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200 OK\r\n")
         connection.close()
@@ -126,26 +108,6 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     assert answer.startswith(b"HTTP/1.1 408 ")
     body = answer.partition(b"\r\n\r\n")[2] or b"{}"
     assert json.loads(body) == {"error": "Request Timeout: POST /v1/check-in"}
-
-
-def test_a_header_has_a_limit(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """400, one line in the log, and the next caller is served."""
-    status, _, _ = served.call("GET", "/", None, X_Long="x" * 20_000)
-    assert status == 400
-    assert served.client().status_body()
-    (record,) = caplog.records
-    assert "8190" in record.getMessage()
-    assert record.exc_info is None
-
-
-def test_a_request_that_is_not_http_is_refused(
-    served: Served, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As a port scanner sends it: 400 and a line at most."""
-    assert _rest(_asked(served, "\x16\x03%s %d\r\n\r\n")).startswith(b"HTTP/1.0 400 ")
-    assert all(record.exc_info is None for record in caplog.records)
-    assert all(record.getMessage().count("\n") == 0 for record in caplog.records)
-    assert served.client().status_body()
 
 
 def test_a_process_of_few_files_takes_more_connections(monkeypatch: pytest.MonkeyPatch) -> None:

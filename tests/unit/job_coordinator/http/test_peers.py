@@ -4,61 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from coordinator_server import RUNNING, TOKEN, Backend, Loop, Served
+from coordinator_server import BEARER, RUNNING, TOKEN, Backend, Loop, Members, Served, serving
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.status.shape import ShownJob, ShownStatus
 
 TEMPORARY_REDIRECT = 307
-
-
-class Members:
-    """The processors as one of them knows them."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.leader: str | None = ""
-        self.urls: dict[str, str] = {}
-        self.gathered = 0
-
-    def leader_url(self) -> str | None:
-        """As the test says."""
-        return self.leader
-
-    def url_of(self, processor_id: ProcessorId) -> str | None:
-        """As the test says."""
-        return "" if processor_id == self.name else self.urls.get(processor_id)
-
-    async def gather(self) -> None:
-        """It is counted."""
-        self.gathered += 1
-
-    def own_status(self) -> ShownStatus:
-        """Its name, and little more."""
-        return ShownStatus(job=ShownJob(name=self.name, state="member", health="deployed"))
 
 
 @pytest.fixture
 def pair(loop: Loop) -> Iterator[tuple[Served, Members, Served, Members]]:
     """A leader, and a follower that knows where it answers."""
-    made: list[Any] = []
-    for name in ("one", "two"):
-        backend, members = Backend(), Members(name)
-        server = JobCoordinatorServer(
-            backend, TOKEN, "127.0.0.1", 0, peers=members, launchers=backend
-        )
-        _, port = loop.run(server.start())
-        made += [Served(backend, server, port), members]
-    made[3].leader = made[0].url
-    yield made[0], made[1], made[2], made[3]
-    for served in (made[0], made[2]):
-        loop.run(served.server.stop())
+    leads, follows = Members("one"), Members("two")
+    with (
+        serving(loop, Backend(), peers=leads) as leader,
+        serving(loop, Backend(), peers=follows) as follower,
+    ):
+        follows.leader = leader.url
+        yield leader, leads, follower, follows
 
 
 def test_a_follower_redirects_what_the_leader_answers(
@@ -113,30 +79,20 @@ def test_nobody_leads_for_a_moment(pair: tuple[Served, Members, Served, Members]
 
 def test_an_application_master_has_no_peers(loop: Loop) -> None:
     """Its health is the job's; it is no processor."""
-    backend = Backend()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
-    _, port = loop.run(server.start())
-    served = Served(backend, server, port)
-    assert served.call("GET", "/health")[0] == 200
-    assert served.error("GET", "/v1/processor").startswith("404 no processor")
-    loop.run(server.stop())
+    with serving(loop, Backend()) as served:
+        assert served.call("GET", "/health")[0] == 200
+        assert served.error("GET", "/v1/processor").startswith("404 no processor")
 
 
 @pytest.mark.parametrize("name", ["check-in", "started", "stopped", "unfit", "shutdown"])
 def test_a_standalone_job_refuses_what_launchers_send(loop: Loop, name: str) -> None:
     """In one line that has the route and the reason; no container of it lives, and no package."""
-    backend = Backend()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
-    _, port = loop.run(server.start())
-    served = Served(backend, server, port)
-    authorization = {"Authorization": f"Bearer {TOKEN}"}
-    refusal = served.error("POST", f"/v1/{name}", b"{}", **authorization)
-    assert refusal == (
-        f"400 /v1/{name} has no meaning for a standalone job: its user places processors"
-    )
-    alive = served.call("GET", f"/containerHeartbeat?executionContainerId={RUNNING}")
-    assert json.loads(alive[2]) == {"alive": False}
-    package = served.call("GET", f"/v1/packages/{'ab' * 32}", None, **authorization)
-    assert package[0] == 404
-    assert backend.said == []
-    loop.run(server.stop())
+    with serving(loop, Backend(), launchers=None) as served:
+        refusal = served.error("POST", f"/v1/{name}", b"{}", **BEARER)
+        assert refusal == (
+            f"400 /v1/{name} has no meaning for a standalone job: its user places processors"
+        )
+        alive = served.call("GET", f"/containerHeartbeat?executionContainerId={RUNNING}")
+        assert json.loads(alive[2]) == {"alive": False}
+        assert served.call("GET", f"/v1/packages/{'ab' * 32}", None, **BEARER)[0] == 404
+        assert served.backend.said == []

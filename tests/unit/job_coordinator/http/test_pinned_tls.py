@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, Served
+from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, Served, serving
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
@@ -24,7 +24,6 @@ from homeport.job_coordinator.http.pinned_tls import (
     certificate_beside,
     server_context,
 )
-from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.private_files import private_folder
@@ -44,10 +43,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def port(loop: Loop, folder: Path) -> Iterator[int]:
     """Where a server with TLS listens."""
-    backend, access = Backend(), ServedAccess(TOKEN, tls=server_context(folder))
-    server = JobCoordinatorServer(backend, access, "127.0.0.1", 0, launchers=backend)
-    yield loop.run(server.start())[1]
-    loop.run(server.stop())
+    with serving(loop, Backend(), ServedAccess(TOKEN, tls=server_context(folder))) as served:
+        yield served.port
 
 
 def _trusted(folder: Path) -> str | None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Collection, Iterable, Iterator
 
 import pytest
-from coordinator_server import TOKEN, Backend, Loop, Served
+from coordinator_server import TOKEN, Backend, Loop, Served, serving
 from prometheus_client.core import GaugeMetricFamily, Metric
 from statuses import outlook_of
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
-from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.status.outlook import ShownOutlook
 
@@ -27,11 +25,7 @@ class Decisions:
 
     def events(self, asked: EventsAsked) -> bytes:
         """The question, as an object."""
-        return (
-            json.dumps([asked.processor_id, asked.since, asked.limit])
-            .join(('{"asked":', "}"))
-            .encode()
-        )
+        return json.dumps({"asked": [asked.processor_id, asked.since, asked.limit]}).encode()
 
     async def written(self) -> None:
         """There is no coordinator stream."""
@@ -52,11 +46,9 @@ class Decisions:
 @pytest.fixture
 def telling(loop: Loop) -> Iterator[tuple[Served, Decisions]]:
     """A server that reports decisions, on a free port."""
-    backend, decisions = Backend(), Decisions()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, decisions, launchers=backend)
-    _, port = loop.run(server.start())
-    yield Served(backend, server, port), decisions
-    loop.run(server.stop())
+    decisions = Decisions()
+    with serving(loop, Backend(), TOKEN, decisions) as served:
+        yield served, decisions
 
 
 @pytest.mark.parametrize(
@@ -113,31 +105,6 @@ def test_faults_of_the_question_and_of_the_moment(telling: tuple[Served, Decisio
     assert (status, json.loads(body)) == (503, {"error": "ask again"})
 
 
-def test_answers_are_tagged_and_compressed(telling: tuple[Served, Decisions]) -> None:
-    """As their neighbours are."""
-    served, _ = telling
-    status, headers, body = served.call("GET", "/v1/events", None, **{"Accept-Encoding": "gzip"})
-    assert (status, headers["content-encoding"]) == (200, "gzip")
-    assert json.loads(gzip.decompress(body)) == {"asked": [None, None, 100]}
-    tag = headers["etag"]
-    assert served.call("GET", "/v1/events", None, **{"If-None-Match": tag})[0] == 304
-    assert served.call("GET", "/v1/events?since=1", None, **{"If-None-Match": tag})[0] == 200
-
-
 def test_the_numbers_of_decisions_are_among_the_metrics(telling: tuple[Served, Decisions]) -> None:
     """Beside the server's own."""
     assert b"samza_Group_a_name 7.0" in telling[0].call("GET", "/metrics")[2]
-
-
-def test_a_server_without_decisions_has_none(served: Served) -> None:
-    """404, and the reason."""
-    status, _, body = served.call("GET", "/v1/events")
-    assert (status, json.loads(body)) == (404, {"error": "decisions are not served here"})
-
-
-def test_a_version_is_a_number() -> None:
-    """Which may be left out."""
-    assert version_asked({}) is None
-    assert version_asked({"version": "12"}) == 12
-    with pytest.raises(WireError, match="version is not a number: '-1'"):
-        version_asked({"version": "-1"})

@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, Served
+from coordinator_server import BEARER, CHECK_IN, ORDER, Backend, Loop, Served, serving
 
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http.messages import CheckIn, Order
 from homeport.job_coordinator.http.port import shared, turns
 from homeport.job_coordinator.http.port.shared import Shared
-from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.status.shape import ShownStatus
 
 READERS = 200
-JOB = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Noting(Backend):
@@ -55,11 +52,8 @@ class Noting(Backend):
 @pytest.fixture
 def noting(loop: Loop) -> Iterator[Served]:
     """A server before a backend that notes."""
-    backend = Noting()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
-    _, port = loop.run(server.start())
-    yield Served(backend, server, port)
-    loop.run(server.stop())
+    with serving(loop, Noting()) as served:
+        yield served
 
 
 @pytest.fixture
@@ -68,19 +62,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now = [0]
     monkeypatch.setattr(shared, "boot_ms", lambda: now[0])
     return now
-
-
-def _stopped(loop: Loop) -> threading.Event:
-    """The server's loop stands still until the event is set."""
-    go, stands = threading.Event(), threading.Event()
-
-    def stand_still() -> None:
-        stands.set()
-        go.wait(30)
-
-    loop.loop.call_soon_threadsafe(stand_still)
-    assert stands.wait(30)
-    return go
 
 
 def _asking(served: Served, path: str, source: str = "127.0.0.1") -> HTTPConnection:
@@ -105,11 +86,11 @@ def test_a_check_in_waits_for_few_of_many_readers(loop: Loop, noting: Served, pa
     backend = noting.backend
     assert isinstance(backend, Noting)
     backend.before = noting.server._metrics.text
-    go = _stopped(loop)
+    go = loop.stand_still()
     for connection in connected:
         connection.request("GET", path)
     launcher = HTTPConnection("127.0.0.1", noting.port, timeout=30)
-    launcher.request("POST", "/v1/check-in", json.dumps(CHECK_IN.to_json()), JOB)
+    launcher.request("POST", "/v1/check-in", json.dumps(CHECK_IN.to_json()), BEARER)
     go.set()
     assert Order.from_json(json.loads(launcher.getresponse().read())) == ORDER
     for connection in connected:
@@ -142,7 +123,7 @@ def test_a_reader_of_another_address_waits_for_few_of_the_first(loop: Loop, noti
     backend = noting.backend
     assert isinstance(backend, Noting)
     backend.before = noting.server._metrics.text
-    go = _stopped(loop)
+    go = loop.stand_still()
     for connection in connected[: READERS // 2]:
         connection.request("GET", "/locality?processorId=0")
     other.request("GET", "/v1/status")
@@ -172,14 +153,14 @@ def test_what_readers_see_is_made_once_a_second(
     noting.call("GET", path)
     if path in {"/v1/status", "/locality", "/metrics", "/health"}:
         assert len(_asked(noting)) == before + 1
-        noting.call("GET", path, None, **JOB)
-        noting.call("GET", path, None, **JOB)
+        noting.call("GET", path, None, **BEARER)
+        noting.call("GET", path, None, **BEARER)
         assert len(_asked(noting)) == before + 3
 
 
 def test_log_lines_are_shared_with_none_who_may_not_see_them(noting: Served) -> None:
     """What an earlier caller with a token saw is not what one without gets."""
-    with_token = noting.call("GET", "/v1/status", None, **JOB)[2]
+    with_token = noting.call("GET", "/v1/status", None, **BEARER)[2]
     without = noting.call("GET", "/v1/status")[2]
     assert b"KeyError" in with_token
     assert b"KeyError" not in without

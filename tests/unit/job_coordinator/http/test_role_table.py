@@ -12,7 +12,18 @@ from typing import cast
 import dashboard_jobs as jobs
 import pytest
 from aiohttp import web
-from coordinator_server import CHECK_IN, LOG_LINE, RUNNING, STARTED, STOPPED, TOKEN, Loop, Served
+from coordinator_server import (
+    CHECK_IN,
+    LOG_LINE,
+    RUNNING,
+    STARTED,
+    STOPPED,
+    TOKEN,
+    Loop,
+    Members,
+    Served,
+    serving,
+)
 
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
 from homeport.appmaster.driver.driver import Driver
@@ -91,22 +102,12 @@ class Served4(Served):
             connection.close()
 
 
-class Peers:
+class Peers(Members):
     """A job of one processor, which answers for itself."""
 
     def __init__(self, job: jobs.JobOnPage) -> None:
+        super().__init__()
         self._job = job
-
-    def leader_url(self) -> str | None:
-        """Here."""
-        return ""
-
-    def url_of(self, _processor_id: str) -> str | None:
-        """Here."""
-        return ""
-
-    async def gather(self) -> None:
-        """Nothing to ask."""
 
     def own_status(self) -> ShownStatus:
         """As of the job."""
@@ -129,12 +130,8 @@ def server(loop: Loop) -> Iterator[Served4]:
     job.models[None] = type(model)(model.config.merged(tokens), model.containers)
     operators = Operators(jobs.ActionsOnPage(job), AuditTrail(lambda _: None))
     access = ServedAccess(TOKEN, JobSecret(b"secret"))
-    opened = JobCoordinatorServer(
-        job, access, "127.0.0.1", 0, job, peers=Peers(job), operators=operators, launchers=job
-    )
-    _, port = loop.run(opened.start())
-    yield Served4(job, opened, port)
-    loop.run(opened.stop())
+    with serving(loop, job, access, job, peers=Peers(job), operators=operators) as served:
+        yield Served4(job, served.server, served.port)
 
 
 def _routes_of(server: JobCoordinatorServer) -> list[web.AbstractRoute]:
