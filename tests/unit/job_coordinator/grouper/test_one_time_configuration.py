@@ -1,23 +1,28 @@
-"""What is settled once a job has state."""
+"""What is settled once a job has state, and what run-job refuses to change of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import pytest
+from own_records import put
 
+from homeport.cli.yarn import state_check
+from homeport.cli.yarn.state_check import require_unchanged
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.one_time_configuration import (
     OneTimeChange,
     changed_key,
     changed_tasks,
     has_state,
-    refusal,
-    require_same_keys,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
 
@@ -125,29 +130,6 @@ def test_an_input_that_the_job_did_not_have_is_a_change() -> None:
     assert gone.old == "task 'Partition 0' of kafka.in#0, kafka.more#0"
 
 
-def test_keys_of_a_job_with_state_must_stay() -> None:
-    """Without state each may change."""
-    wanted, before = (
-        config(**{GROUPER: "all-ssp-to-single-task"}),
-        assigned(model(config(), {"in": 1})),
-    )
-    require_same_keys(config(), wanted, NOTHING)
-    require_same_keys(config(), config(), before)
-    with pytest.raises(ConfigError, match="which a change would mix up"):
-        require_same_keys(config(), wanted, before)
-
-
-def test_a_change_is_refused_in_one_line() -> None:
-    """Key, requested value, former value, and the remedy."""
-    change = changed_key(config(), config(**{GROUPER: "all-ssp-to-single-task"}))
-    assert change is not None
-    assert str(refusal(change)) == (
-        f"{GROUPER} = 'all-ssp-to-single-task': it was 'its default' when the job's state was "
-        "made, which a change would mix up; set it back, or begin from nothing by run-job "
-        "--reset-state"
-    )
-
-
 def grown(*pairs: tuple[int, int]) -> JobModel:
     """Two tasks that had one partition each; {new partition: task that gets it} as pairs."""
     job = model(config(), {"in": 2})
@@ -171,3 +153,74 @@ def test_an_expanded_input_is_no_change_where_keys_stay_with_their_task() -> Non
         "task 'Partition 0' of kafka.in#0",
         "task 'Partition 0' of kafka.in#0, kafka.in#3",
     )
+
+
+def counts_are(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """The only input of the job that run-job looks at has so many partitions."""
+    counts = {SystemStream("kafka", "in"): count}
+    monkeypatch.setattr(state_check, "counts_now", lambda _config: counts)
+
+
+@pytest.fixture
+def stream(monkeypatch: pytest.MonkeyPatch) -> InMemoryCoordinatorStream:
+    """Of a job with state, whose only input has two partitions."""
+    counts_are(monkeypatch, 2)
+    made = InMemoryCoordinatorStream()
+    ConfigManager(made).replace(config(), "job-runner")
+    for number in range(2):
+        task = f"Partition {number}"
+        ssp = SystemStreamPartition("kafka", "in", number)
+        put(
+            made,
+            wire.set_changelog(task, number),
+            wire.set_task_container_assignment(task, "0"),
+            wire.set_task_partition_assignment(ssp, [task]),
+        )
+    return made
+
+
+def test_the_same_job_again_is_no_change(stream: InMemoryCoordinatorStream) -> None:
+    """Nothing is written, whatever is found."""
+    written = len(stream.log)
+    require_unchanged(stream, config().merged({"job.container.count": "2", "task.commit.ms": "1"}))
+    assert len(stream.log) == written
+
+
+def test_a_changed_key_is_one_line_with_old_new_and_remedy(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """COORD, benefit 3; without state it may change."""
+    written, changed = len(stream.log), config(**{GROUPER: "all-ssp-to-single-task"})
+    with pytest.raises(ConfigError) as caught:
+        require_unchanged(stream, changed)
+    assert str(caught.value) == (
+        f"{GROUPER} = 'all-ssp-to-single-task': it was 'its default' when the job's state was "
+        "made, which a change would mix up; set it back, or begin from nothing by run-job "
+        "--reset-state"
+    )
+    assert len(stream.log) == written
+    ConfigManager(stream).replace(
+        Config({k: v for k, v in config().items() if not k.startswith("stores.")}), "job-runner"
+    )
+    require_unchanged(stream, changed)
+
+
+def test_an_input_that_has_other_partitions_is_reported(
+    stream: InMemoryCoordinatorStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No key changed: the facts did. Expansion, where it is on, says so in its own words."""
+    counts_are(monkeypatch, 1)
+    with pytest.raises(ConfigError, match=r"input kafka\.in has 1 partitions and had 2"):
+        require_unchanged(stream, config())
+    fixed = config().merged({"job.systemstreampartition.input.expansion.enabled": "false"})
+    ConfigManager(stream).replace(fixed, "job-runner")
+    with pytest.raises(ConfigError, match=r"it was .task 'Partition 1' of kafka\.in#1. when"):
+        require_unchanged(stream, fixed)
+
+
+def test_an_unfinished_reset_must_be_finished_first(stream: InMemoryCoordinatorStream) -> None:
+    """Whatever the configuration says."""
+    StateResetManager(stream).write(StateReset(1, ResetPhase.BEGUN))
+    stream.catch_up()
+    with pytest.raises(ConfigError, match="finish it by run-job --reset-state"):
+        require_unchanged(stream, config())
