@@ -35,19 +35,6 @@ def _hosts(state: StreamState, message_type: MessageType) -> dict[str, str | Non
     return {key: wire.host(m) for key, m in state.latest(message_type).items()}
 
 
-def test_the_last_record_of_a_key_counts() -> None:
-    """G27: v1, v2, v1 again is v1, written after what was between; a deletion takes it away."""
-    state = _state(*(wire.set_config(k, v) for k, v in ("a1", "b1", "a2", "c1", "a1")))
-    assert {k: m.value("value") for k, m in state.latest("set-config").items()} == {
-        "b": "1",
-        "c": "1",
-        "a": "1",
-    }
-    assert list(state.latest("set-config")) == ["b", "c", "a"]
-    state.apply(wire.tombstone("set-config", "a"))
-    assert list(state.latest("set-config")) == ["b", "c"]
-
-
 def test_types_are_kept_apart_and_unknown_ones_kept() -> None:
     """The same key under two types is two records; an unknown type is there too."""
     other = CoordinatorStreamMessage("samza-drain-v1", "a", {})

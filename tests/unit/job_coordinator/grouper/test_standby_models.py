@@ -216,49 +216,6 @@ def test_the_tasks_of_a_dead_processor_start_where_their_standbys_are() -> None:
     assert again == after
 
 
-def test_two_replicas_are_at_two_other_locations() -> None:
-    """A factor of 3: three locations hold each task."""
-    places = {"p": "a", "q": "a", "r": "b", "s": "c"}
-    model = planned(places, 4, factor=3)
-    require_apart(model, places)
-    assert sum(sizes(model, TaskMode.STANDBY)) == 8
-    assert first_fault(model) is None
-
-
-def test_a_replica_without_a_location_of_its_own_is_left_out() -> None:
-    """One location: no standby. Another one comes: each task has one there."""
-    alone = planned({"p": "a", "q": "a"}, 4)
-    assert sizes(alone, TaskMode.STANDBY) == [0, 0]
-    places = {"p": "a", "q": "a", "r": "b"}
-    later = planned(places, 4, alone, factor=4)
-    require_apart(later, places)
-    assert sum(sizes(later, TaskMode.STANDBY)) == 4
-
-
-def test_more_processors_than_tasks_may_have_standbys_only() -> None:
-    """They are not idle."""
-    model = planned({"p": "a", "q": "b", "r": "c"}, 1, factor=3)
-    assert sizes(model) == [1, 1, 1]
-    assert first_fault(model) is None
-
-
-def test_a_file_that_is_there_draws_a_standby() -> None:
-    """The processor is another one, at the location where the standby was, or its task."""
-    config = Config({**_BASE, "job.standbytasks.replication.factor": "2"})
-    counts = {SystemStream("kafka", "in"): 2}
-    hosts = {ProcessorId(p): Host(at) for p, at in (("p", "a"), ("q", "b"), ("r", "c"))}
-    p0, p1 = TaskName("Partition 0"), TaskName("Partition 1")
-    known = PreviousAssignment(
-        task_processors={p0: ProcessorId("p"), p1: ProcessorId("q")},
-        task_hosts={p0: Host("c"), p1: Host("x"), TaskName("Standby-Partition 1-0"): Host("c")},
-        processor_hosts=hosts,
-    )
-    model = calculate_job_model(config, counts, known, list(hosts))
-    assert set(model.containers[ProcessorId("r")].tasks) == {
-        *("Standby-Partition 0-0", "Standby-Partition 1-0")
-    } or sizes(model) == [1, 1, 2]
-
-
 def test_a_task_that_has_the_name_of_a_standby_is_refused() -> None:
     """One line."""
     config = Config({**_BASE, "job.standbytasks.replication.factor": "2"})
@@ -283,19 +240,6 @@ class Clashing(SystemStreamPartitionGrouper):
         return {TaskName("x"): [first], TaskName("Standby-x-0"): [second]}
 
 
-def test_backups_have_room_by_a_chain_of_moves() -> None:
-    """Of two tasks with a backup at p one goes to q, so that the other one fits."""
-    names = [TaskName(f"t{i}") for i in range(4)]
-    p, q, gone = ProcessorId("p"), ProcessorId("q"), ProcessorId("x")
-    of = dict(zip(names, (gone, gone, p, q), strict=True))
-    standbys = {names[0]: {TaskName("s0"): p, TaskName("s1"): q}, names[1]: {TaskName("s2"): p}}
-    before = PreviousAssignment(task_processors=of, standbys=standbys)
-    after = on_backups(before, [p, q], names)
-    assert [after.task_processors[n] for n in names] == [q, p, p, q]
-    assert after.task_hosts == {}
-    assert on_backups(after, [p, q], names) is after
-
-
 def test_a_larger_size_passes_on_where_that_makes_room() -> None:
     """Of four tasks on three processors one may have two: not q, where b need not be."""
     gone, (p, q, r) = ProcessorId("x"), (ProcessorId(name) for name in "pqr")
@@ -307,14 +251,6 @@ def test_a_larger_size_passes_on_where_that_makes_room() -> None:
     before = PreviousAssignment(task_processors=owners, standbys=standbys)
     after = on_backups(before, [p, q, r], list(owners))
     assert after.task_processors == {"a": q, "b": r, "c": p, "d": p}
-
-
-def test_the_only_other_location_has_all_standbys() -> None:
-    """However much that is: Invariant-1 comes before evenness."""
-    places = {"p": "a", "q": "a", "r": "a", "s": "b"}
-    model = planned(places, 4)
-    require_apart(model, places)
-    assert sizes(model) == [1, 1, 2, 4]
 
 
 def _best(
@@ -427,10 +363,3 @@ def test_a_standby_is_left_out_only_where_no_legal_place_exists(data: st.DataObj
         left = data.draw(st.lists(st.sampled_from(sorted(places)), min_size=1, unique=True))
         come = data.draw(st.lists(st.sampled_from(locations), max_size=2))
         places = {p: places[p] for p in left} | {f"{at}{next(born)}": at for at in come}
-
-
-def test_a_rolling_restart_moves_nothing() -> None:
-    """Each is back before the debounce time is over: the same ids, the same answer."""
-    places = {p: p for p in "pqrstuvwxy"}
-    before = planned(places, 30)
-    assert planned(dict(reversed(places.items())), 30, before) == before

@@ -93,12 +93,6 @@ def test_samzas_bytes_give_the_model() -> None:
     assert encode_job_model(decode_job_model(GOLDEN), mask_secrets=False) == GOLDEN
 
 
-def test_a_container_has_the_bytes_it_has_inside_the_job() -> None:
-    """One container alone is written as within its JobModel."""
-    model = _golden_model()
-    assert encode_container_model(model.containers[ProcessorId("0")]) in GOLDEN
-
-
 def test_a_job_without_containers() -> None:
     """No containers: an empty object, and changelogs of no partition."""
     assert encode_job_model(JobModel(Config(), {}), mask_secrets=False) == (

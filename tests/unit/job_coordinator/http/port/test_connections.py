@@ -32,13 +32,6 @@ def test_strangers_of_one_address_have_an_eighth() -> None:
     table.asked(3)  # it is forgotten: nothing comes of it
 
 
-def test_a_network_of_ipv6_counts_as_one_address() -> None:
-    """Of 64 bits; IPv4 by IPv6 counts as what it is."""
-    table = Connections[int](FILES)
-    assert [table.came(n, f"2001:db8::{n:x}", 0) for n in range(15)] == [None] * 14 + [0]
-    assert [table.came(n, f"::ffff:10.0.0.{n}", 0) for n in range(20, 40)] == [None] * 20
-
-
 def test_strangers_of_many_addresses_share_the_room() -> None:
     """What has shown the job's token is not closed for them, however long it is silent."""
     table = Connections[int](FILES)
