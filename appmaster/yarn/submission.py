@@ -37,7 +37,7 @@ from homeport.appmaster.yarn.submission_file import (
 from homeport.config.config import Config
 from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
-from homeport.job_coordinator.access.certificate import make_certificate
+from homeport.job_coordinator.access.served_access import make_certificate
 from homeport.job_coordinator.client_files import KeptToken, token_folder
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME

@@ -31,9 +31,15 @@ from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, is_end, unavailable
 from homeport.job_coordinator.kafka.in_sync import known_shortage
-from homeport.job_coordinator.kafka.offsets import EARLIEST, LATEST, reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
-from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin, policies
+from homeport.job_coordinator.kafka.topics import (
+    DELETE_RETENTION,
+    EARLIEST,
+    LATEST,
+    TopicAdmin,
+    policies,
+    reported_offset,
+)
 from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED, OVERDUE, is_transient
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 

@@ -1,10 +1,11 @@
-"""The token and the certificate with which one server answers, generation by generation.
+"""Makes the token and the certificate with which one server answers, generation by generation.
 
 SHELL around ``job_access``. To be used on the server's event loop.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import os
 import ssl
@@ -13,13 +14,15 @@ from dataclasses import replace
 from typing import Any
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.access.certificate import make_certificate
 from homeport.job_coordinator.access.job_access import JobSecret, ShownAccess, require_nonce
 
 _FORMER = 100
 """Tokens of so many generations before are known for what they are."""
 
 _log = logging.getLogger(__name__)
+
+_LIFE = dt.timedelta(days=36500)
+"""Longer than any job; the next submission has another certificate."""
 
 
 class ServedAccess:
@@ -92,3 +95,32 @@ def _new_certificate(tls: ssl.SSLContext) -> str:
         file.write(certificate + key)
         tls.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
     return certificate.decode()
+
+
+def make_certificate(name: str) -> tuple[bytes, bytes]:
+    """Make a self-signed certificate for ``name`` and its private key, both as PEM.
+
+    ``name`` is for people: no client looks at it.
+    """
+    # Only a submission with TLS needs them, and they take 0.1 s.
+    from cryptography import x509  # noqa: PLC0415 - as said above
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name[:64])])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))  # clocks differ
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    form, secret = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return certificate.public_bytes(pem), key.private_bytes(pem, form, secret)

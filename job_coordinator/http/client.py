@@ -41,11 +41,10 @@ from homeport.job_coordinator.http.messages import (
     Stopped,
 )
 from homeport.job_coordinator.http.pinned_tls import client_context, unverified_context
-from homeport.job_coordinator.model.codec import decode_job_model
+from homeport.job_coordinator.model.codec import LocalityModel, decode_job_model, decode_locality
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_field
-from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
 from homeport.job_coordinator.model.wire_form import decoded, value_of
 from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus

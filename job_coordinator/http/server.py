@@ -51,15 +51,15 @@ from homeport.job_coordinator.http.responses import (
     json_answer,
     takes_gzip,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId
-from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import compact_json, shown
-from homeport.job_coordinator.model.locality_model import (
+from homeport.job_coordinator.model.codec import (
     LocalityModel,
     ProcessorLocality,
     encode_locality,
     encode_processor_locality,
 )
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.json_values import compact_json, shown
 from homeport.job_coordinator.model.wire_form import json_text
 from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus

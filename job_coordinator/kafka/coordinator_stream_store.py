@@ -39,14 +39,13 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.coordinator_stream.stream_owner import StreamOwner
 from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.offsets import LATEST, reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.record_writer import (
     PlainWriter,
     RecordWriter,
     TransactionalWriter,
 )
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import LATEST, TopicAdmin, reported_offset
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {

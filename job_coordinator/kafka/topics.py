@@ -1,4 +1,4 @@
-"""Topics that a job needs: what they must look like, and an admin that makes and checks them.
+"""Makes and checks the topics that a job needs, and asks brokers about them and their offsets.
 
 A topic that is there already is never altered: it is checked, and a wrong one is refused with what
 is wrong with it.
@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -26,19 +27,27 @@ from confluent_kafka.admin import (
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
+    ListOffsetsResultInfo,
     NewTopic,
+    OffsetSpec,
     ResourceType,
     TopicDescription,
 )
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.used_systems import declared_outputs
 from homeport.job_coordinator.kafka import clients
-from homeport.job_coordinator.kafka.offsets import LATEST, reported_offset
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _LOG = logging.getLogger(__name__)
+# The library gives these two no types.
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped there
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
+_BROKERS_DEFAULT = -1
 _T = TypeVar("_T")
 DELETE_RETENTION = "delete.retention.ms"
 """Property of a compacted topic: how long it keeps deletions."""
@@ -457,3 +466,50 @@ class TopicAdmin:
 def topics_of(config: Config, system: str) -> frozenset[str]:
     """The topics of a system of ``config``; ConfigError and UnavailableError as for the system."""
     return TopicAdmin(SystemConfig.of(config, system)).names()
+
+
+def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | None = None) -> int:
+    """Return the answer to a request with ``AdminClient.list_offsets``.
+
+    Measured on a broker that stands still, or whose answers are lost on the way: the library
+    reports no error when the time limit of the request is over, but a result without an offset. As
+    the end of a changelog that number would mean that there is nothing to read, or that the store
+    is ahead of it.
+
+    Raises:
+        KafkaException: the broker refused, or did not answer.
+        TimeoutError: nothing came within ``timeout_s``.
+    """
+    offset = int(asked.result(timeout_s).offset)
+    if offset == OFFSET_INVALID:
+        why = "the broker did not answer with the offset in time"
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, why))  # noqa: SLF001 - a public name of the library
+    return offset
+
+
+def create_outputs(config: Config) -> tuple[str, ...]:
+    """Create the declared outputs that are missing, where the configuration says so.
+
+    So are the topics of snapshot reporters. One that exists stays as it is, whatever the number of
+    its partitions. Returns the names, system.stream, of those that were created.
+
+    Raises:
+        ConfigError: Kafka refuses to create one.
+        UnavailableError: Kafka did not answer.
+    """
+    partitions = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config)
+    if partitions == 0:
+        return ()
+    made = []
+    declared = [stream for _, stream in declared_outputs(config)]
+    reporters = [reporter.stream for reporter in snapshot_reporters(config)]
+    for stream in dict.fromkeys([*declared, *reporters]):
+        system = SystemConfig.of(config, stream.system)
+        admin = TopicAdmin(system)
+        if admin.partition_counts([stream.stream]):
+            continue
+        replication = system.default_replication_factor or _BROKERS_DEFAULT
+        if admin.create(stream.stream, partitions, replication, {}):
+            made.append(str(stream))
+            _LOG.info("created the output %s with %d partitions", stream, partitions)
+    return tuple(made)

@@ -1,4 +1,4 @@
-"""Writes and reads the JSON form of the JobModel, whole and in pieces, as Samza 1.8 does.
+"""Writes and reads the JSON of the JobModel, whole and in pieces, and of localities, as Samza 1.8.
 
 PURE. Rules for editing: the order of the fields below *is* the format; the golden bytes in the unit
 tests hold it still. The odd ones out: ``keyBucket`` is the only name in camel case, and an input
@@ -12,13 +12,14 @@ is not believed.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from homeport.config.config import INT_MAX, Config, masked
 from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
-from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
@@ -233,3 +234,68 @@ def _encoded_config(config: Config, *, mask_secrets: bool) -> bytes:
             some = {key: shown_value(key, value) for key, value in some.items()}
         pieces.append(compact_json(some)[1:-1])
     return b"{" + b",".join(pieces) + b"}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorLocality:
+    """One processor and the host of its last successful start; None where none is known.
+
+    ``processor_id`` is None in the answer to a question that names no processor.
+    """
+
+    processor_id: ProcessorId | None
+    host: Host | None
+
+
+@dataclass(frozen=True)
+class LocalityModel:
+    """All known localities, by processor id."""
+
+    processor_localities: Mapping[ProcessorId, ProcessorLocality]
+
+    @staticmethod
+    def of(hosts: Mapping[ProcessorId, Host]) -> LocalityModel:
+        """The model of these hosts. Shapes: ``hosts`` {processor_id: host}."""
+        return LocalityModel({id_: ProcessorLocality(id_, hosts[id_]) for id_ in sorted(hosts)})
+
+
+def encode_locality(model: LocalityModel) -> bytes:
+    """``{"processor-localities":{"0":{"id":"0","host":"h1",...}}}``, sorted by processor id."""
+    localities = model.processor_localities
+    return compact_json(
+        {"processor-localities": {id_: _locality(localities[id_]) for id_ in sorted(localities)}}
+    )
+
+
+def encode_processor_locality(locality: ProcessorLocality) -> bytes:
+    """``{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}``; no host: empty string."""
+    return compact_json(_locality(locality))
+
+
+def decode_locality(data: bytes) -> LocalityModel:
+    """The localities that ``data`` holds; unknown fields are ignored.
+
+    Raises:
+        WireError: not JSON, or a field is missing or of the wrong type.
+    """
+    body = required_field(parse_object(data, "LocalityModel"), "processor-localities", dict)
+    read = {
+        ProcessorId(id_): _read_locality(as_object(locality, f"locality of {id_!r}"))
+        for id_, locality in body.items()
+    }
+    return LocalityModel(dict(sorted(read.items())))
+
+
+def _locality(locality: ProcessorLocality) -> dict[str, Any]:
+    # The JMX addresses are Samza's; a Python process has none.
+    return {
+        "id": locality.processor_id,
+        "host": locality.host or "",
+        "jmx-url": "",
+        "jmx-tunneling-url": "",
+    }
+
+
+def _read_locality(body: dict[str, Any]) -> ProcessorLocality:
+    host = host_of(required_field(body, "host", str))
+    return ProcessorLocality(ProcessorId(required_field(body, "id", str)), host or None)

@@ -20,9 +20,8 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import NO_SESSION, Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
-from homeport.job_coordinator.zookeeper.job_nodes import make_nodes
+from homeport.job_coordinator.zookeeper.job_nodes import is_done, make_nodes, put_value
 from homeport.job_coordinator.zookeeper.leader_address import connected, job_root
-from homeport.job_coordinator.zookeeper.transactions import is_done, put_value
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 

@@ -34,9 +34,8 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes, protocol
 from homeport.job_coordinator.standalone.plan import Plan, Registration
 from homeport.job_coordinator.zookeeper.client import credentials_of, no_right
-from homeport.job_coordinator.zookeeper.job_nodes import make_nodes
+from homeport.job_coordinator.zookeeper.job_nodes import answers_of, is_there, make_nodes
 from homeport.job_coordinator.zookeeper.session import Connection, Session
-from homeport.job_coordinator.zookeeper.transactions import answers_of, is_there
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 _LOG = logging.getLogger(__name__)

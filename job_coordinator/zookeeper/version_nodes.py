@@ -16,7 +16,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, CloseBarrier, Join, Publish
-from homeport.job_coordinator.zookeeper.transactions import check_no_value, is_done, put_value
+from homeport.job_coordinator.zookeeper.job_nodes import check_no_value, is_done, put_value
 
 _FORGOTTEN = 1000
 """So many reports go with one version: a transaction has a limit, and the next one takes more."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from flooded_port import FILES, TOKEN, FloodedKeeper, flooded_keeper, is_closed
 
-from homeport.job_coordinator.access.certificate import make_certificate
+from homeport.job_coordinator.access.served_access import make_certificate
 from homeport.job_coordinator.http.pinned_tls import CERTIFICATE_FILE_NAME, KEY_FILE_NAME
 from homeport.job_coordinator.private_files import private_folder
 

@@ -10,8 +10,7 @@ from job_configs import job_config
 from homeport.cli.yarn import preflight
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.kafka.output_topics import create_outputs
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import TopicAdmin, create_outputs
 
 
 def test_a_missing_output_is_refused_or_created(kafka: str) -> None:

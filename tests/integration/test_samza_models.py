@@ -14,7 +14,15 @@ from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
 from homeport.job_coordinator.http.server import JobCoordinatorServer
-from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
+from homeport.job_coordinator.model.codec import (
+    LocalityModel,
+    ProcessorLocality,
+    decode_job_model,
+    decode_locality,
+    encode_job_model,
+    encode_locality,
+    encode_processor_locality,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -23,13 +31,6 @@ from homeport.job_coordinator.model.job_model import (
     TaskMode,
     TaskModel,
     mirrored,
-)
-from homeport.job_coordinator.model.locality_model import (
-    LocalityModel,
-    ProcessorLocality,
-    decode_locality,
-    encode_locality,
-    encode_processor_locality,
 )
 from homeport.job_coordinator.status.shape import ShownStatus
 

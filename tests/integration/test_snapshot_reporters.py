@@ -15,8 +15,7 @@ from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.kafka.output_topics import create_outputs
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import TopicAdmin, create_outputs
 
 
 def reporting(kafka: str, topic: str) -> Config:

@@ -26,8 +26,7 @@ from homeport.appmaster.yarn.hadoop_files import HadoopFiles, hadoop_files
 from homeport.appmaster.yarn.job_package import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.job_coordinator.access.certificate import make_certificate
-from homeport.job_coordinator.access.served_access import ServedAccess
+from homeport.job_coordinator.access.served_access import ServedAccess, make_certificate
 from homeport.job_coordinator.http.messages import Unfit
 from homeport.job_coordinator.http.pinned_tls import (
     CERTIFICATE_FILE_NAME,

@@ -16,8 +16,8 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import shown
 from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery, ShownStatus
+from homeport.job_coordinator.ui.first_screen import listed, waits
 from homeport.job_coordinator.ui.times import clock
-from homeport.job_coordinator.ui.waits import listed, waits
 
 app = new_app()
 

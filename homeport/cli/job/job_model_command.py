@@ -16,10 +16,9 @@ from homeport.config.errors import ConfigError
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
-from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.codec import LocalityModel, encode_job_model, encode_locality
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
-from homeport.job_coordinator.model.locality_model import LocalityModel, encode_locality
 from homeport.job_coordinator.model.wire_form import about
 
 app = new_app()

@@ -50,8 +50,12 @@ from homeport.config.settings.validation import validate
 from homeport.job_coordinator.client_files import cache_folder, forget_token
 from homeport.job_coordinator.config_change import refuse_written
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.output_topics import create_outputs
-from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
+from homeport.job_coordinator.kafka.topics import (
+    TopicAdmin,
+    coordinator_topic_spec,
+    create_outputs,
+    topics_of,
+)
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager

@@ -17,9 +17,8 @@ from homeport.cli import main as homeport
 from homeport.cli.json_outputs import OUTPUTS, Form, Output, schema
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.http.audit import AuditTrail, Change
-from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.codec import LocalityModel, encode_job_model, encode_locality
 from homeport.job_coordinator.model.ids import Host
-from homeport.job_coordinator.model.locality_model import LocalityModel, encode_locality
 from homeport.job_coordinator.model.wire_form import json_text
 
 

@@ -16,9 +16,8 @@ from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, small_mode
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import NoRightError, UnavailableError, WireError
-from homeport.job_coordinator.access.certificate import make_certificate
 from homeport.job_coordinator.access.job_access import JobSecret, ShownAccess, require_nonce
-from homeport.job_coordinator.access.served_access import ServedAccess
+from homeport.job_coordinator.access.served_access import ServedAccess, make_certificate
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.pinned_tls import (
     CERTIFICATE_FILE_NAME,

@@ -14,8 +14,7 @@ from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, Served, se
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.access.certificate import make_certificate
-from homeport.job_coordinator.access.served_access import ServedAccess
+from homeport.job_coordinator.access.served_access import ServedAccess, make_certificate
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
 from homeport.job_coordinator.http.pinned_tls import (

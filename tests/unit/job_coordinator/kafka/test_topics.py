@@ -27,12 +27,12 @@ from homeport.job_coordinator.kafka import topics as topics_module
 from homeport.job_coordinator.kafka.clients import error_of
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.in_sync import await_writable, shortage
-from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import (
     TopicAdmin,
     checkpoint_topic_spec,
     coordinator_topic_spec,
+    reported_offset,
 )
 
 _CONFIG = Config({"job.name": "my_job", "job.default.system": "kafka"})

@@ -16,11 +16,16 @@ from homeport.config.secret_values import MASK
 from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.codec import (
     JobModelPieces,
+    LocalityModel,
+    ProcessorLocality,
     decode_job_model,
+    decode_locality,
     encode_container_model,
     encode_containers,
     encode_job_model,
+    encode_locality,
     encode_part,
+    encode_processor_locality,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -29,13 +34,6 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskMode,
     TaskModel,
-)
-from homeport.job_coordinator.model.locality_model import (
-    LocalityModel,
-    ProcessorLocality,
-    decode_locality,
-    encode_locality,
-    encode_processor_locality,
 )
 
 GOLDEN = (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from statuses import container_of, status_of
 
-from homeport.job_coordinator.ui.waits import listed, waits
+from homeport.job_coordinator.ui.first_screen import listed, waits
 
 HOSTS = {"hosts": ["nm1"]}
 
