@@ -25,7 +25,7 @@ from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.kafka.topics import StreamMetadataCache
 
 _IDENTITY = {
     key.name: why

@@ -11,7 +11,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.kafka.topics import StreamMetadataCache
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.planning.input_watch import InputWatch
 

@@ -19,8 +19,6 @@ from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignm
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
 
-_Partitions = Mapping[TaskName, frozenset[SystemStreamPartition]]
-
 
 @dataclass(frozen=True)
 class OneTimeChange:

@@ -42,6 +42,7 @@ from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfi
 from homeport.config.settings.used_systems import declared_outputs
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.transient_errors import is_transient
+from homeport.job_coordinator.model.job_model import SystemStream
 
 _LOG = logging.getLogger(__name__)
 # The library gives these two no types.
@@ -513,3 +514,36 @@ def create_outputs(config: Config) -> tuple[str, ...]:
             made.append(str(stream))
             _LOG.info("created the output %s with %d partitions", stream, partitions)
     return tuple(made)
+
+
+class StreamMetadataCache:
+    """Partition counts of a job's streams; one client per system, made when it is first asked.
+
+    Args:
+        config: the job's configuration, which describes its systems.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._admins: dict[str, TopicAdmin] = {}
+
+    def partition_counts(self, streams: Iterable[SystemStream]) -> dict[SystemStream, int]:
+        """Return {stream: partitions} as of now; a stream that does not exist is absent.
+
+        Raises:
+            ConfigError: a system is not described in the configuration.
+            UnavailableError: a system did not answer.
+        """
+        wanted: dict[str, list[str]] = {}
+        for stream in sorted(set(streams)):
+            wanted.setdefault(stream.system, []).append(stream.stream)
+        return {
+            SystemStream(system, name): count
+            for system, names in wanted.items()
+            for name, count in sorted(self._admin(system).partition_counts(names).items())
+        }
+
+    def _admin(self, system: str) -> TopicAdmin:
+        if system not in self._admins:
+            self._admins[system] = TopicAdmin(SystemConfig.of(self._config, system))
+        return self._admins[system]

@@ -197,7 +197,9 @@ class ChangelogPartitionManager:
             return
         other = _other(known, task, partition)
         if other is not None and has != partition:
-            free = ", ".join(str(n) for n in free_partitions(known)) or max(known.values()) + 1
+            highest = max(known.values())
+            unused = sorted(set(range(highest)) - set(known.values()))
+            free = ", ".join(map(str, unused)) or highest + 1
             raise ConfigError(
                 _CHANGELOG_TYPE,
                 value,
@@ -223,11 +225,6 @@ def repair(task: str, partition: str) -> str:
         f"write it back: coordinator-stream-writer --type={_CHANGELOG_TYPE} --key='{task}' "
         f"--value={partition}"
     )
-
-
-def free_partitions(known: Mapping[TaskName, int]) -> list[int]:
-    """Return the numbers below the highest of ``known`` that no task has."""
-    return sorted(set(range(max(known.values(), default=-1))) - set(known.values()))
 
 
 def _other(known: Mapping[TaskName, int], task: TaskName, partition: int) -> TaskName | None:

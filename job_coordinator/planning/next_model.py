@@ -16,8 +16,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import require_same
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.kafka.topics import create_outputs
+from homeport.job_coordinator.kafka.topics import StreamMetadataCache, create_outputs
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     LocalityManager,

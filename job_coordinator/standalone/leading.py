@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.standalone.plan import (
     Registration,
     are_back,
@@ -93,8 +94,8 @@ def forget_publication(draft: ProcessorDraft) -> None:
 def time_out(draft: ProcessorDraft) -> None:
     """The barrier's time is over: ``lead`` lets it run only while the newest one is open."""
     state = draft.state
-    missing = ", ".join(_missing(state))
-    draft.because(ProcessorReasonKind.BARRIER_TIMED_OUT, version=state.version, missing=missing)
+    names = ", ".join(missing(state))
+    draft.because(ProcessorReasonKind.BARRIER_TIMED_OUT, version=state.version, missing=names)
     draft.state = replace(draft.state, closed=state.version)
     draft.records.append(CloseBarrier(state.version, BarrierPhase.TIMED_OUT))
 
@@ -106,7 +107,7 @@ def lead(draft: ProcessorDraft) -> None:
         draft.cancel(ProcessorTimerKind.BARRIER)
         return
     state = draft.state
-    if _is_open(state) and not _missing(state) and state.plan is not None:
+    if _is_open(state) and not missing(state) and state.plan is not None:
         members = len(state.plan.members)
         draft.because(ProcessorReasonKind.BARRIER_DONE, version=state.version, members=members)
         draft.state = replace(draft.state, closed=state.version)
@@ -152,7 +153,8 @@ def _is_open(state: ProcessorState) -> bool:
     return state.barrier_phase is BarrierPhase.NEW and state.closed != state.version
 
 
-def _missing(state: ProcessorState) -> list[str]:
+def missing(state: ProcessorState) -> list[ProcessorId]:
+    """Return the members of the newest version that have not joined its barrier."""
     joined = set() if state.barrier is None else set(state.barrier.joined)
     members = () if state.plan is None else state.plan.members
     return [m.processor_id for m in members if (m.processor_id, m.sequence) not in joined]

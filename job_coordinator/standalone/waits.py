@@ -63,9 +63,5 @@ def change(state: ProcessorState) -> ShownChange | None:
     """
     if state.plan is None or state.barrier_phase is not BarrierPhase.NEW:
         return None
-    joined = set() if state.barrier is None else set(state.barrier.joined)
-    missing = (
-        m.processor_id for m in state.plan.members if (m.processor_id, m.sequence) not in joined
-    )
-    barrier = BarrierPhase.NEW.value
-    return ShownChange(version=state.version, barrier=barrier, missing=tuple(missing))
+    missing = tuple(leading.missing(state))
+    return ShownChange(version=state.version, barrier=BarrierPhase.NEW.value, missing=missing)

@@ -21,7 +21,7 @@ from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import NO_SESSION, Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 from homeport.job_coordinator.zookeeper.job_nodes import is_done, make_nodes, put_value
-from homeport.job_coordinator.zookeeper.leader_address import connected, job_root
+from homeport.job_coordinator.zookeeper.leader_address import connected, job_root, registrations
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 
@@ -127,13 +127,8 @@ class HandoverNodes:
         }
 
     def _processors(self) -> tuple[ProcessorId, ...]:
-        path, found = self._path(nodes.PROCESSORS), []
-        with contextlib.suppress(NoNodeError):
-            for name in sorted(self._client.get_children(path)):
-                with contextlib.suppress(NoNodeError):  # it has left
-                    data, _ = self._client.get(f"{path}/{name}")
-                    found.append(nodes.decode_registration(name, data).processor_id)
-        return tuple(found)
+        found = registrations(self._client, self._root)
+        return tuple(processor.registration.processor_id for processor in found)
 
 
 @contextlib.contextmanager

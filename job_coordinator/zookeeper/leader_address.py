@@ -67,22 +67,17 @@ def registered_processors(config: Config, timeout_s: float) -> list[RegisteredPr
     """
     settings = StandaloneConfig.of(config)
     root = job_root(config, settings)
-    path = f"{root}/{nodes.PROCESSORS}"
-    found = []
     with connected(settings, root, timeout_s, read_only=True) as client:
-        for name in _children(client, path):
-            try:
+        return registrations(client, root)
+
+
+def registrations(client: KazooClient, root: str) -> list[RegisteredProcessor]:
+    """Return the processors that are registered below ``root``, the leader first."""
+    path, found = f"{root}/{nodes.PROCESSORS}", []
+    with contextlib.suppress(NoNodeError):
+        for name in client.get_children(path):
+            with contextlib.suppress(NoNodeError):  # it has left
                 data, _ = client.get(f"{path}/{name}")
-            except NoNodeError:
-                continue  # it has left
-            url = nodes.decode_url(name, data)
-            found.append(RegisteredProcessor(nodes.decode_registration(name, data), url))
+                url = nodes.decode_url(name, data)
+                found.append(RegisteredProcessor(nodes.decode_registration(name, data), url))
     return sorted(found, key=lambda processor: processor.registration.sequence)
-
-
-def _children(client: KazooClient, path: str) -> list[str]:
-    try:
-        names: list[str] = client.get_children(path)
-    except NoNodeError:
-        return []
-    return names

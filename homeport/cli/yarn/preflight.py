@@ -34,8 +34,7 @@ from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import StreamMetadataCache, TopicAdmin
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.parent_death import run_child

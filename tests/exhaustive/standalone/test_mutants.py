@@ -167,7 +167,7 @@ def start_before_the_barrier(patch: Patch) -> None:
 @mutant("barrier is not done|" + TWICE, is_settled=False, faults=0)
 def close_the_barrier_at_once(patch: Patch) -> None:
     """The leader waits for no member."""
-    patch.setattr(leading, "_missing", lambda _state: [])
+    patch.setattr(leading, "missing", lambda _state: [])
 
 
 @mutant(TWICE + "|" + STUCK + "|a version that is not there", is_settled=False, faults=1)

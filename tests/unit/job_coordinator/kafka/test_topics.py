@@ -27,8 +27,8 @@ from homeport.job_coordinator.kafka import topics as topics_module
 from homeport.job_coordinator.kafka.clients import error_of
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.in_sync import await_writable, shortage
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import (
+    StreamMetadataCache,
     TopicAdmin,
     checkpoint_topic_spec,
     coordinator_topic_spec,
@@ -208,31 +208,29 @@ class Topics:
         self.asked: list[tuple[str, list[str]]] = []
         self.made: list[str] = []
 
-    def admin_of(self, system: SystemConfig) -> Asked:
+    def admin_of(self, system: SystemConfig) -> SimpleNamespace:
         """The client of one cluster."""
         self.made.append(system.name)
-        return Asked(self, system.name)
+
+        def partition_counts(streams: Collection[str]) -> Mapping[str, int]:
+            self.asked.append((system.name, list(streams)))
+            counts = self.counts[system.name]
+            return {stream: counts[stream] for stream in streams if stream in counts}
+
+        return SimpleNamespace(partition_counts=partition_counts)
 
 
-class Asked:
-    """One cluster's client."""
-
-    def __init__(self, topics: Topics, system: str) -> None:
-        """Nothing asked yet."""
-        self._topics = topics
-        self._system = system
-
-    def partition_counts(self, streams: Collection[str]) -> Mapping[str, int]:
-        """Those that there are."""
-        self._topics.asked.append((self._system, list(streams)))
-        counts = self._topics.counts[self._system]
-        return {stream: counts[stream] for stream in streams if stream in counts}
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """The clusters of all clients."""
+    made = Topics()
+    monkeypatch.setattr(topics_module, "TopicAdmin", made.admin_of)
+    return made
 
 
-def test_each_system_is_queried_once_for_all_its_streams() -> None:
+def test_each_system_is_queried_once_for_all_its_streams(topics: Topics) -> None:
     """Streams of one name on two systems stay apart; one that does not exist is absent."""
-    topics = Topics()
-    cache = StreamMetadataCache(CONFIG, topics.admin_of)
+    cache = StreamMetadataCache(CONFIG)
     streams = [
         SystemStream("two", "a"),
         SystemStream("one", "b"),
@@ -248,10 +246,9 @@ def test_each_system_is_queried_once_for_all_its_streams() -> None:
     assert topics.asked == [("one", ["a", "b"]), ("two", ["a", "gone"])]
 
 
-def test_counts_are_those_of_now_and_clients_are_kept() -> None:
+def test_counts_are_those_of_now_and_clients_are_kept(topics: Topics) -> None:
     """A stream that grows is seen at the next call, through the same client."""
-    topics = Topics()
-    cache = StreamMetadataCache(CONFIG, topics.admin_of)
+    cache = StreamMetadataCache(CONFIG)
     stream = SystemStream("one", "a")
     assert cache.partition_counts([stream]) == {stream: 8}
     topics.counts["one"]["a"] = 16
@@ -261,7 +258,7 @@ def test_counts_are_those_of_now_and_clients_are_kept() -> None:
 
 def test_a_system_without_description_is_refused() -> None:
     """The message names the key that is missing."""
-    cache = StreamMetadataCache(CONFIG, Topics().admin_of)
+    cache = StreamMetadataCache(CONFIG)
     with pytest.raises(ConfigError, match=r"systems\.three\.consumer\.bootstrap\.servers"):
         cache.partition_counts([SystemStream("three", "a")])
 
