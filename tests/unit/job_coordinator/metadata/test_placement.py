@@ -36,12 +36,6 @@ _BYTES = (
 ).encode()
 
 
-@pytest.fixture
-def stream() -> InMemoryCoordinatorStream:
-    """An empty stream."""
-    return InMemoryCoordinatorStream()
-
-
 def _manager(stream: InMemoryCoordinatorStream) -> PlacementManager:
     stream.catch_up()
     return PlacementManager(stream)
@@ -133,14 +127,15 @@ def test_a_damaged_request_can_be_refused(
 
 
 def test_damaged_answers_are_left_out(stream: InMemoryCoordinatorStream) -> None:
-    """Whichever writer they come from."""
-    written = encode_response(_DONE)
-    for value in (b"{}", written.replace(b"SUCCEEDED", b"SPLENDID")):
+    """Whichever writer they come from; those behind them are read."""
+    written, key = encode_response(_DONE), PlacementManager.response_message(_DONE).key
+    for value in (b"{}", b"no json", written.replace(b"SUCCEEDED", b"SPLENDID")):
         with pytest.raises(WireError):
             decode_response(value)
-        key = f"{_UUID}.ContainerPlacementResponseMessage"
-        stream.write([wire.of_namespace(Namespace.PLACE_CONTAINER, key, value)])
+        stream.write([wire.of_namespace(Namespace.PLACE_CONTAINER, f"a{key}", value)])
         assert _manager(stream).read_responses() == {}
+    stream.write([PlacementManager.response_message(_DONE)])
+    assert list(_manager(stream).read_responses()) == [_UUID]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +195,8 @@ def test_only_an_answer_is_an_answer() -> None:
     assert PlacementManager.is_answer(PlacementManager.response_message(_DONE))
     assert not PlacementManager.is_answer(PlacementManager.response_deleted(_UUID))
     assert not PlacementManager.is_answer(PlacementManager.request_message(_REQUEST))
-    assert not PlacementManager.is_answer(wire.set_config("x.Response", "1"))
+    answer = PlacementManager.response_message(_DONE)
+    assert not PlacementManager.is_answer(wire.set_config(answer.key, "1"))
 
 
 def test_a_uuid_of_the_longest_length_is_read_and_answered(
@@ -209,17 +205,10 @@ def test_a_uuid_of_the_longest_length_is_read_and_answered(
     """One letter more, and no answer could have such a key."""
     longest = replace(_REQUEST, uuid="u" * MAX_TEXT)
     beyond = replace(_REQUEST, uuid="u" * (MAX_TEXT + 1))
-    stream.write([PlacementManager.request_message(r) for r in (longest, beyond)])
-    stream.write([PlacementManager.response_message(replace(_DONE, request=longest))])
+    stream.write(map(PlacementManager.request_message, (longest, beyond)))
+    answers = (replace(_DONE, request=request) for request in (longest, beyond))
+    stream.write(map(PlacementManager.response_message, answers))
     manager = _manager(stream)
     assert [request.uuid for request, _ in manager.read_requests()] == [longest.uuid]
     assert manager.unanswerable() == (beyond.uuid,)
     assert list(manager.read_responses()) == [longest.uuid]
-
-
-def test_a_damaged_answer_hides_no_other(stream: InMemoryCoordinatorStream) -> None:
-    """Those behind it are read."""
-    key = PlacementManager.response_message(_DONE).key
-    stream.write([wire.of_namespace(Namespace.PLACE_CONTAINER, f"a{key}", b"no json")])
-    stream.write([PlacementManager.response_message(_DONE)])
-    assert list(_manager(stream).read_responses()) == [_UUID]

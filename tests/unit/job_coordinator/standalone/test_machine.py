@@ -25,6 +25,7 @@ P = ProcessorId("p")
 T = TaskName("t")
 HERE = (Registration(1, P, Host("a")),)
 PLAN = Plan(2, (Member(P, 1, 2, (T,)),), model=model_of({P: (T,)}))
+DEBOUNCE = ProcessorTimer(ProcessorTimerKind.DEBOUNCE)
 EVERY_TIMER = frozenset(ProcessorTimer(kind) for kind in ProcessorTimerKind)
 
 
@@ -56,7 +57,7 @@ def running(timers: frozenset[ProcessorTimer] = frozenset()) -> ProcessorState:
         wire.PublishRefused(3),
         wire.WorkStarted(2),
         wire.WorkOvertaken(1),
-        wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE)),
+        wire.ProcessorTimerFired(DEBOUNCE),
     ],
     ids=str,
 )
@@ -80,7 +81,7 @@ def test_a_timer_without_its_cause_leads_to_nothing() -> None:
 def test_an_older_version_does_not_answer_a_publication() -> None:
     """Only the published one, or a newer one, does."""
     state = step(running(), wire.InputsChanged()).state
-    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
+    state = step(state, wire.ProcessorTimerFired(DEBOUNCE)).state
     computed = wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {})
     decision = step(state, computed)
     assert [type(record) for record in decision.records] == [wire.Publish]
@@ -90,19 +91,11 @@ def test_an_older_version_does_not_answer_a_publication() -> None:
 def test_a_version_of_those_that_are_here_ends_the_debounce_time() -> None:
     """They are back in it, with other registrations: it is computed once, and without a wait."""
     state = step(running(), wire.InputsChanged()).state
-    assert state.timers == {ProcessorTimer(ProcessorTimerKind.DEBOUNCE)}
+    assert state.timers == {DEBOUNCE}
     back = step(state, wire.PlanSeen(Plan(3, (Member(P, 7, 3, (T,)),))))
     assert wire.ComputeModel(3) in back.instructions
-    assert wire.StopTimer(ProcessorTimer(ProcessorTimerKind.DEBOUNCE)) in back.instructions
+    assert wire.StopTimer(DEBOUNCE) in back.instructions
     assert not back.state.timers
-
-
-def test_a_snapshot_that_comes_twice_begins_no_debounce_time_again() -> None:
-    """Else frequent ones would put the version off for ever."""
-    state = step(running(), wire.InputsChanged()).state
-    decision = step(state, wire.ProcessorsSeen(HERE))
-    assert decision.state == state
-    assert decision.instructions == ()
 
 
 def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
@@ -115,7 +108,7 @@ def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     work = HeldWork(WorkPhase.RUNNING, 2, (T,), standbys=(kept,))
     state = replace(running(), plan=Plan(2, members), barrier=barrier, work=work)
     state = step(state, wire.ProcessorsSeen(HERE)).state
-    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
+    state = step(state, wire.ProcessorTimerFired(DEBOUNCE)).state
     decision = step(state, wire.Computed(2, HERE, model_of({P: (T, *tasks)}), {}))
     (reason,) = (r for r in decision.reasons if r.kind is ProcessorReasonKind.TAKES_OVER)
     assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
@@ -144,9 +137,10 @@ def test_a_leader_that_leads_no_more_closes_no_barrier() -> None:
 def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
     """Nor are the registrations that it was computed for."""
     state = step(running(), wire.InputsChanged()).state
-    state = step(state, wire.ProcessorTimerFired(ProcessorTimer(ProcessorTimerKind.DEBOUNCE))).state
+    state = step(state, wire.ProcessorTimerFired(DEBOUNCE)).state
     assert state.computing == state.version
-    over = step(replace(state, closed=2), wire.SessionExpired()).state
+    over = step(replace(state, closed=2, publishing=3), wire.SessionExpired()).state
+    assert (over.registrations, over.barrier, over.publishing) == ((), None, 0)
     assert (over.joined, over.closed, over.computing) == (0, 0, -1), "as before the first session"
     decision = step(over, wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {}))
     assert decision.state == over
@@ -207,11 +201,12 @@ def test_work_that_ends_without_a_connection_gives_its_client_up() -> None:
 
 
 def test_inputs_that_change_again_begin_the_debounce_time_again() -> None:
-    """The version is computed once they rest."""
-    debounce = ProcessorTimer(ProcessorTimerKind.DEBOUNCE)
+    """The version is computed once they rest; a snapshot that comes twice puts it off no more."""
     state = step(running(), wire.InputsChanged()).state
     orders = step(state, wire.InputsChanged()).instructions
-    assert orders == (wire.StopTimer(debounce), wire.StartTimer(debounce))
+    assert orders == (wire.StopTimer(DEBOUNCE), wire.StartTimer(DEBOUNCE))
+    decision = step(state, wire.ProcessorsSeen(HERE))
+    assert (decision.state, decision.instructions) == (state, ())
 
 
 def test_what_was_written_before_a_break_is_looked_for_again() -> None:
@@ -219,12 +214,6 @@ def test_what_was_written_before_a_break_is_looked_for_again() -> None:
     cut = step(replace(running(), closed=2), wire.Disconnected()).state
     back = step(cut, wire.Reconnected()).state
     assert (back.barrier, back.closed, back.joined) == (None, 0, 2)
-
-
-def test_a_session_that_is_over_leaves_nothing_of_it() -> None:
-    """No processor is known, no barrier, and no answer to a write is expected."""
-    over = step(replace(running(), publishing=3), wire.SessionExpired()).state
-    assert (over.registrations, over.barrier, over.publishing) == ((), None, 0)
 
 
 def test_a_processor_that_leaves_stays_so() -> None:

@@ -22,6 +22,14 @@ from homeport.job_coordinator.zookeeper.client import (
     with_short_waits,
 )
 
+OPEN = ZooKeeperAccess()
+"""Of a ZooKeeper that is shown nothing."""
+
+
+def settings(connect: str = "a:1", access: ZooKeeperAccess = OPEN) -> StandaloneConfig:
+    """Of a job below /homeport."""
+    return StandaloneConfig(connect, "/homeport", 1000, 1000, 1000, 0, 8080, access=access)
+
 
 @pytest.mark.parametrize(
     ("connect", "tried"),
@@ -41,15 +49,16 @@ def test_no_server_is_waited_for_as_long_as_the_session(connect: str, tried: str
 def test_a_password_comes_from_a_variable_or_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the end of its line."""
+    """Without the end of its line; a file is UTF-8, whatever the locale of the process is."""
     monkeypatch.setenv("ZK", "hunter2")
     assert credentials_of(ZooKeeperAccess("digest", "alice", "env:ZK")) == {
         "auth_data": [("digest", "alice:hunter2")]
     }
+    monkeypatch.setattr("locale.getencoding", lambda: "latin-1")
     path = tmp_path / "secret"
-    path.write_text("hunter2\n", encoding="utf-8")
+    path.write_bytes("hünter\n".encode())
     assert credentials_of(ZooKeeperAccess("DIGEST-MD5", "alice", f"file:{path}")) == {
-        "sasl_options": {"mechanism": "DIGEST-MD5", "username": "alice", "password": "hunter2"}
+        "sasl_options": {"mechanism": "DIGEST-MD5", "username": "alice", "password": "hünter"}
     }
 
 
@@ -97,11 +106,10 @@ def test_the_files_of_tls_are_looked_at_before_anything_begins(tmp_path: Path) -
     tls = ZooKeeperTls(str(one[0]), str(one[0]), str(one[1]))
     made = credentials_of(ZooKeeperAccess(tls=tls, is_owned=True))
     assert [made[name] for name in ("use_ssl", "verify_certs", "check_hostname")] == [True] * 3
-    assert [made[name] for name in ("ca", "certfile", "keyfile")] == [
-        tls.ca,
-        tls.certificate,
-        tls.key,
-    ]
+    named = [made[name] for name in ("ca", "certfile", "keyfile")]
+    assert named == [tls.ca, tls.certificate, tls.key]
+    made = credentials_of(ZooKeeperAccess(tls=ZooKeeperTls(tls.ca)))
+    assert (made["use_ssl"], made["certfile"]) == (True, ""), "a client may have none itself"
     with pytest.raises(ConfigError) as caught:
         credentials_of(ZooKeeperAccess(tls=ZooKeeperTls("", str(one[0]), str(other[1]))))
     assert str(caught.value) == (
@@ -111,16 +119,6 @@ def test_the_files_of_tls_are_looked_at_before_anything_begins(tmp_path: Path) -
     )
     with pytest.raises(ConfigError, match=r"ca\.path = .*: it must be a PEM file with certificat"):
         credentials_of(ZooKeeperAccess(tls=ZooKeeperTls(f"{tmp_path}/none")))
-
-
-def test_a_secret_in_a_file_is_read_as_utf8(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever the locale of the process is."""
-    monkeypatch.setattr("locale.getencoding", lambda: "latin-1")
-    (tmp_path / "secret").write_bytes("hünter\n".encode())
-    made = credentials_of(ZooKeeperAccess("digest", "alice", f"file:{tmp_path}/secret"))
-    assert made["auth_data"] == [("digest", "alice:hünter")]
 
 
 @pytest.mark.parametrize(
@@ -141,8 +139,7 @@ def test_a_secret_in_a_file_is_read_as_utf8(
 )
 def test_a_refused_user_is_named(access: ZooKeeperAccess, line: str) -> None:
     """The line names the key that one without any is to set."""
-    settings = StandaloneConfig("a", "/homeport", 1000, 1000, 1000, 0, 8080, access=access)
-    assert refused_user(settings) == line
+    assert refused_user(settings("a", access)) == line
 
 
 @pytest.mark.parametrize(
@@ -162,16 +159,8 @@ def test_a_refused_user_is_named(access: ZooKeeperAccess, line: str) -> None:
 )
 def test_a_client_without_a_right_is_named(access: ZooKeeperAccess, shown: str) -> None:
     """The user, else the certificate, that the client shows."""
-    settings = StandaloneConfig("a", "/homeport", 1000, 1000, 1000, 0, 8080, access=access)
     start = f"ZooKeeper at a gives {shown} no right on /homeport/j, or on a node above it: "
-    assert no_right(settings, "/homeport/j").startswith(start)
-
-
-def test_a_client_may_have_no_certificate(tmp_path: Path) -> None:
-    """It trusts the servers of its authority, and shows none itself."""
-    authority, _ = make_pair("a").write(tmp_path, "a")
-    made = credentials_of(ZooKeeperAccess(tls=ZooKeeperTls(str(authority))))
-    assert (made["use_ssl"], made["certfile"]) == (True, "")
+    assert no_right(settings("a", access), "/homeport/j").startswith(start)
 
 
 def test_a_ticket_needs_the_module_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,9 +189,7 @@ def test_a_break_during_sasl_refuses_no_user_that_was_taken_before(
     monkeypatch.setattr("kazoo.protocol.connection.ConnectionHandler._connect", connect)
     broken = AuthFailedError("Connection dropped in SASL")
     broken.__cause__ = ConnectionDropped("gone")
-    client = new_client(
-        StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0, 8080), {}, Faults()
-    )
+    client = new_client(settings(), {}, Faults())
     refused = AuthFailedError("wrong password")
     ends += [broken, None, broken, SessionClosedRequireSaslError(), refused]
     with pytest.raises(AuthFailedError):
@@ -218,8 +205,7 @@ def test_a_break_during_sasl_refuses_no_user_that_was_taken_before(
 def test_a_refusal_of_the_user_is_noted() -> None:
     """A connection that is lost is none."""
     faults = Faults()
-    settings = StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0, 8080)
-    client = new_client(settings, {}, faults)
+    client = new_client(settings(), {}, faults)
     client._session_callback(KeeperState.CONNECTED)
     client._session_callback(KeeperState.CONNECTING)
     assert not faults.is_refused
@@ -263,7 +249,7 @@ def test_what_is_logged_is_what_the_program_logs(caplog: pytest.LogCaptureFixtur
 def test_the_last_faults_of_several_servers_have_one_of_each() -> None:
     """One server of three is read-only, and closes what comes; the two others refuse."""
     faults = Faults()
-    new_client(StandaloneConfig("a:1,b:1,c:1", "/homeport", 1000, 1000, 1000, 0, 8080), {}, faults)
+    new_client(settings("a:1,b:1,c:1"), {}, faults)
     closed = "a server closes the connection, as one without a quorum, or a read-only one, does"
     faults.warning("Connection dropped: socket connection broken")
     for _ in range(4):
