@@ -45,13 +45,8 @@ def found(config: StoreConfig, partitions: int = 8, **more: str) -> FoundTopic:
     return FoundTopic("id", partitions, spec.replication, {**properties, **changed})
 
 
-def fault(config: StoreConfig, topic: FoundTopic) -> str:
-    """What is said of the topic where eight partitions are wanted."""
-    return str(topic_fault(config, changelog_topic_spec(config, 8), topic))
-
-
 def test_a_changelog_is_compacted_and_sized_as_samzas() -> None:
-    """Replication 2, one partition for each task."""
+    """Replication 2, one partition for each task; a negative time to live is none."""
     spec = changelog_topic_spec(store(), 8)
     assert (spec.name, spec.partitions, spec.replication) == ("s-log", 8, 2)
     assert spec.replication_key == "stores.s.changelog.replication.factor"
@@ -61,6 +56,8 @@ def test_a_changelog_is_compacted_and_sized_as_samzas() -> None:
         "max.message.bytes": "1000012",
         "delete.retention.ms": "86400000",
     }
+    ageless = StorageConfig.of(_CONFIG.merged({"stores.s.rocksdb.ttl.ms": "-1"})).stores["s"]
+    assert changelog_topic_spec(ageless, 8) == spec
 
 
 def test_a_compaction_lag_is_set_only_where_it_is_configured() -> None:
@@ -92,12 +89,6 @@ def test_entries_that_are_kept_for_a_time_are_deleted_by_age(ttl_ms: str, retent
     assert topic_fault(meant, changelog_topic_spec(meant, 1), topic) is None
 
 
-def test_a_negative_time_to_live_is_none() -> None:
-    """Such a store is compacted as any."""
-    ageless = StorageConfig.of(_CONFIG.merged({"stores.s.rocksdb.ttl.ms": "-1"})).stores["s"]
-    assert changelog_topic_spec(ageless, 8) == changelog_topic_spec(store(), 8)
-
-
 def test_the_compaction_lag_has_a_key_of_its_own() -> None:
     """The other way is refused, as by Samza: the lag would be another than the restore goes by."""
     with pytest.raises(ConfigError) as caught:
@@ -124,91 +115,89 @@ def test_a_store_without_changelog_has_no_topic() -> None:
         changelog_topic_spec(without, 1)
 
 
-def test_a_topic_as_it_was_made_is_fine() -> None:
-    """Neither a fault nor a difference; more replicas and larger records than needed are fine."""
-    config = store()
-    topic = found(config)
-    assert topic_fault(config, changelog_topic_spec(config, 8), topic) is None
-    assert differences(config, changelog_topic_spec(config, 8), topic) == []
-    larger = replace(found(config, max_message_bytes="2000000", segment_bytes="1"), replication=3)
-    assert topic_fault(config, changelog_topic_spec(config, 8), larger) is None
-    assert differences(config, changelog_topic_spec(config, 8), larger) == []
-    meant = store(kafka_segment_bytes="2")
-    assert differences(meant, changelog_topic_spec(meant, 8), larger) == [
-        "changelog s-log: segment.bytes in force is 1, configured is 2"
-    ]
+_PARTITIONS = (
+    "topic = 's-log': it has {} partitions and must have 8, one for each task; name another topic "
+    "by stores.s.changelog, or, where it holds the job's state, begin from nothing by run-job "
+    "--reset-state"
+)
+_POLICY = (
+    "topic = 's-log': its cleanup.policy is '{0}' and must be 'compact': records that grow old "
+    "would be deleted, and with them state of store 's'; set cleanup.policy=compact on the topic, "
+    "or, if that is meant, stores.s.changelog.kafka.cleanup.policy={0}"
+)
+_IN_SYNC = (
+    "topic = 's-log': its min.insync.replicas is 3 and it has 2 replicas, so that no transaction "
+    "can be written; give it more replicas, or lower min.insync.replicas of the topic or of the "
+    "brokers"
+)
+_SMALLER = (
+    "stores.s.changelog.max.message.bytes = '2000': topic 's-log' takes records of at most 1999 "
+    "bytes; write 1999, or raise max.message.bytes of the topic"
+)
 
 
-@pytest.mark.parametrize("partitions", [4, 9])
-def test_a_changelog_has_one_partition_for_each_task(partitions: int) -> None:
-    """Neither fewer nor more: the tasks of a job with state stay what they are."""
-    config = store()
-    assert fault(config, found(config, partitions)) == (
-        f"topic = 's-log': it has {partitions} partitions and must have 8, one for each task; name "
-        "another topic by stores.s.changelog, or, where it holds the job's state, begin from "
-        "nothing by run-job --reset-state"
-    )
+@pytest.mark.parametrize(
+    ("config", "topic", "line"),
+    [
+        (store(), found(store(), 4), _PARTITIONS.format(4)),
+        (store(), found(store(), 9), _PARTITIONS.format(9)),
+        (store(), found(store(), cleanup_policy="delete"), _POLICY.format("delete")),
+        (
+            store(),
+            found(store(), cleanup_policy="compact,delete"),
+            _POLICY.format("compact,delete"),
+        ),
+        (store(), found(store(), min_insync_replicas="3"), _IN_SYNC),
+        (store(max_message_bytes="2000"), found(store(), max_message_bytes="1999"), _SMALLER),
+    ],
+    ids=["too few", "too many", "deletes", "compacts and deletes", "no transaction", "smaller"],
+)
+def test_a_topic_that_cannot_hold_the_state_is_refused(
+    config: StoreConfig, topic: FoundTopic, line: str
+) -> None:
+    """The tasks of a job with state stay what they are; old records would be gone."""
+    assert str(topic_fault(config, changelog_topic_spec(config, 8), topic)) == line
 
 
-@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
-def test_a_policy_that_would_lose_state_is_refused(policy: str) -> None:
-    """Old records would be gone; a user that wants this says so in the configuration."""
-    config = store()
-    assert fault(config, found(config, cleanup_policy=policy)) == (
-        f"topic = 's-log': its cleanup.policy is {policy!r} and must be 'compact': records that "
-        "grow old would be deleted, and with them state of store 's'; set cleanup.policy=compact "
-        f"on the topic, or, if that is meant, stores.s.changelog.kafka.cleanup.policy={policy}"
-    )
-    meant = store(kafka_cleanup_policy=policy)
-    assert topic_fault(meant, changelog_topic_spec(meant, 8), found(meant)) is None
+_LARGER = replace(found(store(), max_message_bytes="2000000", segment_bytes="1"), replication=3)
+_DELETES = {"kafka_cleanup_policy": "delete"}
+_BOTH = {"kafka_cleanup_policy": "compact,delete"}
 
 
-def test_a_policy_that_keeps_more_than_wanted_is_only_reported() -> None:
-    """Nothing is lost where records are compacted that might be deleted."""
-    config = store(kafka_cleanup_policy="delete")
-    topic = found(config, cleanup_policy="compact")
+@pytest.mark.parametrize(
+    ("config", "topic", "lines"),
+    [
+        (store(), found(store()), []),
+        (store(), _LARGER, []),
+        (store(kafka_segment_bytes="2"), _LARGER, ["segment.bytes in force is 1, configured is 2"]),
+        (store(**_DELETES), found(store(**_DELETES)), []),
+        (store(**_BOTH), found(store(), cleanup_policy="delete, compact"), []),
+        (
+            store(**_DELETES),
+            found(store(), cleanup_policy="compact"),
+            ["cleanup.policy in force is compact, configured is delete"],
+        ),
+        (
+            store(min_compaction_lag_ms="5"),
+            replace(
+                found(store(), delete_retention_ms="100", min_compaction_lag_ms="0"), replication=1
+            ),
+            [
+                "delete.retention.ms in force is 100, configured is 86400000",
+                "min.compaction.lag.ms in force is 0, configured is 5",
+                "it has 1 replicas, configured are 2",
+            ],
+        ),
+    ],
+    ids=["as made", "larger", "segments", "deletes", "order", "keeps more", "all else"],
+)
+def test_a_topic_that_differs_is_reported_with_the_value_in_force(
+    config: StoreConfig, topic: FoundTopic, lines: list[str]
+) -> None:
+    """More replicas, larger records and a policy that keeps more are fine; none is altered."""
     spec = changelog_topic_spec(config, 8)
     assert topic_fault(config, spec, topic) is None
-    assert differences(config, spec, topic) == [
-        "changelog s-log: cleanup.policy in force is compact, configured is delete"
-    ]
-
-
-def test_the_order_in_which_policies_are_listed_does_not_matter() -> None:
-    """Brokers say ``compact,delete`` and ``delete,compact``."""
-    config = store(kafka_cleanup_policy="compact,delete")
-    topic = found(config, cleanup_policy="delete, compact")
-    assert differences(config, changelog_topic_spec(config, 8), topic) == []
-
-
-def test_a_topic_that_takes_no_transaction_is_refused() -> None:
-    """More replicas must be in step than there are."""
-    config = store()
-    assert fault(config, found(config, min_insync_replicas="3")) == (
-        "topic = 's-log': its min.insync.replicas is 3 and it has 2 replicas, so that no "
-        "transaction can be written; give it more replicas, or lower min.insync.replicas of the "
-        "topic or of the brokers"
-    )
-
-
-def test_a_topic_that_takes_smaller_records_than_configured_is_refused() -> None:
-    """A record in between would fail the container each time."""
-    config = store(max_message_bytes="2000")
-    assert fault(config, found(config, max_message_bytes="1999")) == (
-        "stores.s.changelog.max.message.bytes = '2000': topic 's-log' takes records of at most "
-        "1999 bytes; write 1999, or raise max.message.bytes of the topic"
-    )
-
-
-def test_other_differences_are_reported_with_the_value_in_force() -> None:
-    """Retention, lag, sizes, replicas: the topic's own count, and it is not altered."""
-    config = store(min_compaction_lag_ms="5")
-    topic = found(config, delete_retention_ms="100", min_compaction_lag_ms="0")
-    assert differences(config, changelog_topic_spec(config, 8), replace(topic, replication=1)) == [
-        "changelog s-log: delete.retention.ms in force is 100, configured is 86400000",
-        "changelog s-log: min.compaction.lag.ms in force is 0, configured is 5",
-        "changelog s-log: it has 1 replicas, configured are 2",
-    ]
+    assert differences(config, spec, topic) == [f"changelog s-log: {line}" for line in lines]
 
 
 def test_a_task_beyond_the_changelogs_is_a_record_to_put_right() -> None:

@@ -7,6 +7,7 @@ real broker: while the commit of a transaction is not settled, no other one can 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -111,46 +112,37 @@ def _write(writer: TransactionalWriter, key: str) -> None:
     writer.write([(key.encode(), b"")])
 
 
-def test_a_commit_of_unknown_outcome_is_settled_before_the_next(library: Library) -> None:
-    """The next write asks for the same commit again, and only then begins a transaction."""
+_UNKNOWN = "_transaction: .* the outcome is not known"
+
+
+@pytest.mark.parametrize(
+    ("answers", "writes", "calls"),
+    [
+        ([LATE], [("a", f"commit{_UNKNOWN}"), ("b", "")], "begin a commit commit begin b commit"),
+        ([LATE] * 3, [("a", f"commit{_UNKNOWN}")] * 3, "begin a commit commit commit"),
+        (
+            [LATE, REFUSED],
+            [("a", f"commit{_UNKNOWN}"), ("b", "refused; nothing was written"), ("c", "")],
+            "begin a commit commit abort begin c commit",
+        ),
+        (
+            [REFUSED, LATE],
+            [("a", f"abort{_UNKNOWN}"), ("b", "")],
+            "begin a commit abort abort begin b commit",
+        ),
+    ],
+    ids=["committed", "stays unknown", "refused later", "abort of unknown outcome"],
+)
+def test_a_transaction_of_unknown_outcome_is_settled_before_the_next(
+    library: Library, answers: list[KafkaError | None], writes: list[tuple[str, str]], calls: str
+) -> None:
+    """The next write asks for the same end again, and only then begins a transaction."""
     writer = _writer()
-    library.answers = [LATE]
-    with pytest.raises(UnavailableError, match=r"commit_transaction: .* the outcome is not known"):
-        _write(writer, "a")
-    _write(writer, "b")
-    assert library.calls == ["begin", "a", "commit", "commit", "begin", "b", "commit"]
-
-
-def test_no_transaction_begins_while_the_outcome_stays_unknown(library: Library) -> None:
-    """However often the caller tries again."""
-    writer = _writer()
-    library.answers = [LATE, LATE, LATE]
-    for _ in range(3):
-        with pytest.raises(UnavailableError, match="the outcome is not known"):
-            _write(writer, "a")
-    assert library.calls == ["begin", "a", "commit", "commit", "commit"]
-
-
-def test_a_commit_that_is_refused_later_is_aborted(library: Library) -> None:
-    """The unknown result is an abort: the caller learns it, and the next write begins."""
-    writer = _writer()
-    library.answers = [LATE, REFUSED]
-    with pytest.raises(UnavailableError, match="the outcome is not known"):
-        _write(writer, "a")
-    with pytest.raises(HomeportError, match="refused; nothing was written"):
-        _write(writer, "b")
-    _write(writer, "c")
-    assert library.calls == ["begin", "a", "commit", "commit", "abort", "begin", "c", "commit"]
-
-
-def test_an_abort_of_unknown_outcome_is_settled_too(library: Library) -> None:
-    """The next write asks for the same abort again before it begins."""
-    writer = _writer()
-    library.answers = [REFUSED, LATE]
-    with pytest.raises(UnavailableError, match=r"abort_transaction: .* the outcome is not known"):
-        _write(writer, "a")
-    _write(writer, "b")
-    assert library.calls == ["begin", "a", "commit", "abort", "abort", "begin", "b", "commit"]
+    library.answers = answers
+    for key, fault in writes:
+        with pytest.raises(HomeportError, match=fault) if fault else nullcontext():
+            _write(writer, key)
+    assert library.calls == calls.split()
 
 
 def test_a_failure_says_what_the_topic_lacks(library: Library) -> None:
