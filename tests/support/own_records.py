@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -99,3 +100,9 @@ def put(stream: InMemoryCoordinatorStream, *messages: CoordinatorStreamMessage) 
     """Write ``messages`` to ``stream``, and read them back."""
     stream.write(list(messages))
     stream.catch_up()
+
+
+def written_keys(stream: InMemoryCoordinatorStream) -> list[tuple[str, bool]]:
+    """Return the key of each record, and whether it deletes what is there."""
+    decoded = [wire.decode(*record) for record in stream.log]
+    return [(message.key, message.is_tombstone) for message in decoded]

@@ -273,9 +273,3 @@ def test_the_secret_comes_beside_the_token(tmp_path: Path) -> None:
     assert secret_beside(token) is None
     (tmp_path / SECRET_FILE_NAME).write_bytes(SECRET.value)
     assert secret_beside(token) == replace(SECRET)
-
-
-def test_an_empty_token_is_refused() -> None:
-    """It would open the server to all."""
-    with pytest.raises(ValueError, match="empty"):
-        ServedAccess(" \n")

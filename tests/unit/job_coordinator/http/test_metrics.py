@@ -34,6 +34,11 @@ def _container(
     }
 
 
+def _of(*containers: dict[str, Any]) -> dict[tuple[str, ...], float]:
+    """The samples of a status with these containers."""
+    return _samples(JobCoordinatorMetrics(lambda: status_of({"containers": containers})).text())
+
+
 def test_the_status_in_numbers() -> None:
     """Version, containers by phase, age and damage of the coordinator stream."""
     status: dict[str, Any] = {
@@ -93,8 +98,7 @@ def test_the_metrics_of_single_stores() -> None:
         "dropped": [{"store": "u", "task": "Partition 3", "count": 4}],
         "lags": [{"store": "t", "task": "Partition 2", "records": 3, "seconds": 0.5}],
     }
-    containers = [_container("0", "running", report), _container("1", "running")]
-    samples = _samples(JobCoordinatorMetrics(lambda: status_of({"containers": containers})).text())
+    samples = _of(_container("0", "running", report), _container("1", "running"))
     labels = ("0", "s"), ("0", "t"), ("0", "u")
     of_stores = {name: value for name, value in samples.items() if name[1:3] in labels}
     assert of_stores == {
@@ -127,11 +131,10 @@ def test_the_metrics_of_adjunct_stores() -> None:
         "late": 1,
     }
     unknown = dict.fromkeys(known) | {"store": "b", "task": "P", "input": "i", "kind": "k"}
-    containers = [
-        _container("0", "running", {"adjuncts": [known, unknown | {"records": 0}]}),
-        _container("1", "running", {}),
-    ]
-    samples = _samples(JobCoordinatorMetrics(lambda: status_of({"containers": containers})).text())
+    adjuncts = [known, unknown | {"records": 0}]
+    samples = _of(
+        _container("0", "running", {"adjuncts": adjuncts}), _container("1", "running", {})
+    )
     found = {name: value for name, value in samples.items() if name[0].startswith("homeport_adj")}
     labels = "0", "a", "Partition 1"
     assert found == {
@@ -152,13 +155,9 @@ def test_the_metrics_of_adjunct_stores() -> None:
 def test_the_metrics_of_the_input() -> None:
     """What active containers report; a standby reports none."""
     stages = [{"stage": "tasks", "ms": 1500}, {"stage": "fetch", "ms": 0}]
-    containers = [
-        _container(
-            "0", "running", {"processed": 12, "input_lag": 3, "input_lost": 7, "stages": stages}
-        ),
-        _container("1", "running", {"processed": None, "input_lag": None, "lag": 0}),
-    ]
-    samples = _samples(JobCoordinatorMetrics(lambda: status_of({"containers": containers})).text())
+    active = {"processed": 12, "input_lag": 3, "input_lost": 7, "stages": stages}
+    standby = {"processed": None, "input_lag": None, "lag": 0}
+    samples = _of(_container("0", "running", active), _container("1", "running", standby))
     assert samples["homeport_stage_seconds_total", "0", "tasks"] == 1.5
     assert samples["homeport_stage_seconds_total", "0", "fetch"] == 0
     assert {name: value for name, value in samples.items() if len(name) == 2} == {
@@ -203,8 +202,7 @@ def test_the_standbys_of_standalone_processors_by_their_state() -> None:
     kept = [{"is_caught_up": True}, {"is_caught_up": None}, {"is_caught_up": True}]
     one = {**_container("one", "running"), "standbys": kept}
     two = {**_container("two", "running"), "standbys": []}
-    status = {"job": {}, "containers": [one, two, _container("three", "running")]}
-    samples = _samples(JobCoordinatorMetrics(lambda: status_of(status)).text())
+    samples = _of(one, two, _container("three", "running"))
     assert {key[1:]: n for key, n in samples.items() if key[0] == "homeport_standbys"} == {
         ("one", "caught_up"): 2,
         ("one", "behind"): 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from own_records import put
+from own_records import put, written_keys
 
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -13,11 +13,6 @@ from homeport.job_coordinator.model.ids import TaskName
 T0 = TaskName("Partition 0")
 
 
-def _keys(stream: InMemoryCoordinatorStream) -> list[tuple[str, bool]]:
-    decoded = [wire.decode(*record) for record in stream.log]
-    return [(m.key, m.is_tombstone) for m in decoded]
-
-
 def test_configuration_is_replaced_new_keys_first(stream: InMemoryCoordinatorStream) -> None:
     """G29: new keys, then tombstones of stale ones: also of a key that was written in between."""
     manager = ConfigManager(stream)
@@ -26,7 +21,7 @@ def test_configuration_is_replaced_new_keys_first(stream: InMemoryCoordinatorStr
     del stream.log[:2]
     stream._position = 0
     manager.replace({"c": "2", "b": "2"}, "job-runner")
-    assert _keys(stream)[2:] == [("b", False), ("c", False), ("a", True), ("by-hand", True)]
+    assert written_keys(stream)[2:] == [("b", False), ("c", False), ("a", True), ("by-hand", True)]
     assert manager.read() == Config({"b": "2", "c": "2"})
     assert stream.latest("set-config")["b"].source == "job-runner"
     assert list(stream.latest("set-changelog")) == [T0]
@@ -64,4 +59,4 @@ def test_a_configuration_record_without_value_is_left_out(
     manager = ConfigManager(stream)
     assert manager.read() == Config({"b": ""})
     manager.replace({}, "job-runner")
-    assert _keys(stream)[2:] == [("a", True), ("b", True)]
+    assert written_keys(stream)[2:] == [("a", True), ("b", True)]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 import pytest
-from own_records import put
+from own_records import put, written_keys
 
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -35,18 +35,13 @@ P0, P1 = ProcessorId("0"), ProcessorId("1")
 T0, T1, T2 = TaskName("Partition 0"), TaskName("Partition 1"), TaskName("Partition 2")
 
 
-def _keys(stream: InMemoryCoordinatorStream) -> list[tuple[str, bool]]:
-    decoded = [wire.decode(*record) for record in stream.log]
-    return [(m.key, m.is_tombstone) for m in decoded]
-
-
 def test_task_assignment_is_exactly_what_was_written(stream: InMemoryCoordinatorStream) -> None:
     """Deletions of vanished tasks come first, unchanged tasks are not written again."""
     manager = TaskAssignmentManager(stream)
     manager.write({T0: P0, T1: P0})
     stream.catch_up()
     manager.write({T1: P0, T2: P1})
-    assert _keys(stream)[2:] == [(T0, True), (T2, False)]
+    assert written_keys(stream)[2:] == [(T0, True), (T2, False)]
     stream.catch_up()
     assert manager.read() == {T1: P0, T2: P1}
 
@@ -67,7 +62,7 @@ def test_task_modes_are_exactly_those_of_the_model(stream: InMemoryCoordinatorSt
     put(stream, *manager.messages(_model(_task(T0, [0]), _task(T1, [1]), _task(T2, [2]))))
     standby = TaskMode.STANDBY
     put(stream, *manager.messages(_model(_task(T1, [1]), _task(T2, [2], standby))))
-    assert _keys(stream)[3:] == [(T0, True), (T2, False)]
+    assert written_keys(stream)[3:] == [(T0, True), (T2, False)]
     assert manager.read() == {T1: TaskMode.ACTIVE, T2: standby}
 
 
@@ -93,7 +88,7 @@ def test_task_partitions_are_exactly_those_of_the_model(stream: InMemoryCoordina
     assert manager.read_inputs() == {T0: {zero, broadcast}, T1: {one, broadcast}}
     assert len(stream.log) == 3
     put(stream, *manager.messages(_model(_task(T0, [0]), _task(T1, [9]))))
-    keys = _keys(stream)[3:]
+    keys = written_keys(stream)[3:]
     assert [(json.loads(key)["partition"], gone) for key, gone in keys] == [(1, True), (9, False)]
     assert manager.read() == {zero: (T0,), broadcast: (T1,)}
     assert manager.messages(_model(_task(T0, [0]), _task(T1, [9]))) == ()
@@ -109,7 +104,7 @@ def test_a_partition_under_foreign_bytes_is_read_and_replaced(
     manager = TaskPartitionManager(stream)
     assert manager.read() == {SystemStreamPartition("kafka", "in", 0): (T0,)}
     put(stream, *manager.messages(_model(_task(T0, [0]))))
-    assert _keys(stream)[1:] == [
+    assert written_keys(stream)[1:] == [
         (foreign, True),
         ('{"system":"kafka","partition":0,"stream":"in","keyBucket":-1}', False),
     ]
@@ -168,7 +163,7 @@ def test_locality_is_written_for_tasks_and_processor(stream: InMemoryCoordinator
     """One record per task and one of the processor, in one write, with the epoch."""
     LocalityManager(stream).write(P0, [T1, T0], Host("nm1"), 4)
     stream.catch_up()
-    assert [key for key, _ in _keys(stream)] == [T0, T1, "0"]
+    assert [key for key, _ in written_keys(stream)] == [T0, T1, "0"]
     records = stream.latest(MessageType.SET_TASK_HOST)
     assert [wire.epoch(m) for m in records.values()] == [4, 4]
 
