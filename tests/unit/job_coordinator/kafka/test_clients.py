@@ -186,6 +186,6 @@ def test_errors_that_differ_in_numbers_only_are_logged_once() -> None:
     ],
 )
 def test_errors_that_kafka_retries_are_transient(code: int, *, is_retried: bool) -> None:
-    """So is what the library says to retry; for what only a change mends nobody waits."""
+    """So is what the library says to retry; what only a change mends is not waited for."""
     assert is_transient(KafkaError(code)) is is_retried
     assert is_transient(KafkaError(KafkaError._FAIL, "once more", retriable=True))

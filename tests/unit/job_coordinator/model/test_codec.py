@@ -211,12 +211,13 @@ def test_a_processors_location_is_read_back_and_nothing_is_written_without_one()
 
 
 _SSP = {"system": "s", "stream": "t", "partition": 0}
+_NO_OBJECTS: tuple[object, ...] = (None, 7, [], "x")
 
 
 @pytest.mark.parametrize(
     ("path", "value", "fault"),
     [
-        *(((f,), value, f) for f in ("config", "containers") for value in (None, 7, [], "x")),
+        *(((f,), value, f) for f in ("config", "containers") for value in _NO_OBJECTS),
         (("config",), {"job.id": 1}, r"job\.id"),
         (_OF_CONTAINER, None, "container '0'"),
         (_OF_CONTAINER, [], "container '0'"),
