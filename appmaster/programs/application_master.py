@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from homeport.appmaster.allocation.protocol.events import (
@@ -102,6 +102,23 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     return HistoryWriter(folder, "driver", container.host, job.history_max_mb)
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a driver begins with, once it has taken the job over.
+
+    ``url``: of the application's page. ``found``: what lower ranks have permitted.
+    """
+
+    container: AmContainer
+    stream: CoordinatorStreamStore
+    resources: ClusterResourceManager
+    job_models: JobModelStore
+    published: JobModelPublished
+    url: str
+    heartbeat: Heartbeat
+    found: Inheritance
+
+
 def settings_of(
     container: AmContainer, stream: CoordinatorStreamStore, config: Config
 ) -> DriverSettings:
@@ -114,39 +131,38 @@ def settings_of(
     )
 
 
-def new_driver(
-    container: AmContainer,
-    stream: CoordinatorStreamStore,
-    resources: ClusterResourceManager,
-    job_models: JobModelStore,
-    published: JobModelPublished,
-    application_url: str,
-    heartbeat: Heartbeat,
-    found: Inheritance,
-) -> Driver:
+def new_driver(taken: Taken) -> Driver:
     """Return the driver of this attempt, before its first event."""
+    container, stream, job_models = taken.container, taken.stream, taken.job_models
     config = job_models.model.config
     job = JobConfig.of(config)
     history = history_of(container, job)
     reset = StateResetManager(stream).read()
     if reset is not None:
         history.event("state-reset", submission=reset.submission)
-    adopt = () if heartbeat.starts == 1 else permitted(published, found)
-    inherited = still_waited_for(found, adopt)
+    adopt = () if taken.heartbeat.starts == 1 else permitted(taken.published, taken.found)
+    inherited = still_waited_for(taken.found, adopt)
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
     attempts, user = YarnConfig.of(config).am_max_attempts, container.environment.get("USER", "")
-    places = (application_url, user, container.host)
+    places = (taken.url, user, container.host)
     return Driver(
         settings=settings,
         allocator=allocator_settings(config, container.submission.services),
         identity=JobIdentity(job.name, job.id, container.rank, attempts, *places),
-        published=published,
-        resources=resources,
+        published=taken.published,
+        resources=taken.resources,
         stream=stream,
         history=history,
         keeper=KeeperLink(Path(), container.token),
         fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
-        live=job_coordinator(container, stream, job_models, history),
+        live=LiveJobCoordinator(
+            configuration=LiveConfiguration(container.submission.submitted),
+            job_models=job_models,
+            planner=ModelPlanner(stream, job_models),
+            look=inputs_now,
+            history=history,
+            topics=InputTopicManager(stream, container.rank.submission),
+        ),
         publish=lambda change: publication.publish(
             *(change.model, stream, container.known_host),
             restart_all=change.restarts_all,
@@ -157,25 +173,16 @@ def new_driver(
     )
 
 
-async def serve(
-    container: AmContainer,
-    stream: CoordinatorStreamStore,
-    resources: ClusterResourceManager,
-    job_models: JobModelStore,
-    published: JobModelPublished,
-    application_url: str,
-    heartbeat: Heartbeat,
-    found: Inheritance,
-) -> JobResult:
+async def serve(taken: Taken) -> JobResult:
     """Serve and drive the job until its end, and return how it ended.
 
     Raises:
         HomeportError: this attempt cannot go on.
     """
+    container, stream, resources = taken.container, taken.stream, taken.resources
+    job_models, heartbeat = taken.job_models, taken.heartbeat
     config = job_models.model.config
-    driver = new_driver(
-        container, stream, resources, job_models, published, application_url, heartbeat, found
-    )
+    driver = new_driver(taken)
     backend = DriverBackend(
         driver=driver, attempt=container.attempt, resources=resources, job_models=job_models
     )
@@ -229,23 +236,6 @@ def server_of(
     )
     server.known_as(container.host)
     return server
-
-
-def job_coordinator(
-    container: AmContainer,
-    stream: CoordinatorStreamStore,
-    job_models: JobModelStore,
-    history: HistoryWriter,
-) -> LiveJobCoordinator:
-    """Return what changes the JobModel while the job runs."""
-    return LiveJobCoordinator(
-        configuration=LiveConfiguration(container.submission.submitted),
-        job_models=job_models,
-        planner=ModelPlanner(stream, job_models),
-        look=inputs_now,
-        history=history,
-        topics=InputTopicManager(stream, container.rank.submission),
-    )
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
@@ -375,9 +365,8 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
             running, now_ms = job_models.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, running, now_ms))
             stream.write(UpgradeManager(stream).messages_of_a_new_run(container.application_id))
-        return asyncio.run(
-            serve(container, stream, resources, job_models, published, url, heartbeat, found)
-        )
+        places = (container, stream, resources, job_models)
+        return asyncio.run(serve(Taken(*places, published, url, heartbeat, found)))
 
 
 def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inheritance:
