@@ -34,9 +34,9 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def _refusal(folder: Path, tmp_path: Path) -> str:
+def _refusal(folder: Path) -> str:
     with pytest.raises(ConfigError) as caught:
-        zip_folder(folder, tmp_path / "package.zip")
+        zip_folder(folder, folder.parent / "package.zip")
     line = str(caught.value)
     assert line.startswith("yarn.package.path = ")
     assert "\n" not in line
@@ -61,7 +61,7 @@ def test_a_linked_folder_is_refused_in_or_out_of_the_package(folder: Path, tmp_p
     (tmp_path / "common").mkdir()
     for target in (tmp_path / "common", folder / "lib"):
         (folder / "common").symlink_to(target)
-        line = _refusal(folder, tmp_path)
+        line = _refusal(folder)
         assert f"{folder / 'common'}" in line
         assert "put a copy in its place" in line
         (folder / "common").unlink()
@@ -74,10 +74,10 @@ def test_a_link_out_of_the_package_is_refused(folder: Path, tmp_path: Path, targ
     for name in ("secret.env", "code2/job.py"):
         (tmp_path / name).write_text("hunter2")
     (folder / "leak.txt").symlink_to(target)
-    assert "it is a link out of the package" in _refusal(folder, tmp_path)
+    assert "it is a link out of the package" in _refusal(folder)
     # A link to a link out of it, too.
     (folder / "again.txt").symlink_to(folder / "leak.txt")
-    assert "a link out of the package" in _refusal(folder, tmp_path)
+    assert "a link out of the package" in _refusal(folder)
 
 
 def test_a_link_within_the_package_is_shipped_as_what_it_names(
@@ -95,16 +95,16 @@ def test_a_link_within_the_package_is_shipped_as_what_it_names(
 
 
 @pytest.mark.parametrize("target", ["nowhere", "loop", "loop/x"])
-def test_a_link_to_nowhere_is_refused(folder: Path, tmp_path: Path, target: str) -> None:
+def test_a_link_to_nowhere_is_refused(folder: Path, target: str) -> None:
     """A loop leads nowhere, too."""
     (folder / "loop").symlink_to(target)
-    assert "it is a link to nowhere" in _refusal(folder, tmp_path)
+    assert "it is a link to nowhere" in _refusal(folder)
 
 
-def test_what_is_no_file_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused(folder: Path) -> None:
     """A pipe, which a reader would wait for, and a socket."""
     os.mkfifo(folder / "pipe")
-    assert "it is no file, folder or link" in _refusal(folder, tmp_path)
+    assert "it is no file, folder or link" in _refusal(folder)
     (folder / "pipe").unlink()
     with socket.socket(socket.AF_UNIX) as listener:
         here = Path.cwd()
@@ -113,16 +113,14 @@ def test_what_is_no_file_is_refused(folder: Path, tmp_path: Path) -> None:
             listener.bind("socket")
         finally:
             os.chdir(here)
-        assert "it is no file, folder or link" in _refusal(folder, tmp_path)
+        assert "it is no file, folder or link" in _refusal(folder)
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9.py", b"a\nb.py", b"a\\b.py", b"\x1b[2Jx.py"])
-def test_a_name_that_a_zip_cannot_keep_is_refused(
-    folder: Path, tmp_path: Path, name: bytes
-) -> None:
+def test_a_name_that_a_zip_cannot_keep_is_refused(folder: Path, name: bytes) -> None:
     """The line can be printed."""
     (folder / os.fsdecode(name)).write_text("A = 1")
-    line = _refusal(folder, tmp_path)
+    line = _refusal(folder)
     assert "its name must be UTF-8" in line
     assert line.isprintable()
 
@@ -147,7 +145,7 @@ def test_a_folder_that_cannot_be_read_is_not_left_out() -> None:
 
 @pytest.mark.parametrize("change", ["content", "new", "gone", "mode"])
 def test_a_folder_that_changes_meanwhile_is_refused(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     """An editor or a build that still writes: no zip is half of one state, half of another."""
     copy = shutil.copyfileobj
@@ -169,7 +167,7 @@ def test_a_folder_that_changes_meanwhile_is_refused(
                 (folder / "job.py").chmod(0o700)
 
     monkeypatch.setattr(shutil, "copyfileobj", changed)
-    line = _refusal(folder, tmp_path)
+    line = _refusal(folder)
     assert "has changed while it was packed" in line
     assert f"{folder / ('new.py' if change == 'new' else 'job.py')}" in line
 
@@ -189,26 +187,24 @@ def test_a_file_that_is_exchanged_and_put_back_is_refused(
             part.write_text("A = 1\n")
 
     monkeypatch.setattr(shutil, "copyfileobj", exchanging)
-    assert "lib/part.py" in _refusal(folder, tmp_path)
+    assert "lib/part.py" in _refusal(folder)
 
 
-def test_a_folder_of_absurd_size_is_refused(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_absurd_size_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that is a mistake, as of the home folder: before anything is read."""
     with (folder / "large").open("wb") as file:
         file.truncate(module.MOST_BYTES)
-    assert f"more than {module.MOST_BYTES} bytes" in _refusal(folder, tmp_path)
+    assert f"more than {module.MOST_BYTES} bytes" in _refusal(folder)
     (folder / "large").unlink()
     monkeypatch.setattr(module, "MOST_FILES", 1)
-    assert "it has more than 1 files" in _refusal(folder, tmp_path)
+    assert "it has more than 1 files" in _refusal(folder)
 
 
-def test_names_that_differ_in_case_alone_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_names_that_differ_in_case_alone_are_refused(folder: Path) -> None:
     """Which of them a host without case has, no check can know."""
     (folder / "LIB").mkdir()
     (folder / "LIB" / "other.py").write_text("")
-    assert "names that differ in case alone: 'LIB' and 'lib'" in _refusal(folder, tmp_path)
+    assert "names that differ in case alone: 'LIB' and 'lib'" in _refusal(folder)
 
 
 def test_equal_folders_are_equal_bytes(folder: Path, tmp_path: Path) -> None:
