@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.driver.polling import (
-    CHECK_INS_PER_S,
-    HURRIED_MS,
-    HURRIES_PER_S,
-    Hurry,
-    is_overdue,
-    lease_pause_ms,
-    poll_interval_ms,
-)
+from homeport.appmaster.driver import polling
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
@@ -22,8 +14,8 @@ LEASE_MS = 10_000
 @pytest.mark.parametrize(
     ("launchers", "configured_ms", "interval_ms"),
     [
-        *((launchers, 500, 500) for launchers in (0, 1, CHECK_INS_PER_S // 2)),
-        *((n * CHECK_INS_PER_S, 500, n * 1000) for n in (1, 2, 4)),
+        *((launchers, 500, 500) for launchers in (0, 1, polling.CHECK_INS_PER_S // 2)),
+        *((n * polling.CHECK_INS_PER_S, 500, n * 1000) for n in (1, 2, 4)),
         (1_000_000, 500, LEASE_MS // 2),
         (1_000_000, 8_000, 8_000),
     ],
@@ -35,7 +27,7 @@ def test_launchers_ask_as_configured_unless_they_are_many(
 
     One poll that is lost must not make a launcher silent.
     """
-    assert poll_interval_ms(configured_ms, launchers, LEASE_MS) == interval_ms
+    assert polling.poll_interval_ms(configured_ms, launchers, LEASE_MS) == interval_ms
 
 
 def test_the_table_counts_the_launchers_that_are_not_gone() -> None:
@@ -51,18 +43,18 @@ def test_the_table_counts_the_launchers_that_are_not_gone() -> None:
 
 def test_a_launcher_that_is_awaited_comes_sooner_while_there_are_few() -> None:
     """Beyond what the driver can answer they come as always, until a second has passed."""
-    hurry = Hurry()
-    given = [hurry.next_ms(500, n) for n in range(HURRIES_PER_S + 2)]
-    assert given == [HURRIED_MS] * HURRIES_PER_S + [500, 500]
+    hurry = polling.Hurry()
+    given = [hurry.next_ms(500, n) for n in range(polling.HURRIES_PER_S + 2)]
+    assert given == [polling.HURRIED_MS] * polling.HURRIES_PER_S + [500, 500]
     assert hurry.next_ms(500, 999) == 500
-    assert hurry.next_ms(500, 1000) == HURRIED_MS
-    assert Hurry().next_ms(HURRIED_MS // 2, 0) == HURRIED_MS // 2
+    assert hurry.next_ms(500, 1000) == polling.HURRIED_MS
+    assert polling.Hurry().next_ms(polling.HURRIED_MS // 2, 0) == polling.HURRIED_MS // 2
 
 
 def test_a_launcher_is_overdue_a_quarter_of_a_lease_after_its_time() -> None:
     """Long before its lease has run out, and not for one poll that was late."""
-    assert not is_overdue(0, 500 + LEASE_MS // 4, 500, LEASE_MS)
-    assert is_overdue(0, 501 + LEASE_MS // 4, 500, LEASE_MS)
+    assert not polling.is_overdue(0, 500 + LEASE_MS // 4, 500, LEASE_MS)
+    assert polling.is_overdue(0, 501 + LEASE_MS // 4, 500, LEASE_MS)
 
 
 @pytest.mark.parametrize(
@@ -70,4 +62,4 @@ def test_a_launcher_is_overdue_a_quarter_of_a_lease_after_its_time() -> None:
 )
 def test_the_keeper_is_polled_when_a_lease_can_run_out(due_ms: int | None, pause_ms: int) -> None:
     """Often enough to send it the permitted incarnations, and not without a pause."""
-    assert lease_pause_ms(due_ms) == pause_ms
+    assert polling.lease_pause_ms(due_ms) == pause_ms

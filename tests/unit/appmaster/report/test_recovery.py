@@ -8,15 +8,7 @@ import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import ContainerPhase, standby_stop_timer
-from homeport.appmaster.allocation.protocol.events import (
-    ContainerStopped,
-    Event,
-    JobModelPublished,
-    LauncherSilent,
-    ResourceEnded,
-    ShutdownRequested,
-    TimerFired,
-)
+from homeport.appmaster.allocation.protocol import events
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.report.recovery import RecoveryKind, RecoveryPhase, cause_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
@@ -36,7 +28,7 @@ from tests.unit.appmaster.allocation.placement_words import wants
 from tests.unit.appmaster.allocation.recovery_words import START_S, WALL_MS, Watched
 
 
-def running(published: JobModelPublished) -> Watched:
+def running(published: events.JobModelPublished) -> Watched:
     """Each processor runs at home, in r0, r1 and so on; a, b and c are live."""
     watched = Watched()
     watched.at(0, published, live("a", "b", "c"))
@@ -66,7 +58,7 @@ def comes_back(watched: Watched, cause: StopCause = StopCause.KILLED, at_ms: int
 def test_a_failover_from_end_to_end(watched: Watched) -> None:
     """Each phase begins where the one before ends; the standby that made way recovers too."""
     watched.recoveries.seen(inc("0", 1), 1_000)
-    watched.at(4_600, LauncherSilent(ResourceId("r0")))
+    watched.at(4_600, events.LauncherSilent(ResourceId("r0")))
     assert watched.machine.phase("0") is ContainerPhase.FAILING_OVER
     assert watched.phases(4_700) == {"detect": 3_600, "decide": 10, "stop": 90}
     watched.at(5_000, stopped("0-0", 1, StopCause.ORDERED, 143))
@@ -122,7 +114,7 @@ def test_a_container_that_fails_at_home_comes_back_on_its_launcher(alone: Watche
 def test_home_is_requested_before_a_standby(watched: Watched) -> None:
     """Its host has no room for it any more: resource, then stop, then resource."""
     watched.recoveries.seen(inc("0", 1), 0)
-    watched.at(100, ResourceEnded(resource_id=ResourceId("r0")))
+    watched.at(100, events.ResourceEnded(resource_id=ResourceId("r0")))
     assert watched.machine.phase("0") is ContainerPhase.REQUESTED
     watched.at(5_000, expired(3))
     assert watched.machine.phase("0") is ContainerPhase.FAILING_OVER
@@ -139,9 +131,9 @@ def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
     """The first choice does not stop in time: another one stops for it, and that is all."""
     watched = running(job({"0": "a", "0-0": "b", "0-1": "c"}))
     watched.recoveries.seen(inc("0", 1), 0)
-    watched.at(100, LauncherSilent(ResourceId("r0")))
+    watched.at(100, events.LauncherSilent(ResourceId("r0")))
     first = watched.machine.container("0").failover
-    watched.at(1_000, TimerFired(standby_stop_timer(ProcessorId("0"))))
+    watched.at(1_000, events.TimerFired(standby_stop_timer(ProcessorId("0"))))
     second = watched.machine.container("0").failover
     assert (first and first.standby, second and second.standby) == ("0-0", "0-1")
     watched.at(1_500, stopped("0-1", 1, StopCause.ORDERED, 143))
@@ -230,7 +222,7 @@ def test_a_container_that_is_moved_before_it_worked(alone: Watched) -> None:
 def test_an_end_without_an_observed_last_sign_of_life(alone: Watched) -> None:
     """As of a keeper that is new: what it took to detect it is left out, not guessed."""
     alone.recoveries.seen(inc("0", 7), 10)
-    alone.at(1_000, LauncherSilent(ResourceId("r0")))
+    alone.at(1_000, events.LauncherSilent(ResourceId("r0")))
     assert alone.stated(1_100)["began_ms"] == WALL_MS + 1_000
     assert alone.phases(1_100) == {"decide": 10, "stop": 0, "resource": 90}
 
@@ -270,7 +262,7 @@ def test_a_finish_before_a_transaction_ends_the_recovery(alone: Watched) -> None
 def test_a_report_about_an_unknown_container_is_ignored(alone: Watched) -> None:
     """Reasons about hosts, and of processors that a model has just taken away."""
     host = Reason(ReasonKind.HOST_OPEN, None, Host("a"))
-    alone.note(100, ShutdownRequested(), Decision(alone.machine.state, (), (), (host,)))
+    alone.note(100, events.ShutdownRequested(), Decision(alone.machine.state, (), (), (host,)))
     alone.tells(100, "9", ReasonKind.CHARGED)
     alone.tells(100, "9", ReasonKind.STARTED)
     alone.tells(200, "9", ReasonKind.CHARGED)
@@ -282,14 +274,14 @@ def test_a_report_about_an_unknown_container_is_ignored(alone: Watched) -> None:
 @pytest.mark.parametrize(
     ("event", "cause"),
     [
-        (ContainerStopped(inc("0", 1), StopCause.LEASE_LOST, 1), "lease-lost"),
-        (LauncherSilent(ResourceId("r")), "launcher-silent"),
-        (ResourceEnded(resource_id=ResourceId("r")), "resource-ended"),
-        (ResourceEnded(resource_id=ResourceId("r"), is_taken_back=True), "taken-back"),
-        (JobModelPublished(1, {}), "model-change"),
-        (ShutdownRequested(), "other"),
+        (events.ContainerStopped(inc("0", 1), StopCause.LEASE_LOST, 1), "lease-lost"),
+        (events.LauncherSilent(ResourceId("r")), "launcher-silent"),
+        (events.ResourceEnded(resource_id=ResourceId("r")), "resource-ended"),
+        (events.ResourceEnded(resource_id=ResourceId("r"), is_taken_back=True), "taken-back"),
+        (events.JobModelPublished(1, {}), "model-change"),
+        (events.ShutdownRequested(), "other"),
     ],
 )
-def test_the_event_gives_the_cause(event: Event, cause: str) -> None:
+def test_the_event_gives_the_cause(event: events.Event, cause: str) -> None:
     """A label per way to end, and no more."""
     assert cause_of(event) == cause
