@@ -255,17 +255,17 @@ class Driver:
             log.info("waiting for %s", ", ".join(map(named, self.hold_back.pending)))
         await self._begin_if_due()
         watchers = [
-            asyncio.create_task(w(), name=w.__name__)
-            for w in (
-                self.cluster.watch_resources,
-                self.cluster.watch_hosts,
-                self._watch_launchers,
-                self._watch_stream,
-                self._watch_leases,
-                self._run_orders,
-                self._watch_job_model,
-                self._placements.run,
-                self._rollouts.run,
+            asyncio.create_task(watching)
+            for watching in (
+                self.cluster.watch_resources(),
+                self.cluster.watch_hosts(),
+                self._watch_launchers(),
+                self._watch_stream(),
+                self._watch_leases(),
+                self._skein.carry_out(self._refused),
+                self.live.run(self),
+                self._placements.run(),
+                self._rollouts.run(),
             )
         ]
         main = asyncio.create_task(self._take_events(), name="events")
@@ -390,9 +390,6 @@ class Driver:
         """Return the decision on the event of a launcher's message; see ``EventQueue.ask``."""
         return await self._queue.ask(event, message)
 
-    async def _run_orders(self) -> None:
-        await self._skein.carry_out(self._refused)
-
     def _refused(
         self,
         order: instructions.RequestResource | instructions.CancelRequest,
@@ -441,7 +438,6 @@ class Driver:
             await asyncio.sleep(lease_pause_ms(self.leases.due_ms) / 1000)
 
     def _lose_launcher_of(self, incarnation: Incarnation) -> None:
-        """Gives up the launcher that ran it."""
         container = self._state.container(incarnation.processor_id)
         if container is None or container.resource_id is None:
             raise InvariantViolation(f"{incarnation} runs nowhere")
@@ -465,9 +461,6 @@ class Driver:
                 self._placements.heard(news)
                 self._rollouts.heard(news)
             await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
-
-    async def _watch_job_model(self) -> None:
-        await self.live.run(self)
 
     @property
     def may_change(self) -> bool:
