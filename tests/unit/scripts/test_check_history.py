@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from another_user import open_folder, unprivileged
 from check_history.judge import main
+from check_history.reading import Event, read_jobs
 
 WHOLE: dict[str, Any] = {"phases_ms": {"detect": 3, "restore": 97}, "total_ms": 100}
 BOOTED_MS = 1_700_000_000_000
@@ -116,11 +117,20 @@ class History:
         """The keeper has reported to the driver that the lease has run out."""
         self.event(at, "driver", "revoked", key, pid=1)
 
-    def broken(self, *options: str) -> list[str]:
-        """The rules that check-history calls broken; its exit code is 1 where there is one."""
+    def write(self) -> None:
+        """Its files, anew."""
         for path, lines in self.lines.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"{line}\n" for line in lines) + self.torn)
+
+    def events(self) -> list[Event]:
+        """What a reader finds in it, by the boot clock."""
+        self.write()
+        return read_jobs([self.folder], "boot", 0)[0].events
+
+    def broken(self, *options: str) -> list[str]:
+        """The rules that check-history calls broken; its exit code is 1 where there is one."""
+        self.write()
         with redirect_stdout(io.StringIO()) as said:
             code = main([*options, *(str(path) for path in sorted(self.folder.iterdir()))])
         self.said = said.getvalue()

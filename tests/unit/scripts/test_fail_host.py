@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from check_history.reading import Event, read_jobs
+from check_history.reading import Event
 from flights_demo.story import is_tail
 from flights_demo.timeline import FIRST_OUTPUT, Lost, first_output_ms, moments
+
+from tests.unit.scripts.test_check_history import History
 
 KILLED_MS = 10_000
 LOST = Lost("1", 3, "1-0")
 
 
-def _history(folder: Path, *facts: tuple[int, str, str, str | None, int | None]) -> list[Event]:
+def _history(folder: Path, *facts: tuple[int, str, str, str, int]) -> list[Event]:
     """(ms, role, event, processor, epoch) of each, as the job's processes write them."""
-    file = folder / "job-1" / ".history" / "one.jsonl"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = []
+    history = History(folder)
     for at, role, name, processor, epoch in facts:
-        line: dict[str, Any] = {"ts_ms": at, "boot_ms": at, "host": "nm2", "pid": 7, "role": role}
-        line |= {"event": name, "processor_id": processor, "epoch": epoch}
-        if name == "failover-decided":
-            line |= {"active": processor, "processor_id": None}
-        lines.append(json.dumps(line) + "\n")
-    file.write_text("".join(lines))
-    return read_jobs([folder], "boot", 0)[0].events
+        is_decided = name == "failover-decided"
+        more = {"active": processor, "processor_id": None} if is_decided else {}
+        history.event(at, role, name, (processor, epoch), "nm2", **more)
+    return history.events()
 
 
-def _failover() -> list[tuple[int, str, str, str | None, int | None]]:
+def _failover() -> list[tuple[int, str, str, str, int]]:
     return [
         (9_900, "container", "transaction-committed", "1", 3),
         (13_600, "driver", "revoked", "1", 3),

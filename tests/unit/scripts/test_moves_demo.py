@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from check_history.pauses import Pause, pause_before
-from check_history.reading import Event, read_jobs
+from check_history.reading import Event
 from flights_demo.job import EXAMPLE
 from flights_demo.moves import make_next_edition
 from flights_demo.screen import DemoError
 
+from tests.unit.scripts.test_check_history import History
 
-def _history(folder: Path, *facts: tuple[int, str, str, str, int | None]) -> list[Event]:
+
+def _history(folder: Path, *facts: tuple[int, str, str, str, int]) -> list[Event]:
     """(ms, host, event, processor, epoch) of each, as the job's processes write them."""
-    file = folder / "job-1" / ".history" / "one.jsonl"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = []
+    history = History(folder)
     for at, host, name, processor, epoch in facts:
-        line: dict[str, Any] = {"ts_ms": at, "boot_ms": at, "host": host, "pid": 7}
-        line |= {"role": "container", "event": name, "processor_id": processor, "epoch": epoch}
-        lines.append(json.dumps(line) + "\n")
-    file.write_text("".join(lines))
-    return read_jobs([folder], "boot", 0)[0].events
+        history.event(at, "container", name, (processor, epoch), host)
+    return history.events()
 
 
 COMMITTED = "transaction-committed"
