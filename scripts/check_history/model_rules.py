@@ -10,7 +10,7 @@ from check_history.run import Incarnation, Run
 
 
 def owners_have_stopped(run: Run) -> Iterator[str]:
-    """No container is permitted to own a task while an earlier owner, of any processor, lives.
+    """Check that no container may own a task while an earlier owner, of any processor, lives.
 
     Evidence is that its launcher waited for it, or that its lease has run out; a new AM attempt has
     waited for so long that it has.
@@ -47,7 +47,7 @@ def _unheard(run: Run) -> dict[str, list[Event]]:
 
 
 def changes_stop_whom_they_change(run: Run) -> Iterator[str]:
-    """Only a change of its tasks, inputs or changelog partitions has a container stopped.
+    """Check that only changed tasks, inputs or changelog partitions have a container stopped.
 
     But for the job's end, a key that every container reads when it starts, an operator's command,
     a standby whose place its active takes, and a temporary one.
@@ -95,7 +95,7 @@ def _changed(event: Event) -> dict[str, Any]:
 
 
 def containers_have_their_tasks(run: Run) -> Iterator[str]:
-    """A container has the tasks that its version of the JobModel gives to its processor.
+    """Check that a container has the tasks of its processor in its version of the JobModel.
 
     The last change of the processor up to that version decides. A processor without a change keeps
     its tasks.

@@ -26,7 +26,7 @@ class _Place:
 
 
 def offsets_go_on(run: Run) -> Iterator[str]:
-    """Each input partition is processed on from where the last committed transaction ended.
+    """Check that each input partition goes on where the last committed transaction ended.
 
     After a reset of the state, or of an input that starts again, any place is correct. Where a
     container says that its input was lost, or that it is configured to begin elsewhere, so is the

@@ -26,7 +26,7 @@ class Pause:
 
 
 def pause_before(events: Iterable[Event], processor_id: str, epoch: int) -> Pause | None:
-    """The pause that ended with the first transaction of that epoch.
+    """Return the pause that ended with the first transaction of that epoch.
 
     None: the epoch has committed none yet, or no epoch before it has.
 

@@ -53,7 +53,7 @@ class Folder:
     _gaps: list[tuple[str, int, int]] = field(default_factory=list)
 
     def follows(self, path: Path) -> bool:
-        """Whether the file goes on where the one before it in its series ended.
+        """Return whether the file goes on where the one before it in its series ended.
 
         What begins a series does, even where it has lost its begin.
         """
@@ -71,13 +71,13 @@ class Folder:
         return False
 
     def has(self, path: Path, lines: int) -> None:
-        """The file has so many whole lines."""
+        """Know that the file has so many whole lines."""
         found = _SEGMENT.fullmatch(path.stem)
         if found is not None:
             self._expected[f"{found['stem']}-{found['kind']}"] = int(found["line"]) + lines
 
     def look_for_marks(self) -> None:
-        """After all files: what was trimmed meanwhile is marked before it goes."""
+        """Look for marks after all files: what was trimmed meanwhile is marked before it goes."""
         lost: set[str] = set()
         for path in self.path.iterdir():
             found = _MARKER.fullmatch(path.name) or _LOST.fullmatch(path.name)
@@ -165,7 +165,7 @@ class Job:
 
 
 def read_jobs(roots: Sequence[Path], clock: Clock, tolerance_ms: int) -> list[Job]:
-    """The jobs below the directories, by name; files in ``X/.history`` belong to job X.
+    """Return the jobs below the directories, by name; files in ``X/.history`` belong to job X.
 
     Args:
         roots: one directory per node.
@@ -201,7 +201,7 @@ def _say_unread(error: OSError) -> None:
 
 
 def values_in(path: Path) -> list[dict[str, Any]]:
-    """The fields of each whole line of a file, also those that only the lines before it state."""
+    """Return the fields of each whole line of a file, those of lines before it included."""
     return [values for _, _, values in _lines(path.read_bytes()) if values is not None]
 
 
@@ -311,7 +311,7 @@ def _at_wall(event: Event) -> Event:
 
 
 def offsets_of(event: Event, *, first: bool = False) -> dict[str, int]:
-    """{input partition: offset} of the last records that a transaction moved past, or the first.
+    """Return {input partition: offset} of the last or first records of a transaction.
 
     A partition of several tasks gets one entry per task: ``task / partition``. One that had no
     records has only a last offset.

@@ -37,17 +37,17 @@ class Rule:
     of: frozenset[str] = _BOTH
 
     def is_partial(self, run: Run) -> bool:
-        """Whether it may have been broken in what is gone."""
+        """Return whether it may have been broken in what is gone."""
         return not self.of.isdisjoint(run.job.trimmed)
 
 
 def whole_lines(run: Run) -> Iterator[str]:
-    """A killed process leaves at most a torn last line; anything else is damage."""
+    """Check that a killed process leaves at most a torn last line; anything else is damage."""
     yield from run.job.damaged
 
 
 def one_writer(run: Run) -> Iterator[str]:
-    """A container writes for a task only after it has seen or fenced all earlier writers."""
+    """Check that a container has seen or fenced all earlier writers before it writes for a task."""
     for index, newer in enumerate(run.incarnations):
         begin = newer.own_began_at
         if begin is None or not run.is_whole(newer):
@@ -71,7 +71,7 @@ def one_writer(run: Run) -> Iterator[str]:
 
 
 def fenced_stay_out(run: Run) -> Iterator[str]:
-    """Nothing of a fenced incarnation is committed once its successor has fenced it."""
+    """Check that nothing of an incarnation is committed once its successor has fenced it."""
     known = {incarnation.key: incarnation for incarnation in run.incarnations}
     for newer in run.incarnations:
         fenced = newer.one("container", "fenced")
@@ -88,7 +88,7 @@ def fenced_stay_out(run: Run) -> Iterator[str]:
 
 
 def epochs_grow(run: Run) -> Iterator[str]:
-    """A processor's epochs grow from permit to permit, and no two processes have the same one."""
+    """Check that epochs grow from permit to permit, and no two processes have the same one."""
     highest: dict[str, Event] = {}
     for event in run.job.events:
         if event.name != "permit-granted" or event.processor_id is None or event.epoch is None:
@@ -137,7 +137,7 @@ _REQUIRED = (
 
 
 def order_of_a_start(run: Run) -> Iterator[str]:
-    """Permit granted, received, child started, fenced, restored, locality, started, input."""
+    """Check the order: permit granted, received, child, fence, restore, locality, start, input."""
     for incarnation in filter(run.is_whole, run.incarnations):
         steps = [(name, incarnation.all(role, name)) for role, name in _CHAIN]
         for (name, events), (following, later) in pairwise([s for s in steps if s[1]]):
@@ -172,7 +172,7 @@ def _missing(run: Run, incarnation: Incarnation) -> Iterator[str]:
 
 
 def locality_is_true(run: Run) -> Iterator[str]:
-    """A locality names the host that the container runs on, as its launcher and its AM know it."""
+    """Check that a locality names the container's host, as its launcher and its AM know it."""
     for incarnation in run.incarnations:
         for written in incarnation.all("container", "locality-written"):
             said = written.fields.get("locality", written.host)
@@ -199,7 +199,7 @@ def _hosts_and_directories(run: Run) -> Iterator[str]:
 
 
 def recoveries_are_whole(run: Run) -> Iterator[str]:
-    """The phases of a recovery are the whole; it is over only once its container has fenced."""
+    """Check that a recovery is its phases, and is over only once its container has fenced."""
     for incarnation in run.incarnations:
         for event in incarnation.all("driver", "recovered"):
             phases_ms, total_ms = event.fields.get("phases_ms", {}), event.fields.get("total_ms")
@@ -217,14 +217,14 @@ def _is_later(run: Run, event: Event | None, than: Event) -> bool:
 
 
 def active_and_standby_apart(run: Run) -> Iterator[str]:
-    """Invariant 1: an active and its standby never live on one host, whichever started first."""
+    """Check invariant 1: an active and its standby never live on one host."""
     for active, standby in _pairs(run):
         if _together(run, standby, active) and _began(standby) >= _began(active):
             yield f"{standby} began on {_host(standby)} while its active, {active}, lived there"
 
 
 def standby_stops_first(run: Run) -> Iterator[str]:
-    """Invariant 2: an active starts on its standby's host only when that has stopped."""
+    """Check invariant 2: an active starts on its standby's host only when that has stopped."""
     for active, standby in _pairs(run):
         if _together(run, standby, active) and _began(standby) < _began(active):
             yield f"{active} began on {_host(active)} before its standby, {standby}, had stopped"

@@ -42,7 +42,7 @@ class Incarnation:
         return f"processor {self.key[0]} epoch {self.key[1]}"
 
     def all(self, role: str, name: str | None = None) -> list[Event]:
-        """The events of a role, of one name or of all; by time."""
+        """Return the events of a role, of one name or of all; by time."""
         if name is not None:
             return self.events.get((role, name), [])
         found = [e for (r, _), events in self.events.items() if r == role for e in events]
@@ -50,7 +50,7 @@ class Incarnation:
         return sorted(found, key=lambda event: (event.at, event.path, event.line))
 
     def one(self, role: str, name: str) -> Event | None:
-        """The first such event."""
+        """Return the first such event."""
         found = self.all(role, name)
         return found[0] if found else None
 
@@ -110,17 +110,17 @@ class Incarnation:
         return bool(self.said("processor_role") == "standby")
 
     def said(self, key: str) -> Any:  # noqa: ANN401 - a field of JSON
-        """The first value of a field in any of its events; None where no event has it."""
+        """Return the first value of a field in any of its events; None where no event has it."""
         values = (e.fields.get(key) for role in ("container", "driver") for e in self.all(role))
         return next((value for value in values if value is not None), None)
 
     def shares_task(self, other: Incarnation) -> bool:
-        """Whether both wrote for one task, as incarnations of one processor do."""
+        """Return whether both wrote for one task, as incarnations of one processor do."""
         return self.key[0] == other.key[0] or bool(self.tasks & other.tasks)
 
 
 def incarnations_of(job: Job) -> list[Incarnation]:
-    """All incarnations, in the order in which they were permitted, a processor's by epoch."""
+    """Return all incarnations in the order of their permits, a processor's by epoch."""
     found: dict[Key, Incarnation] = {}
     for event in job.events:
         if event.processor_id is not None and event.epoch is not None:
@@ -174,7 +174,7 @@ class Run:
 
     @classmethod
     def of(cls, job: Job, *, allow_gaps: bool = False) -> Run:
-        """The run of a job."""
+        """Return the run of a job."""
         run = cls(job, tuple(incarnations_of(job)), allow_gaps)
         for incarnation in run.incarnations:
             granted = incarnation.one("driver", "permit-granted")
@@ -186,12 +186,12 @@ class Run:
         return run
 
     def is_kept(self, kind: str, at: int) -> bool:
-        """Whether nothing of a kind is gone that was written at this time or later, by anyone."""
+        """Return whether nothing of a kind is gone that was written at this time or later."""
         until = self.job.trimmed.get(kind)
         return until is None or self.is_after(at, until)
 
     def has_permit(self, incarnation: Incarnation) -> bool:
-        """Whether nothing is gone that was written after its permit was granted, or repeated.
+        """Return whether nothing is gone that was written after its permit, or a repetition.
 
         Epochs grow: so it is with all later ones of its processor. Transactions apart, here too.
         """
@@ -199,7 +199,7 @@ class Run:
         return EVENTS not in self.job.trimmed or (first is not None and incarnation.key[1] >= first)
 
     def is_whole(self, incarnation: Incarnation) -> bool:
-        """Whether nothing is gone of what was written of it, transactions apart.
+        """Return whether nothing is gone of what was written of it, transactions apart.
 
         The first permit that is there may repeat one that is not: a driver repeats that of a
         launcher that it adopts.
@@ -210,7 +210,7 @@ class Run:
         )
 
     def is_after(self, later: int, earlier: int) -> bool:
-        """Whether ``later`` is surely after ``earlier``."""
+        """Return whether ``later`` is surely after ``earlier``."""
         return later > earlier + self.job.tolerance_ms
 
     @cached_property
@@ -223,5 +223,5 @@ class Run:
         )
 
     def has_role(self, role: str) -> bool:
-        """Whether anybody of that role wrote a history."""
+        """Return whether anybody of that role wrote a history."""
         return any(event.role == role for event in self.job.events)

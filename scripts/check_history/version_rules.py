@@ -19,7 +19,7 @@ _Place = tuple[str, ...]
 
 
 def versions_go_on(run: Run) -> Iterator[str]:
-    """A batch reads one version of a store, whole, and a later one never an older version.
+    """Check that a batch reads one whole version of a store, and a later one none older.
 
     What was not committed counts for nothing. A store that is not marked for bootstrap may be
     behind on another host; after a reset of the state any version is the first.

@@ -108,7 +108,7 @@ def _progress(line: str) -> None:
 
 
 def main() -> int:
-    """Runs a command; its exit code."""
+    """Run a command; return its exit code."""
     options = _parser().parse_args()
     cluster = DockerCluster()
     try:

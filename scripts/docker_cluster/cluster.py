@@ -94,12 +94,12 @@ class DockerCluster:
 
     @classmethod
     def of_demo(cls) -> DockerCluster:
-        """The clone's other cluster, of ``docker/demo``."""
+        """Return the clone's other cluster, of ``docker/demo``."""
         return cls(_DEMO_FOLDER)
 
     @contextlib.contextmanager
     def owned(self) -> Iterator[bool]:
-        """Whether no other process owns it, as a demo does until its end; this one does then."""
+        """Yield whether no other process owns it, as a demo does; this one owns it then."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / ".owner").open("w") as owner:
             try:
@@ -119,7 +119,7 @@ class DockerCluster:
         secure: bool = False,
         observed: bool = False,
     ) -> None:
-        """Every daemon serves, all nodes take work, and the client has the clone's homeport.
+        """Bring it up: daemons serve, nodes take work, the client has the clone's homeport.
 
         One that is up with the same image stays up, with its data; the environment is renewed where
         the code has changed. ``scheduler``: of YARN, a name in ``SCHEDULERS``; None: as it is, and
@@ -169,7 +169,7 @@ class DockerCluster:
             progress("the client has homeport's commands")
 
     def down(self, progress: Progress) -> None:
-        """Nothing of it is left: containers, networks, volumes, and an engine that ours alone used.
+        """Remove all of it: containers, networks, volumes, and an engine that ours alone used.
 
         Images and what was fetched for them stay, for the next start.
         """
@@ -191,7 +191,7 @@ class DockerCluster:
         return self._file.exists()
 
     def status(self) -> dict[str, Any]:
-        """Name, addresses on loopback, and of each container its state; empty where it is down."""
+        """Return name, addresses on loopback and each container's state; empty where it is down."""
         started = self._started()
         if started is None:
             return {}
@@ -229,11 +229,11 @@ class DockerCluster:
         return Path(self._up().archive)
 
     def container(self, service: str) -> str:
-        """The name of the container of a service."""
+        """Return the name of the container of a service."""
         return f"{self._up().name}-{service}"
 
     def client_command(self, *arguments: str, interactive: bool = False) -> list[str]:
-        """The command that runs another one in the client's container."""
+        """Return the command that runs another one in the client's container."""
         options = ["--interactive"] if interactive else []
         return ["docker", "exec", *options, self.container("client"), *arguments]
 

@@ -34,7 +34,7 @@ class _Signed:
     certificate: x509.Certificate
 
     def pem(self) -> bytes:
-        """Key and certificate."""
+        """Return key and certificate."""
         return self.key_pem() + self.certificate_pem()
 
     def key_pem(self) -> bytes:
@@ -49,7 +49,7 @@ class _Signed:
 
 
 def make(folder: Path, addresses: Mapping[str, str], services: Iterable[str]) -> None:
-    """``folder`` holds a folder for each service, and one for the administrator.
+    """Make in ``folder`` a folder for each service, and one for the administrator.
 
     Args:
         folder: is made; only its owner may look into it.

@@ -60,7 +60,7 @@ class Demo:
         self._cluster = DockerCluster.of_demo()
 
     def run(self) -> int:
-        """The exit code of the demo in the client.
+        """Return the exit code of the demo in the client.
 
         Raises:
             DockerError: the cluster does not come up.
@@ -74,7 +74,7 @@ class Demo:
         return code
 
     def end(self) -> None:
-        """The cluster is gone, unless it is to be kept."""
+        """Take the cluster down, unless it is to be kept."""
         if self._options.keep:
             _say(
                 f"kept: docker exec -it {self._cluster.container('client')} bash; docker/down, or "
@@ -131,7 +131,7 @@ def _interrupted(_: int, __: FrameType | None) -> None:
 
 
 def main() -> int:
-    """Command line; 0 where every verdict held."""
+    """Run the command line; return 0 where every verdict held."""
     options = _parser().parse_args()
     with DockerCluster.of_demo().owned() as is_alone:
         if is_alone:

@@ -48,7 +48,7 @@ class Engine:
         return {**os.environ, **({"DOCKER_HOST": self.host} if self.host else {})}
 
     def run(self, *arguments: str, limit_s: float = 600.0) -> str:
-        """What ``docker`` prints.
+        """Return what ``docker`` prints.
 
         Raises:
             DockerError: it fails; the message has its last line.
@@ -60,7 +60,7 @@ class Engine:
         return done.stdout
 
     def call(self, *arguments: str, limit_s: float = 600.0) -> subprocess.CompletedProcess[str]:
-        """``docker`` as it ends."""
+        """Return ``docker`` as it ends."""
         return subprocess.run(
             ["docker", *arguments],
             env=self.environment,
@@ -71,7 +71,7 @@ class Engine:
         )
 
     def compose(self) -> tuple[str, ...]:
-        """The command of compose, version 1 or 2.
+        """Return the command of compose, version 1 or 2.
 
         Raises:
             DockerError: there is none.
@@ -90,12 +90,12 @@ class Engine:
 
 
 def folder(cache: Path) -> Path:
-    """Where images, the engine's state and what is built for it are kept."""
+    """Return where images, the engine's state and what is built for it are kept."""
     return cache / "docker"
 
 
 def find(cache: Path) -> Engine | None:
-    """An engine that answers.
+    """Return an engine that answers.
 
     Raises:
         DockerError: there is one that this user may not use, or it is too old.
@@ -125,7 +125,7 @@ def _require_version(version: str) -> None:
 
 
 def ensure(cache: Path, progress: Progress) -> Engine:
-    """An engine that answers; root starts one where there is none.
+    """Return an engine that answers; root starts one where there is none.
 
     Raises:
         DockerError: there is none and none can be started from here.
@@ -188,7 +188,7 @@ def _start(cache: Path, progress: Progress) -> Engine:
 
 
 def stop_own(cache: Path, progress: Progress) -> None:
-    """An engine of ours without any container has ended, and left nothing of its network.
+    """End an engine of ours without any container, and what it left of its network.
 
     One that is ``in_use`` stays; its last user stops it.
     """
@@ -213,7 +213,7 @@ def stop_own(cache: Path, progress: Progress) -> None:
 
 @contextlib.contextmanager
 def in_use(cache: Path) -> Iterator[None]:
-    """No other clone stops an engine of ours meanwhile, though it has no container yet."""
+    """Keep other clones from stopping an engine of ours that has no container yet."""
     folder(cache).mkdir(parents=True, exist_ok=True)
     with (folder(cache) / _USERS).open("w") as users:
         fcntl.flock(users, fcntl.LOCK_SH)

@@ -30,31 +30,31 @@ class DockerFaults:
     _addresses: Mapping[str, str]
 
     def cut(self, *places: str) -> None:
-        """Each of the places is cut from all others, both ways."""
+        """Cut each of the places from all others, both ways."""
         for place in places:
             # Its own loopback stays: processes on one machine hear each other.
             self._rule(place, "-A", "INPUT", "!", "-i", "lo")
             self._rule(place, "-A", "OUTPUT", "!", "-o", "lo")
 
     def cut_pair(self, a: str, b: str) -> None:
-        """These two are cut from each other, both ways."""
+        """Cut these two from each other, both ways."""
         self.cut_one_way(a, b)
         self.cut_one_way(b, a)
 
     def cut_one_way(self, sender: str, receiver: str) -> None:
-        """What the sender sends to the receiver is lost; the receiver may be "all"."""
+        """Lose what the sender sends to the receiver, which may be "all"."""
         if receiver == "all":
             self._rule(sender, "-A", "OUTPUT", "!", "-o", "lo")
         else:
             self._rule(sender, "-A", "OUTPUT", "-d", self._address(receiver))
 
     def disconnect(self, *places: str) -> None:
-        """Each of the places has no network: no address, and what it sends fails at once."""
+        """Take the network from each of the places: no address, and sending fails at once."""
         for place in places:
             self._engine.run("network", "disconnect", self._network, self._name(place))
 
     def connect(self, *places: str) -> None:
-        """They have their addresses again, on interfaces of other names than before.
+        """Give them their addresses again, on interfaces of other names than before.
 
         The engine has taken the names of all others out of their hosts files: from now on its own
         name service answers, which has the names that are given here.
@@ -64,7 +64,7 @@ class DockerFaults:
             self._engine.run("network", "connect", *given, self._network, self._name(place))
 
     def heal(self, *places: str) -> None:
-        """All cuts of the places are gone, or of all; what stands still goes on.
+        """Remove all cuts of the places, or of all, and resume what stands still.
 
         A container that does not run has no cuts.
         """
@@ -83,11 +83,11 @@ class DockerFaults:
                     self._rule(place, "-D", "OUTPUT", "-d", address)
 
     def slow(self, place: str, delay_ms: int) -> None:
-        """Not possible here: containers have no program that holds packets back."""
+        """Refuse it: containers have no program that holds packets back."""
         raise DockerError(f"{place} cannot be slowed down by {delay_ms} ms in a container")
 
     def is_cut(self, a: str, b: str) -> bool:
-        """Whether what ``a`` sends to ``b`` is lost."""
+        """Return whether what ``a`` sends to ``b`` is lost."""
         return (
             self._is_disconnected(a)
             or self._is_disconnected(b)
@@ -97,19 +97,19 @@ class DockerFaults:
         )
 
     def kill(self, place: str) -> None:
-        """Its machine is off: everything in it is dead."""
+        """Kill everything in it, as if its machine was off."""
         self._engine.run("kill", self._name(place))
 
     def start(self, place: str) -> None:
-        """It is on again, with its volumes."""
+        """Start it again, with its volumes."""
         self._engine.run("start", self._name(place))
 
     def pause(self, place: str) -> None:
-        """Everything in it stands still."""
+        """Pause everything in it."""
         self._engine.run("pause", self._name(place))
 
     def resume(self, place: str) -> None:
-        """It goes on, believing that no time has passed."""
+        """Let it go on, as if no time had passed."""
         self._engine.run("unpause", self._name(place))
 
     def _is_disconnected(self, place: str) -> bool:

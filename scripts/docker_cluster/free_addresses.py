@@ -22,7 +22,7 @@ _NETS = range(64, 224)
 
 
 def free_net(running: Engine) -> str:
-    """The first three numbers of a network of 256 addresses that no other one has."""
+    """Return the first three numbers of a network of 256 addresses that no other one has."""
     listed = running.run("network", "ls", "-q").split()
     taken = [ipaddress.ip_interface(packet_rules.OWN_BRIDGE).network]
     for entry in json.loads(running.run("network", "inspect", *listed)) if listed else []:
@@ -40,7 +40,7 @@ def free_net(running: Engine) -> str:
 
 
 def free_ports(environment: Mapping[str, str]) -> dict[str, int]:
-    """A port on loopback for each: the one that the user names, else the first free one.
+    """Return a port on loopback for each: the one that the user names, else the first free one.
 
     Raises:
         DockerError: the one that the user names is no port, or is taken.

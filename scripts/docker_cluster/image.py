@@ -33,7 +33,7 @@ _MAKE_LIMIT_S = 1200.0
 
 
 def ensure(engine: Engine, cache: Path, progress: Progress) -> str:
-    """The name of the image that fits this clone; it is built now if it is not there.
+    """Return the name of the image that fits this clone; it is built now if it is not there.
 
     Raises:
         DockerError: it cannot be built; the message names the log.
@@ -51,7 +51,7 @@ def ensure(engine: Engine, cache: Path, progress: Progress) -> str:
 
 
 def build(engine: Engine, cache: Path, image: str, context: Path, progress: Progress) -> None:
-    """The image of that name is there; if it was not, it is now made of ``context``.
+    """Make the image of that name from ``context``, unless it is there.
 
     Raises:
         DockerError: it cannot be built; the message names the log.
@@ -79,7 +79,7 @@ def build(engine: Engine, cache: Path, image: str, context: Path, progress: Prog
 
 
 def host_java(engine: Engine, image: str) -> HostJava:
-    """The Java of the image, which makes Spark's class-data archive for its hosts."""
+    """Return the Java of the image, which makes Spark's class-data archive for its hosts."""
     plain = ["run", "--rm", "--network", "none", "--entrypoint"]
     release = engine.run(*plain, "cat", image, "/opt/java/release")
     packages = sysconfig.get_path("purelib")
@@ -125,7 +125,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def digest(content: bytes) -> str:
-    """The tag of an image that is made of ``content`` on the base."""
+    """Return the tag of an image that is made of ``content`` on the base."""
     return hashlib.sha256(BASE.encode() + content).hexdigest()[:12]
 
 

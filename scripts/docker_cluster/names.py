@@ -11,7 +11,7 @@ from docker_cluster.engine import DockerError, Engine
 
 
 def require(engine: Engine, containers: Mapping[str, str], addresses: Mapping[str, str]) -> None:
-    """Each of the containers that run finds each name at its address.
+    """Check that each running container finds each name at its address.
 
     Args:
         engine: which runs them.
@@ -35,7 +35,7 @@ def require(engine: Engine, containers: Mapping[str, str], addresses: Mapping[st
 
 
 def addresses_in(stated: str) -> dict[str, str]:
-    """{name: address} from what ``getent ahostsv4`` prints."""
+    """Return {name: address} from what ``getent ahostsv4`` prints."""
     found = re.findall(r"^(\S+) +\S+ +(\S+)$", stated, re.MULTILINE)
     return {name: address for address, name in found}
 

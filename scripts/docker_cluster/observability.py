@@ -28,12 +28,12 @@ _PULL_LIMIT_S = 300.0
 
 
 def prometheus_image() -> str:
-    """The name of the image that fits this clone, whether it is there or not."""
+    """Return the name of the image that fits this clone, whether it is there or not."""
     return f"{_NAME}:{image.digest((FOLDER / 'Dockerfile').read_bytes())}"
 
 
 def ensure_prometheus(engine: Engine, cache: Path, progress: Progress) -> str:
-    """The name of the image of Prometheus and promtool; it is built now if it is not there.
+    """Return the name of the image of Prometheus and promtool; it is built now if it is not there.
 
     Raises:
         DockerError: it cannot be built; the message names the log.
@@ -48,7 +48,7 @@ def ensure_prometheus(engine: Engine, cache: Path, progress: Progress) -> str:
 
 
 def ensure(engine: Engine, cache: Path, progress: Progress) -> tuple[str, ...]:
-    """The services that can be started; their images are there.
+    """Return the services that can be started; their images are there.
 
     Raises:
         DockerError: the image of Prometheus cannot be built.
@@ -73,14 +73,14 @@ def _has_grafana(engine: Engine, progress: Progress) -> bool:
 
 
 def addresses(ports: Mapping[str, int]) -> dict[str, str]:
-    """{service: its address on loopback} of those that have one."""
+    """Return {service: its address on loopback} of those that have one."""
     return {
         s: f"http://127.0.0.1:{ports[port]}" for s, (port, _) in _READY.items() if port in ports
     }
 
 
 def serves(service: str, ports: Mapping[str, int]) -> bool:
-    """Whether Prometheus, or Grafana, says that it is ready."""
+    """Return whether Prometheus, or Grafana, says that it is ready."""
     port, path = _READY[service]
     connection = http.client.HTTPConnection("127.0.0.1", ports[port], timeout=5)
     try:

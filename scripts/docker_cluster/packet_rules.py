@@ -32,7 +32,7 @@ _SOURCE = re.compile(r"-s (\S+/\d+) .*-j MASQUERADE\b")
 
 
 def note(path: Path) -> None:
-    """What an engine changes of the machine's network is in the file, as it is now."""
+    """Write what an engine changes of the machine's network into the file, as it is now."""
     policy = "ACCEPT"
     for line in _iptables("-S", "FORWARD"):
         if line.startswith("-P FORWARD "):
@@ -42,7 +42,7 @@ def note(path: Path) -> None:
 
 
 def restore(path: Path) -> None:
-    """The engine's bridge and its rules are gone, and the rest is as it was noted."""
+    """Remove the engine's bridge and its rules, and put the rest back as it was noted."""
     _delete(lambda rule: any(mark in rule for mark in _MARKS))
     for table, _ in _CHAINS:
         own = [r.split()[1] for r in _iptables("-t", table, "-S") if r.startswith("-N DOCKER")]
@@ -58,7 +58,7 @@ def restore(path: Path) -> None:
 
 
 def clear_dead() -> None:
-    """No rule is left of a bridge that is gone, as of an engine that was killed.
+    """Remove the rules of bridges that are gone, as those of an engine that was killed.
 
     An engine that comes back adds the rules of its networks again.
     """
@@ -67,23 +67,23 @@ def clear_dead() -> None:
 
 
 def is_dead(rule: str, living: set[str]) -> bool:
-    """Whether the rule is of an engine's bridge, and that is not among the ``living`` ones."""
+    """Return whether the rule is of an engine's bridge that is not among the ``living`` ones."""
     return any(bridge not in living for bridge in _BRIDGE.findall(rule))
 
 
 def translated() -> list[Network]:
-    """Networks whose addresses are translated here; none where this user may not see the rules."""
+    """Return the networks whose addresses are translated here, as far as this user sees rules."""
     return sources(_iptables("-t", "nat", "-S", "POSTROUTING"))
 
 
 def sources(rules: Iterable[str]) -> list[Network]:
-    """The networks that these rules translate the addresses of."""
+    """Return the networks that these rules translate the addresses of."""
     found = (_SOURCE.search(rule) for rule in rules)
     return [ipaddress.ip_network(match[1], strict=False) for match in found if match]
 
 
 def routed() -> list[Network]:
-    """The networks that this machine has a way to, the default route left out."""
+    """Return the networks that this machine has a way to, the default route left out."""
     found: list[Network] = []
     with contextlib.suppress(OSError):
         lines = Path("/proc/net/route").read_text(encoding="ascii").splitlines()[1:]

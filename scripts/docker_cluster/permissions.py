@@ -75,7 +75,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
 
 
 def grant(bootstrap_servers: str, secrets: Path) -> None:
-    """The users exist, with their passwords and rules; repeated, it changes nothing.
+    """Make the users, with their passwords and rules; repeated, it changes nothing.
 
     Raises:
         DockerError: Kafka refuses, or does not answer.

@@ -21,7 +21,7 @@ def _principal(service: str) -> str:
 
 
 def core_site() -> dict[str, object]:
-    """For every Hadoop process."""
+    """Return the settings for every Hadoop process."""
     return {
         "hadoop.security.authentication": "kerberos",
         "hadoop.security.authorization": "true",
@@ -34,7 +34,7 @@ def core_site() -> dict[str, object]:
 
 
 def hdfs_site() -> dict[str, object]:
-    """For the NameNode, the DataNode and their clients."""
+    """Return the settings for the NameNode, the DataNode and their clients."""
     values: dict[str, object] = {
         "dfs.block.access.token.enable": "true",
         "dfs.data.transfer.protection": "authentication",
@@ -55,7 +55,7 @@ def hdfs_site() -> dict[str, object]:
 
 
 def yarn_site() -> dict[str, object]:
-    """For the ResourceManager, the NodeManagers and their clients."""
+    """Return the settings for the ResourceManager, the NodeManagers and their clients."""
     values: dict[str, object] = {
         "yarn.application.classpath": f".,{CONF},/opt/hadoop/jars/*",
         "yarn.scheduler.fair.allocation.file": f"{CONF}/fair-scheduler.xml",
@@ -73,7 +73,7 @@ def yarn_site() -> dict[str, object]:
 
 
 def kafka() -> dict[str, object]:
-    """Users by SASL/SCRAM inside, programs of the cluster and administrators by certificate.
+    """Return Kafka's settings: users by SASL/SCRAM, programs and administrators by certificate.
 
     What no rule of access allows is refused.
     """

@@ -23,7 +23,7 @@ _HOST = "${env.HOSTNAME:-localhost}"
 
 
 def write(folder: Path) -> None:
-    """All files are in ``folder``; those of a cluster with locks are in ``secure`` below it."""
+    """Write all files into ``folder``; those of a cluster with locks into ``secure`` below it."""
     _write(folder, _core_site(), _hdfs_site(), _yarn_site(), _kafka())
     _write(
         folder / "secure",

@@ -65,7 +65,7 @@ class Host:
         return int(line) if line else None
 
     def close(self) -> None:
-        """The host ends by itself; trials that run go on."""
+        """Let the host end by itself; trials that run go on."""
         self._answers.close()
         self._own.close()
 

@@ -67,7 +67,7 @@ class Mutant:
         return f"{self.line}: {_shown(self.old)} → {_shown(self.new)}"
 
     def applied(self, source: str) -> str:
-        """The source with this change."""
+        """Return the source with this change."""
         data = source.encode()
         return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
 
@@ -111,7 +111,7 @@ class _Finder:
         self._first = self._last = 1
 
     def of_block(self, block: list[ast.stmt]) -> Iterator[Mutant]:
-        """The mutants of these statements and of what is in them."""
+        """Yield the mutants of these statements and of what is in them."""
         for statement in block:
             yield from self._of_statement(statement)
 

@@ -47,7 +47,7 @@ _seconds: dict[str, float] = {}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """What runs from now on runs for this test."""
+    """Let what runs from now on run for this test."""
     measuring = coverage.Coverage.current()
     if measuring is not None:
         measuring.switch_context(item.nodeid)
@@ -55,7 +55,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A test that did not pass can show nothing about a mutant."""
+    """Forget a test that did not pass: it can show nothing about a mutant."""
     if not report.passed:
         _seconds.pop(report.nodeid, None)
     elif report.when != "teardown":
@@ -63,7 +63,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """The seconds are kept beside those of other tests."""
+    """Keep the seconds beside those of other tests."""
     path = os.environ.get(_SECONDS_VARIABLE)
     if path is not None:
         before = _seconds_of(Path(path))
@@ -71,7 +71,7 @@ def pytest_sessionfinish() -> None:
 
 
 def record(paths: Sequence[str]) -> int:
-    """The tests below ``paths`` are recorded; those recorded before are kept where paths are named.
+    """Record the tests below ``paths``; with paths, those recorded before are kept.
 
     Returns:
         pytest's exit code.
@@ -114,7 +114,7 @@ def _measure(
 
 
 def is_recorded() -> bool:
-    """Whether there is anything to look up."""
+    """Return whether there is anything to look up."""
     return _LINES.exists() and _SECONDS.exists()
 
 
@@ -151,7 +151,7 @@ class Recorded:
         return {os.path.realpath(name): name for name in self.lines.measured_files()}
 
     def by_line(self, source: Path) -> dict[int, list[str]]:
-        """{line of the source: the tests that run it}."""
+        """Return {line of the source: the tests that run it}."""
         name = self._paths.get(os.path.realpath(source))
         if name is None:
             return {}
@@ -160,7 +160,7 @@ class Recorded:
         return self._known[name]
 
     def of_lines(self, source: Path, first: int, last: int) -> list[str]:
-        """The tests that run any of these lines, quickest first.
+        """Return the tests that run any of these lines, quickest first.
 
         What is run once, at the import, is run for all tests of the source.
         """

@@ -51,7 +51,7 @@ class Module:
 
     @classmethod
     def read(cls, path: Path, folder: Path = FOLDER) -> Module:
-        """The module at ``path``, with what is known of it as it is now."""
+        """Return the module at ``path``, with what is known of it as it is now."""
         source = path.read_text(encoding="utf-8")
         module = cls(path, source, mutants_of(source))
         kept = module.file(folder)
@@ -83,11 +83,11 @@ class Module:
         return f"homeport.{self.shown.removesuffix('.py').replace('/', '.')}"
 
     def file(self, folder: Path = FOLDER) -> Path:
-        """Where its results are kept."""
+        """Return where its results are kept."""
         return folder / f"{self.shown.removesuffix('.py').replace('/', '.')}.json"
 
     def keep(self, folder: Path = FOLDER) -> None:
-        """The file says what is known."""
+        """Write what is known into its file."""
         results = {k: {"verdict": r.verdict, "by": r.by} for k, r in sorted(self.results.items())}
         stated = {"module": self.shown, "source": self.digest, "results": results}
         path = self.file(folder)
@@ -97,21 +97,21 @@ class Module:
         temporary.replace(path)
 
     def untried(self) -> list[Mutant]:
-        """The mutants of which nothing is known."""
+        """Return the mutants of which nothing is known."""
         return [mutant for mutant in self.mutants if mutant.key not in self.results]
 
     def left(self) -> list[Mutant]:
-        """The mutants that no test notices."""
+        """Return the mutants that no test notices."""
         known = self.results
         return [m for m in self.mutants if m.key in known and known[m.key].verdict in LEFT]
 
     def counts(self) -> Counter[str]:
-        """{verdict: how many mutants have it}."""
+        """Return {verdict: how many mutants have it}."""
         return Counter(str(result.verdict) for result in self.results.values())
 
 
 def table(modules: Iterable[Module]) -> list[str]:
-    """One row per module, in Markdown, and one of the sums."""
+    """Return one row per module, in Markdown, and one of the sums."""
     rows: list[tuple[str, int, Mapping[str, int]]] = [
         (module.shown, len(module.mutants), module.counts()) for module in modules
     ]
@@ -131,7 +131,7 @@ def table(modules: Iterable[Module]) -> list[str]:
 
 
 def survivors(modules: Iterable[Module]) -> list[str]:
-    """``file:line: old → new`` of each mutant that no test notices."""
+    """Return ``file:line: old → new`` of each mutant that no test notices."""
     return [
         f"{module.shown}:{mutant} ({module.results[mutant.key].verdict})"
         for module in modules

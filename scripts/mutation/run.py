@@ -35,7 +35,7 @@ _TELL_EACH_S = 15.0
 
 
 def stages(module: Module, tests: Sequence[str]) -> list[list[str]]:
-    """The tests in up to three runs; each is begun if those before it have noticed nothing.
+    """Return the tests in up to three runs; each begins if those before have noticed nothing.
 
     First those of the module's own file, then all others, the world's last: each run imports the
     files of its tests.
@@ -48,7 +48,7 @@ def stages(module: Module, tests: Sequence[str]) -> list[list[str]]:
 
 
 def affordable(tests: Sequence[str], seconds: Mapping[str, float], budget_s: float) -> list[str]:
-    """As many of the tests, from the first on, as take no longer than that; one at least."""
+    """Return the first tests that together take no longer than that; one at least."""
     sums = itertools.accumulate(seconds[test] for test in tests)
     number = sum(1 for passed_s in sums if passed_s <= budget_s)
     return list(tests[: max(number, 1)])
@@ -85,7 +85,7 @@ class Progress:
     left: int = 0
 
     def add(self, result: Result) -> None:
-        """One more is decided."""
+        """Count one more that is decided."""
         self.done += 1
         self.left += result.verdict in {Verdict.SURVIVED, Verdict.UNCOVERED}
         now_s = time.monotonic()
@@ -125,7 +125,7 @@ class Runner:
         self._host: tuple[str, Host | None] = ("", None)
 
     def require_sound(self, work: Sequence[tuple[Module, Mutant]]) -> None:
-        """The quickest tests for this work pass where nothing is changed, or are left out.
+        """Check that the quickest tests for this work pass unchanged; leave out the others.
 
         Raises:
             SystemExit: none can be run: a file cannot be imported, or more is wrong.
@@ -182,7 +182,7 @@ class Runner:
         print(f"left out, as it fails on the unchanged tree: {test}", flush=True)
 
     def try_all(self, work: Sequence[tuple[Module, Mutant]]) -> None:
-        """All of them are decided, and their modules' files say so; also of those done when ended.
+        """Decide all of them, and write it to their modules' files; also when it is ended.
 
         Raises:
             KeyboardInterrupt: it was ended before.
@@ -326,7 +326,7 @@ class Runner:
 
 
 def verdict_of(outcome: Outcome | None) -> Result:
-    """What an outcome means; None: the fork has ended without a word, which a test would notice."""
+    """Return what an outcome means; None: the fork has ended without a word."""
     if outcome is None:
         return Result(Verdict.KILLED, "it crashed")
     if outcome.failed:

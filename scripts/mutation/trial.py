@@ -56,7 +56,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._text = text
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code of the text; nothing of it is cached."""
+        """Return the code of the text; nothing of it is cached."""
         return compile(self._text, self.get_filename(fullname), "exec", dont_inherit=True)
 
 
@@ -69,7 +69,7 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The module's spec; None for all others."""
+        """Return the module's spec; None for all others."""
         if fullname != self._source.module:
             return None
         found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -95,7 +95,7 @@ class Chosen:
         self.passed = 0
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """``items`` are the chosen ones."""
+        """Keep the chosen ones of ``items``."""
         names = {id(item): self._name(item.nodeid) for item in items}
         chosen = [item for item in items if names[id(item)] in self._order]
         items[:] = sorted(chosen, key=lambda item: self._order[names[id(item)]])
@@ -104,7 +104,7 @@ class Chosen:
         return test if test in self._known else test.partition("[")[0]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Counts what passed, and notes what failed."""
+        """Count what passed, and note what failed."""
         if report.failed:
             self.failed.append(report.nodeid)
         elif report.when == "call" and report.passed:
@@ -128,7 +128,7 @@ class Outcome:
 def run(
     source: Source | None, tests: Sequence[str], known: Container[str], *, to_the_first: bool = True
 ) -> Outcome:
-    """The tests, run on the source, or on what is there; ``to_the_first`` that fails, or all.
+    """Run the tests on the source, or on what is there; ``to_the_first`` that fails, or all.
 
     ``known``: all tests that were recorded.
     """
@@ -157,7 +157,7 @@ def run(
 
 
 def prepare(files: Sequence[str]) -> None:
-    """This process has imported what these files of tests import, but for what is ours.
+    """Import what these files of tests import, but for what is ours.
 
     The forks keep what is ours compiled, below build/, wherever the environment asks for nothing
     to be kept.

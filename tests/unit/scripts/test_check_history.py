@@ -118,7 +118,7 @@ class History:
         self.event(at, "driver", "revoked", key, pid=1)
 
     def write(self) -> None:
-        """Its files, anew."""
+        """Its files, each whole."""
         for path, lines in self.lines.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"{line}\n" for line in lines) + self.torn)
