@@ -95,41 +95,28 @@ def test_a_container_that_dies_behind_a_gap_leaves_two_places(
 
 
 @pytest.mark.parametrize(
-    ("more", "first", "faults"),
+    ("event", "more", "first", "faults"),
     [
-        ({}, 0, 0),
-        ({"first": None}, 0, 0),
-        ({}, 5, 1),
-        ({"task": "Partition 1"}, 0, 1),
-        ({"next": 40}, 40, 0),
-        ({"next": 40}, 45, 1),
+        ("input-reset", {"next": 0}, 0, 0),
+        ("input-reset", {"next": 0, "first": None}, 0, 0),
+        ("input-reset", {"next": 0}, 5, 1),
+        ("input-reset", {"next": 0, "task": "Partition 1"}, 0, 1),
+        ("input-reset", {"next": 40}, 40, 0),
+        ("input-reset", {"next": 40}, 45, 1),
+        ("checkpoint-set", {}, 7, 0),
+        ("checkpoint-set", {}, 30, 1),
+        ("checkpoint-set", {}, 9, 1),
+        ("checkpoint-set", {"next": 40}, 40, 0),
+        ("checkpoint-set", {"next": 40}, 45, 1),
+        ("checkpoint-set", {"next": None}, 7, 1),
+        ("checkpoint-set", {"task": "Partition 1"}, 7, 1),
     ],
 )
-def test_a_partition_begins_where_its_configuration_says(
-    history: History, more: dict[str, Any], first: int, faults: int
+def test_a_partition_begins_where_its_configuration_or_an_operator_says(
+    history: History, event: str, more: dict[str, Any], first: int, faults: int
 ) -> None:
-    """Not at its checkpoint, as ``samza.reset.offset`` wants it."""
-    says(history, "input-reset", **{**SET, "next": 0, **more})
-    assert commits(history, (first, 59), (60, 69)) == [RULE] * faults
-
-
-@pytest.mark.parametrize(
-    ("more", "first", "faults"),
-    [
-        ({}, 7, 0),
-        ({}, 30, 1),
-        ({}, 9, 1),
-        ({"next": 40}, 40, 0),
-        ({"next": 40}, 45, 1),
-        ({"next": None}, 7, 1),
-        ({"task": "Partition 1"}, 7, 1),
-    ],
-)
-def test_a_partition_goes_on_where_an_operator_has_set_it(
-    history: History, more: dict[str, Any], first: int, faults: int
-) -> None:
-    """There alone: what is lost beside it is lost, and so is what is left out later on."""
-    says(history, "checkpoint-set", **{**SET, **more})
+    """Not at its checkpoint, and there alone: what is lost beside it is lost, also later on."""
+    says(history, event, **{**SET, **more})
     assert commits(history, (first, 59), (60, 69)) == [RULE] * faults
     assert commits(history, (71, 79), at=740) == [RULE]
 

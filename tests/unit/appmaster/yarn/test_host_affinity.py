@@ -108,19 +108,6 @@ def test_what_daemons_keep_back_is_not_guessed() -> None:
             {},
             "yarn.queue = 'streams': containers would need a node with no label",
         ),
-    ],
-)
-def test_a_cluster_that_cannot_have_the_job_is_refused(
-    change: dict[str, Any], values: dict[str, str], line: str
-) -> None:
-    """One line that begins so, and no other."""
-    refused, _ = lines(replace(WELL, **change), **values)
-    assert [x[: len(line)] for x in refused] == [line]
-
-
-@pytest.mark.parametrize(
-    ("change", "values", "line"),
-    [
         (
             {},
             {"cluster-manager__container__memory__mb": "2049"},
@@ -143,10 +130,13 @@ def test_a_cluster_that_cannot_have_the_job_is_refused(
         ),
     ],
 )
-def test_a_container_that_fits_nowhere_is_refused(
+def test_a_cluster_that_cannot_have_the_job_is_refused(
     change: dict[str, Any], values: dict[str, str], line: str
 ) -> None:
-    """By the largest of its nodes, and by YARN's maximum where that is known."""
+    """One line that begins so, and no other.
+
+    A container fits by the largest of its nodes, and by YARN's maximum where that is known.
+    """
     refused, _ = lines(replace(WELL, **change), **values)
     assert [x[: len(line)] for x in refused] == [line]
 
