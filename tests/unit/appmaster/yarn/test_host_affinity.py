@@ -72,64 +72,64 @@ def test_what_daemons_keep_back_is_not_guessed() -> None:
     assert lines(facts) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("change", "values", "line"),
-    [
-        (
-            {"scheduler": Scheduler(FIFO), "partition": None},
-            {},
-            "yarn.resourcemanager.scheduler.class = 'fifoScheduler': it takes a request for one",
-        ),
-        ({}, {"yarn__queue": "none"}, "yarn.queue = 'none': YARN has no such queue; name one of"),
-        ({}, {"yarn__queue": "stopped"}, "yarn.queue = 'stopped': the queue is STOPPED"),
-        ({}, {"yarn__queue": "root"}, "yarn.queue = 'root': root has queues below it"),
-        (
-            {"scheduler": Scheduler(FAIR, QUEUES), "partition": None},
-            {"yarn__container__label": "state"},
-            "yarn.container.label = 'state': the cluster's fairScheduler has no node labels",
-        ),
-        (
-            {"resource_manager": RM | {needs.LABELS_ENABLED: "false"}, "partition": None},
-            {"yarn__container__label": "state"},
-            "yarn.container.label = 'state': the cluster has no node labels: yarn.node-labels.ena",
-        ),
-        (
-            {},
-            {"yarn__container__label": "state", "yarn__am__container__label": "gpu"},
-            "yarn.am.container.label = 'gpu': the queue root.streams may not use nodes with this",
-        ),
-        (
-            {"partition": Partition("state"), "running": (RunningNode(),)},
-            {"yarn__container__label": "state"},
-            "yarn.container.label = 'state': containers would need a node with the label 'state'",
-        ),
-        (
-            {"partition": Partition(""), "running": (RunningNode(STATE),)},
-            {},
-            "yarn.queue = 'streams': containers would need a node with no label",
-        ),
-        (
-            {},
-            {"cluster-manager__container__memory__mb": "2049"},
-            "cluster-manager.container.memory.mb = '2049': the cluster grants at most 2048 MB",
-        ),
-        (
-            {"resource_manager": RM | {needs.MAX_CORES: "3"}},
-            {"cluster-manager__container__cpu__cores": "4"},
-            "cluster-manager.container.cpu.cores = '4': the cluster grants at most 3 cores to one",
-        ),
-        (
-            {"resource_manager": {needs.MAX_MB: "many"}},
-            {"yarn__am__container__memory__mb": "4097"},
-            "yarn.am.container.memory.mb = '4097': the cluster grants at most 4096 MB to one",
-        ),
-        (
-            {"partition": Partition("state"), "running": (RunningNode(STATE, 4096, 1),)},
-            LABEL | {"yarn__am__container__cpu__cores": "2"},
-            "yarn.am.container.cpu.cores = '2': the cluster grants at most 1 cores to one",
-        ),
-    ],
-)
+REFUSED: list[tuple[dict[str, Any], dict[str, str], str]] = [
+    (
+        {"scheduler": Scheduler(FIFO), "partition": None},
+        {},
+        "yarn.resourcemanager.scheduler.class = 'fifoScheduler': it takes a request for one",
+    ),
+    ({}, {"yarn__queue": "none"}, "yarn.queue = 'none': YARN has no such queue; name one of"),
+    ({}, {"yarn__queue": "stopped"}, "yarn.queue = 'stopped': the queue is STOPPED"),
+    ({}, {"yarn__queue": "root"}, "yarn.queue = 'root': root has queues below it"),
+    (
+        {"scheduler": Scheduler(FAIR, QUEUES), "partition": None},
+        {"yarn__container__label": "state"},
+        "yarn.container.label = 'state': the cluster's fairScheduler has no node labels",
+    ),
+    (
+        {"resource_manager": RM | {needs.LABELS_ENABLED: "false"}, "partition": None},
+        {"yarn__container__label": "state"},
+        "yarn.container.label = 'state': the cluster has no node labels: yarn.node-labels.ena",
+    ),
+    (
+        {},
+        {"yarn__container__label": "state", "yarn__am__container__label": "gpu"},
+        "yarn.am.container.label = 'gpu': the queue root.streams may not use nodes with this",
+    ),
+    (
+        {"partition": Partition("state"), "running": (RunningNode(),)},
+        {"yarn__container__label": "state"},
+        "yarn.container.label = 'state': containers would need a node with the label 'state'",
+    ),
+    (
+        {"partition": Partition(""), "running": (RunningNode(STATE),)},
+        {},
+        "yarn.queue = 'streams': containers would need a node with no label",
+    ),
+    (
+        {},
+        {"cluster-manager__container__memory__mb": "2049"},
+        "cluster-manager.container.memory.mb = '2049': the cluster grants at most 2048 MB",
+    ),
+    (
+        {"resource_manager": RM | {needs.MAX_CORES: "3"}},
+        {"cluster-manager__container__cpu__cores": "4"},
+        "cluster-manager.container.cpu.cores = '4': the cluster grants at most 3 cores to one",
+    ),
+    (
+        {"resource_manager": {needs.MAX_MB: "many"}},
+        {"yarn__am__container__memory__mb": "4097"},
+        "yarn.am.container.memory.mb = '4097': the cluster grants at most 4096 MB to one",
+    ),
+    (
+        {"partition": Partition("state"), "running": (RunningNode(STATE, 4096, 1),)},
+        LABEL | {"yarn__am__container__cpu__cores": "2"},
+        "yarn.am.container.cpu.cores = '2': the cluster grants at most 1 cores to one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "values", "line"), REFUSED)
 def test_a_cluster_that_cannot_have_the_job_is_refused(
     change: dict[str, Any], values: dict[str, str], line: str
 ) -> None:
