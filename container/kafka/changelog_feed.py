@@ -100,7 +100,7 @@ class KafkaChangelogFeed:
         return self._watch.polled()
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """End the reading."""
         self._watch.close()
         self._consumer.close()
 

@@ -126,7 +126,7 @@ def write_checkpoint(
     offsets: Mapping[SystemStreamPartition, int],
     changes: Iterable[checkpoint.Change],
 ) -> None:
-    """The task's newest checkpoint says ``offsets``, those last processed, on all replicas.
+    """Write the task's newest checkpoint: ``offsets``, those last processed, on all replicas.
 
     It says ``changes`` too, which the task's next container puts into its history.
 

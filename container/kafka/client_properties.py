@@ -73,37 +73,37 @@ class PartitionError(HomeportError):
 
 
 def longest_transaction_s(system: SystemConfig) -> float:
-    """For how long a transaction of the job's can be open: its time, and Kafka's until it looks."""
+    """Return how long a transaction of the job's can be open: its time, and Kafka's to look."""
     timeout_ms = producer_properties(system, "")["transaction.timeout.ms"]
     return int(timeout_ms) / 1000 + _SWEEP_S
 
 
 def unread(system: SystemConfig, what: str, error: KafkaError) -> HomeportError:
-    """The failure of reading ``what``: Kafka's absence, or a fault of the partition's own."""
+    """Return the failure of reading ``what``: Kafka's absence, or a fault of the partition's."""
     if is_transient(error):
         return unavailable(system, what, error)
     return PartitionError(f"system {system.name!r}: {what}: {error.str()}")
 
 
 def input_properties(system: SystemConfig, ahead_bytes: int) -> dict[str, Any]:
-    """Of a consumer of the job's input, which fetches about ``ahead_bytes`` ahead."""
+    """Return those of a consumer of the job's input, which fetches ``ahead_bytes`` ahead."""
     # An answer of the broker's is no larger either: the library bounds it by this.
     queue = {"queued.max.messages.kbytes": max(1, ahead_bytes // 1024)}
     return _consumer(system, _INPUT | queue) | {"enable.partition.eof": False}
 
 
 def restore_properties(system: SystemConfig) -> dict[str, Any]:
-    """Of the consumer that reads changelogs and checkpoints to their head."""
+    """Return those of the consumer that reads changelogs and checkpoints to their head."""
     return _consumer(system, _RESTORE)
 
 
 def follow_properties(system: SystemConfig) -> dict[str, Any]:
-    """Of the consumer by which a standby follows its changelogs."""
+    """Return those of the consumer by which a standby follows its changelogs."""
     return _consumer(system, _FOLLOW)
 
 
 def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str, Any]:
-    """Of the transactional producer of one incarnation."""
+    """Return those of the transactional producer of one incarnation."""
     timeout = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
     return {
         **_PRODUCER,
@@ -115,7 +115,7 @@ def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str
 
 
 def plain_producer_properties(system: SystemConfig) -> dict[str, Any]:
-    """Of the producer of outputs that are not part of the transaction."""
+    """Return those of the producer of outputs that are not part of the transaction."""
     return {
         **_PRODUCER,
         # However long Kafka is away: it is waited for, and what was sent before goes on then.
@@ -134,7 +134,7 @@ def know_topics(
     topics: Iterable[str],
     timeout_s: float = _METADATA_S,
 ) -> None:
-    """The client knows the leaders of ``topics``, so that an assignment begins at once.
+    """Let the client know the leaders of ``topics``, so that an assignment begins at once.
 
     One that comes while the client is still connecting is looked at again only by a timer, a second
     later: about every tenth start.

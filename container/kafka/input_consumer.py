@@ -119,7 +119,7 @@ class InputConsumer:
             self._clients[tier, system] = client
 
     def poll(self, max_rows: int, timeout_s: float) -> MicroBatch | None:
-        """What has arrived, at most ``max_rows`` per system; None after ``timeout_s`` of nothing.
+        """Return what has arrived, ``max_rows`` per system at most; None after ``timeout_s``.
 
         It is of one tier, and exceeds the bound in bytes by less than one record per system. Never
         waits for a batch to fill.
@@ -201,18 +201,18 @@ class InputConsumer:
 
     @property
     def following(self) -> Mapping[SystemStreamPartition, int]:
-        """{partition: the offset that is read next}; behind what is no record, where it shows."""
+        """Return {partition: the offset that is read next}, behind what is no record if known."""
         return self._next
 
     def lag(self) -> int:
-        """Records that are known to be there and were not handed out yet."""
+        """Return the number of records that are known and were not handed out yet."""
         total = 0
         for ssp, following in self._next.items():
             total += max(0, self._known_end(ssp) - following)
         return total
 
     def lag_of(self, partitions: Iterable[SystemStreamPartition]) -> int | None:
-        """As ``lag``, of some partitions; None: an end is not known yet."""
+        """Return the ``lag`` of some partitions; None: an end is not known yet."""
         places = [(self._known_end(ssp), self._next[ssp]) for ssp in partitions]
         if any(end < 0 for end, _ in places):
             return None
@@ -225,7 +225,7 @@ class InputConsumer:
     def bootstrap_left(
         self, partitions: Iterable[SystemStreamPartition]
     ) -> tuple[int, float | None] | None:
-        """Offsets of these that other inputs wait for, and about how many seconds they take.
+        """Return the offsets of these that other inputs wait for, and about how many seconds.
 
         None: no input waits for them; the seconds None: nothing has come of them yet.
         """
@@ -247,7 +247,7 @@ class InputConsumer:
         )
 
     def is_caught_up(self) -> bool:
-        """Whether, after a poll that brought nothing, nothing waits: every partition has answered.
+        """Return whether nothing waits after an empty poll: every partition has answered.
 
         Offsets alone do not show it, as those of a transaction's end hold no record.
         """
@@ -277,7 +277,7 @@ class InputConsumer:
         return end
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """End the reading."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()
@@ -372,7 +372,7 @@ class InputConsumer:
 
 
 def within(max_bytes: int, messages: Sequence[Message]) -> int:
-    """How many of ``messages`` a batch has: as many as it takes to reach the bound, else all."""
+    """Return how many of ``messages`` a batch has: up to the bound, else all."""
     if sum(map(len, messages)) <= max_bytes:
         return len(messages)
     sizes = list(itertools.accumulate(map(len, messages)))
@@ -382,7 +382,7 @@ def within(max_bytes: int, messages: Sequence[Message]) -> int:
 def table_of(
     task_name: TaskName, ssp: SystemStreamPartition, messages: Sequence[Message]
 ) -> pa.Table:
-    """The rows of ``BATCH_SCHEMA`` of ``messages``, which are of one partition."""
+    """Return the rows of ``BATCH_SCHEMA`` of ``messages``, which are of one partition."""
     count = len(messages)
     headers = [headers_of(m) for m in messages]
     columns = [

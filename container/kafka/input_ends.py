@@ -33,7 +33,7 @@ class InputEnds:
     def heads(
         self, partitions: Collection[SystemStreamPartition]
     ) -> dict[SystemStreamPartition, int]:
-        """One past the last offset of each, undecided records included.
+        """Return one past the last offset of each, undecided records included.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -47,7 +47,7 @@ class InputEnds:
         return found
 
     def holds_nothing(self, partition: SystemStreamPartition, start: int, head: int) -> bool:
-        """Whether [start, head) has no committed record and will have none; never waits for one.
+        """Return whether [start, head) has no committed record, now and later; wait for none.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -61,7 +61,7 @@ class InputEnds:
         return start >= head or not any(reader.read(*place, start, head))
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """End the reading."""
         for reader in self._readers.values():
             reader.close()
         self._readers.clear()

@@ -85,7 +85,7 @@ class LogReader:
         self._consumer = consumer(system, {**restore_properties(system), **(over or {})})
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """End the reading."""
         self._consumer.close()
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
@@ -185,7 +185,7 @@ class LogReader:
         }
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
-        """The committed records of [start, head), in order, in lists that are not empty.
+        """Yield the committed records of [start, head), in order, in lists that are not empty.
 
         The reader waits for an open transaction in the partition: its outcome is not known yet.
 
@@ -390,7 +390,7 @@ class KafkaChangelogReader:
         return [found[place] for place in places]
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The committed records of [start, head), the last value of each key per chunk."""
+        """Yield the committed records of [start, head), the last value of each key per chunk."""
         reader = self._readers[stream.system]
         for records in reader.read(stream.stream, partition, start, head):
             entries = {key: m.value() for m in records if (key := m.key()) is not None}

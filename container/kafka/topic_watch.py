@@ -66,7 +66,7 @@ class TopicWatch:
         self._away_until_s: dict[str, float] = {}
 
     def begin(self, stream: CoordinatorStream) -> None:
-        """The topics are those of state, positions and input; from now on they are watched.
+        """Check the topics of state, positions and input, and watch them from now on.
 
         Args:
             stream: read to its head; of a topic that it does not know, any is right.
@@ -95,7 +95,7 @@ class TopicWatch:
             self._watched[topic] = partial(lost_input, topic, first)
 
     def check(self) -> None:
-        """They still are, as far as is known: a Kafka that does not answer says nothing.
+        """Check that they are the same, as far as is known: a silent Kafka proves nothing.
 
         Raises:
             StoreError: one was deleted, or recreated.

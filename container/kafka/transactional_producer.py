@@ -61,7 +61,7 @@ class UndeliveredError(UnavailableError):
 
 
 def fence(system: SystemConfig, transactional_id: str) -> None:
-    """The holder of ``transactional_id`` commits nothing more; its open transaction is aborted."""
+    """Fence the holder of ``transactional_id``; its open transaction is aborted."""
     holder = TransactionalProducer(system, transactional_id)
     holder.initialise()
     holder.close()
@@ -93,7 +93,7 @@ class TransactionalProducer:
         self._producer = producer(system, properties)
 
     def initialise(self) -> None:
-        """An earlier holder of the id commits nothing more, and transactions can begin.
+        """Fence an earlier holder of the id; transactions can begin then.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -244,7 +244,7 @@ class TransactionalProducer:
         return self._reports
 
     def close(self) -> None:
-        """The client is closed; a transaction that is still open is left to its time-out."""
+        """Close the client; a transaction that is still open is left to its time-out."""
         self._producer.close()
 
     @contextmanager
@@ -456,6 +456,6 @@ class Silence:
 
     @property
     def total_s(self) -> float:
-        """Seconds of silence so far, with those of a wait that lasts."""
+        """Return the seconds of silence so far, with those of a wait that lasts."""
         own_s = 0.0 if self._since_s is None else self._clock() - self._since_s
         return self._past_s + (own_s if own_s >= _LEAST_S else 0.0)

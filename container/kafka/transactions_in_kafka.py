@@ -54,13 +54,13 @@ class PartitionLeaders:
         )
 
     def first_batch(self, place: Place, offset: int) -> Batch | None:
-        """The batch at the offset, where a transaction has one there."""
+        """Return the batch at the offset, where a transaction has one there."""
         request = marker_requests.fetch_request(place, offset)
         found = marker_requests.first_batch(place, offset, self._answer(place, request))
         return self._done(place, "reading a batch", found)
 
     def write_marker(self, place: Place, ended: Ended) -> None:
-        """The end of the transaction is in the partition, as its coordinator decided it.
+        """Write the end of the transaction to the partition, as its coordinator decided it.
 
         Kafka refuses one of an older producer epoch than the partition has seen, and of an older
         coordinator epoch; where nothing of the producer is open, it changes nothing.
@@ -122,7 +122,7 @@ class TransactionsInKafka(PartitionLeaders):
         self._reader = LogReader(system, pause, {"isolation.level": "read_uncommitted"})
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """End the reading."""
         self._reader.close()
 
     def heads(self, places: Collection[Place]) -> dict[Place, int]:
@@ -143,7 +143,7 @@ class TransactionsInKafka(PartitionLeaders):
         return {place: at for place, at in stable.items() if at < known[place]}
 
     def written_ms(self, held: Mapping[Place, int]) -> int:
-        """An hour before any of the records at these offsets, of which there are some, was written.
+        """Return an hour before the first of the records at these offsets was written, in ms.
 
         Their time is their writers', that of the coordinators is not. Where a record is gone, from
         the beginning.
@@ -170,7 +170,7 @@ class TransactionsInKafka(PartitionLeaders):
         return found
 
     def fence(self, transactional_id: str) -> None:
-        """The id begins no transaction any more, and its last one is over.
+        """Fence the id: it begins no transaction any more, and its last one is over.
 
         It must have no holder any more: a holder loses it.
         """

@@ -67,12 +67,12 @@ class CallWatch:
         """A StreamTask's loop adds one for each message: each is a call of its own."""
 
     def tick(self) -> None:
-        """What goes on from part to part is at its next one."""
+        """Begin the next part of a call that goes on from part to part."""
         self.ticks += 1
 
     @contextmanager
     def calling(self, what: str, *, goes_on: bool = False) -> Iterator[None]:
-        """The job's code is called in the block; once for each tick where it ``goes_on``."""
+        """Watch a call in the block; where it ``goes_on``, each tick begins a new one."""
         thread = get_ident()
         self._calls[thread] = _Call(what, thread, boot_ms(), self.ticks if goes_on else None)
         try:
@@ -99,12 +99,12 @@ class CallWatch:
         return None
 
     def begin(self, end: Callable[[str], object]) -> None:
-        """A thread looks from now on; ``end`` is called, once, with why the container must end."""
+        """Start a thread that looks; it calls ``end`` once, with why the container must end."""
         arguments = (end, min(_STEP_S, (self._limit_ms or SAID_MS) / 4000))
         threading.Thread(target=self._watch, args=arguments, name="call-watch", daemon=True).start()
 
     def close(self, limit_s: float) -> bool:
-        """No thread looks any more; whether all calls have returned, within ``limit_s``."""
+        """End the thread; return whether all calls have returned, within ``limit_s``."""
         self._is_over.set()
         pause, deadline = threading.Event(), time.monotonic() + limit_s
         while self._calls and time.monotonic() < deadline:
@@ -132,32 +132,32 @@ class WatchedTask:
         self._watch = watch
 
     def process_batch(self, rows: pa.Table) -> None:
-        """The task has seen ``rows``."""
+        """Call the task with ``rows``."""
         with self._calling(f"its batch of {rows.num_rows} rows", goes_on=True):
             self._task.process_batch(rows)
 
     def end_transaction(self) -> None:
-        """The task had its last chance to send."""
+        """Give the task its last chance to send."""
         with self._calling("end_transaction"):
             self._task.end_transaction()
 
     def window(self) -> None:
-        """The task had its window."""
+        """Call the task for its window."""
         with self._calling("window"):
             self._task.window()
 
     def on_timer(self, timer: Timer) -> None:
-        """The task was called for ``timer``."""
+        """Call the task for ``timer``."""
         with self._calling(f"on_timer of {timer.name!r}"):
             self._task.on_timer(timer)
 
     def end_of_stream(self) -> None:
-        """The task knows that it gets no more."""
+        """End the input of the task."""
         with self._calling("end_of_stream"):
             self._task.end_of_stream()
 
     def close(self) -> None:
-        """The task was closed; ``task.shutdown.ms`` bounds it."""
+        """Close the task; ``task.shutdown.ms`` bounds it."""
         self._task.close()
 
     def _calling(self, step: str, *, goes_on: bool = False) -> AbstractContextManager[None]:
@@ -176,12 +176,12 @@ class WatchedCalls:
         self._watch = watch
 
     def finish(self) -> None:
-        """All calls were made; none is under way."""
+        """Make all calls, and wait for their ends."""
         with self._watch.calling("a call of process beside others", goes_on=True):
             self._calls.finish()
 
     def close(self) -> None:
-        """No thread of them is left."""
+        """End the threads of the calls."""
         self._calls.close()
 
 
@@ -194,7 +194,7 @@ class WatchedPipeline:
         self._watch = watch
 
     def run(self, given: Rows, stores: StoreFrames = NO_FRAMES) -> pa.Table:
-        """The pipeline's rows, sorted by task."""
+        """Return the pipeline's rows, sorted by task."""
         with self._watch.calling(f"pipeline {self._name!r}, over {given.num_rows} rows,"):
             return self._pipeline.run(given, stores)
 

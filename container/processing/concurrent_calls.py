@@ -40,7 +40,7 @@ class Calls(ABC, Generic[_Call]):
         self._chains.setdefault(key, []).append(call)
 
     def finish(self) -> None:
-        """All calls were made; none is under way, also where this raises.
+        """Make all calls; none is under way afterwards, also where this raises.
 
         Raises:
             BaseException: what the first of the calls raised that did, in the order of ``add``, and
@@ -56,7 +56,7 @@ class Calls(ABC, Generic[_Call]):
 
     @abstractmethod
     def close(self) -> None:
-        """No thread of it is left."""
+        """End its threads."""
 
 
 class ThreadCalls(Calls[Callable[[], None]]):
@@ -97,7 +97,7 @@ class ThreadCalls(Calls[Callable[[], None]]):
                 raise
 
     def close(self) -> None:
-        """No thread of it is left."""
+        """End its threads."""
         self._pool.shutdown()
 
 
@@ -122,7 +122,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     def outcome(
         self, awaitable: Awaitable[object], *, may_be_stopped: bool = True
     ) -> BaseException | None:
-        """What ``awaitable`` raised on the loop, as its own code raised it; None: it is done.
+        """Return what ``awaitable`` raised on the loop, as its own code did; None: it is done.
 
         ``may_be_stopped``: whether the order to stop cancels it.
         """
@@ -194,7 +194,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
         return begun[0].result()
 
     def close(self) -> None:
-        """The loop is closed, and its thread is gone."""
+        """Close the loop, and end its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -72,7 +72,7 @@ class AsyncStreamTask(_ConcurrentStreamTask[LoopCalls]):
             self._raised(step_of(message), error)
 
     def close(self) -> None:
-        """As of the base class; the order to stop cancels none of it."""
+        """Close the task; the order to stop cancels none of it."""
         try:
             self._waited(self._task.close(), may_be_stopped=False)  # type: ignore[func-returns-value]  # perhaps a coroutine
         except BaseException as error:  # user code may raise anything, SystemExit too
@@ -128,7 +128,7 @@ def calls_for(
 
 
 def locked(found: Any, lock: threading.Lock) -> Any:  # noqa: ANN401 - any object, as it is
-    """``found``, with one caller at a time: what tasks share is safe for their threads."""
+    """Return ``found`` with one caller at a time: what tasks share is safe for their threads."""
     return _Locked(found, lock)
 
 

@@ -48,11 +48,11 @@ class Coordinator:
         self._requests = requests
 
     def commit(self) -> None:
-        """The container commits at the end of the micro-batch."""
+        """Ask the container to commit at the end of the micro-batch."""
         self._requests.commit = True
 
     def shutdown(self) -> None:
-        """The task has voted for the end of the container."""
+        """Vote for the end of the container."""
         self._requests.votes.add(self._task_name)
 
 
@@ -92,7 +92,7 @@ class StreamTaskInstance:
         return self._task.init(context)  # type: ignore[func-returns-value]  # what it must not return
 
     def process_batch(self, rows: pa.Table) -> None:
-        """The task has seen every message of ``rows``.
+        """Call the task with every message of ``rows``.
 
         Raises:
             UndecodableError: a record cannot be read, and may not be dropped.
@@ -112,24 +112,24 @@ class StreamTaskInstance:
                     require_run(self._name, step_of(message), found)
 
     def end_transaction(self) -> None:
-        """Nothing: a StreamTask sends when it is called."""
+        """Do nothing: a StreamTask sends when it is called."""
 
     def window(self) -> None:
-        """The task had its window."""
+        """Call the task for its window."""
         self._call("window", self._task.window, self._parts.outputs, self._coordinator)
 
     def on_timer(self, timer: Timer) -> None:
-        """The task was called for ``timer``."""
+        """Call the task for ``timer``."""
         step = f"on_timer of {timer.name!r}"
         self._call(step, self._task.on_timer, timer, self._parts.outputs, self._coordinator)
 
     def end_of_stream(self) -> None:
-        """The task knows that it gets no more input."""
+        """End the input of the task."""
         hook = self._task.end_of_stream
         self._call("end_of_stream", hook, self._parts.outputs, self._coordinator)
 
     def close(self) -> None:
-        """The task was closed."""
+        """Close the task."""
         self._run("close", self._task.close)
 
     def _run(self, step: str, hook: Callable[..., object], *arguments: object) -> None:
@@ -156,7 +156,7 @@ class StreamTaskInstance:
 
 
 def step_of(message: IncomingMessage) -> str:
-    """The call of ``process`` for the message, in messages."""
+    """Return the name of the call of ``process`` for the message."""
     return f"process of {message.stream} partition {message.partition} offset {message.offset}"
 
 

@@ -43,7 +43,7 @@ from homeport.job_coordinator.model.ids import TaskName
 
 
 def task_class_of(config: Config) -> type[BatchTask | StreamTask]:
-    """The class of the job's tasks: its own, or the one that sends what its pipeline has made.
+    """Return the class of the job's tasks: its own, or the one that sends a pipeline's rows.
 
     Raises:
         ConfigError: there is none, or it cannot be loaded.
@@ -61,7 +61,7 @@ def make_tasks(
     may_go_on: Callable[[], None],
     calls: ThreadCalls | LoopCalls | None = None,
 ) -> tuple[dict[TaskName, Task], Requests]:
-    """Every task of the container, initialised, and what they will ask of it.
+    """Make every task of the container; return them, and what they will ask of it.
 
     ``calls``: makes calls of ``process``; None: each is made when its message comes.
 
@@ -119,7 +119,7 @@ class TakesFrames(Protocol):
 
     @property
     def takes(self) -> Takes:
-        """The frames that it gets."""
+        """Return the frames that it gets."""
 
     def wanted(self, rows: int) -> Wanted | None:
         """Return what it reads of a batch of so many rows; None: perhaps all."""
@@ -131,7 +131,7 @@ def typed_input(
     outputs: Outputs,
     pipeline: TakesFrames | None = None,
 ) -> TypedInput | None:
-    """What makes columns of the values; None for a StreamTask alone, and where there is no schema.
+    """Return what makes columns of the values; None for a StreamTask, and without a schema.
 
     Raises:
         ConfigError: it cannot be had.
@@ -160,7 +160,7 @@ def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:
 
 
 def stream_serdes(job: ContainerJob, system: str, stream: str) -> tuple[Serde | None, Serde | None]:
-    """The serdes of keys and of values of the stream, None where they stay bytes.
+    """Return the serdes of the stream's keys and values, None where they stay bytes.
 
     Raises:
         ConfigError: one cannot be used.
@@ -182,7 +182,7 @@ class RowSender(BatchTask):
     """Sends each row, in the order of the rows; keeps nothing."""
 
     def init(self, context: TaskContext) -> None:
-        """Takes the stream of ``task.pipeline.output`` and its serdes."""
+        """Take the stream of ``task.pipeline.output`` and its serdes."""
         leaving = Leaving.of(Config(context.config))
         assert leaving is not None  # noqa: S101 - only then is this the job's task
         self._stream = str(leaving.stream)
@@ -192,7 +192,7 @@ class RowSender(BatchTask):
         self._value = _encoder(keys.STREAM_MSG_SERDE, leaving.stream, msg_serde)
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
-        """Sends the rows of ``table``, whose columns are those of ``leaving_rows``."""
+        """Send the rows of ``table``, whose columns are those of ``leaving_rows``."""
         values = encoded(table, VALUE, self._value)
         keys_ = encoded(table, KEY, self._key)
         stream, send = self._stream, collector.send
@@ -212,7 +212,7 @@ def _encoder(key: TextKey, stream: SystemStream, serde: ConfiguredSerde | None) 
 
 
 def encoded(table: pa.Table, column: str, encode: _Encode | None) -> list[bytes | None]:
-    """The column as bytes; null for each row where there is no such column."""
+    """Return the column as bytes; null for each row where there is no such column."""
     if column not in table.column_names:
         return [None] * table.num_rows
     values: list[Any] = table[column].to_pylist()

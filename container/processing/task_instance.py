@@ -85,7 +85,7 @@ class Outputs:
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """One record is to leave: with the transaction, or at once if it is no part of it.
+        """Send one record: with the transaction, or at once if it is no part of it.
 
         Raises:
             ValueError: the stream is on other brokers than the transaction, or no system is known;
@@ -145,7 +145,7 @@ class Outputs:
         return taken
 
     def clear(self) -> None:
-        """There is no open transaction."""
+        """Forget what the transaction had."""
         self.sends = []
         self.size_bytes = 0
 
@@ -212,7 +212,7 @@ class Context:
 
     @property
     def config(self) -> dict[str, str]:
-        """The job's configuration; a copy."""
+        """Return a copy of the job's configuration."""
         return dict(self._config)
 
     @property
@@ -222,23 +222,23 @@ class Context:
 
     @property
     def timers(self) -> Timers:
-        """The task's timers, for its container."""
+        """Return the task's timers, for its container."""
         return self._timers
 
     @property
     def scheduler(self) -> Scheduler:
-        """The task's timers, for the task."""
+        """Return the task's timers, for the task."""
         return self._scheduler
 
     def shared(self, guard: Callable[[Any], Any]) -> Context:
-        """The same, whose stores and scheduler are as ``guard`` returns them, for threads."""
+        """Return a context for threads, whose stores and scheduler ``guard`` has made safe."""
         stores = {name: guard(store) for name, store in self._stores.items()}
         found = Context(self._task_name, self._config, stores, self._timers, self._partitions)
         found._scheduler = guard(self._timers)
         return found
 
     def store(self, name: str) -> KeyValueStore:
-        """The task's part of the store ``name``.
+        """Return the task's part of the store ``name``.
 
         Raises:
             KeyError: there is no such store; the message names those there are.
@@ -264,26 +264,26 @@ class TaskInstance:
         self._call("init", self._task.init, context)
 
     def process_batch(self, rows: pa.Table) -> None:
-        """The task has seen ``rows``."""
+        """Call the task with ``rows``."""
         self._call("process_batch", self._task.process_batch, rows, self._outputs)
 
     def on_timer(self, timer: Timer) -> None:
-        """The task was called for ``timer``."""
+        """Call the task for ``timer``."""
         self._call(f"on_timer of {timer.name!r}", self._task.on_timer, timer, self._outputs)
 
     def end_transaction(self) -> None:
-        """The task had its last chance to send."""
+        """Give the task its last chance to send."""
         self._call("end_transaction", self._task.end_transaction, self._outputs)
 
     def close(self) -> None:
-        """The task was closed."""
+        """Close the task."""
         self._call("close", self._task.close)
 
     def window(self) -> None:
-        """Nothing: a BatchTask has none."""
+        """Do nothing: a BatchTask has no windows."""
 
     def end_of_stream(self) -> None:
-        """The task knows that it gets no more input."""
+        """End the input of the task."""
         self._call("end_of_stream", self._task.end_of_stream, self._outputs)
 
     def _call(self, step: str, hook: Callable[..., object], *arguments: object) -> None:
@@ -299,7 +299,7 @@ def checked(task_name: str, step: str, hook: Callable[..., _Found], *arguments: 
 
 
 def require_run(task_name: str, step: str, found: object) -> None:
-    """Nothing where the call that returned ``found`` has run; else TaskFailedError."""
+    """Raise TaskFailedError where the call that returned ``found`` has not run."""
     reason = unrun(found)
     if reason is not None:
         hidden = TypeError(f"{reason}: define it without a decorator that hides what it is")
@@ -307,7 +307,7 @@ def require_run(task_name: str, step: str, found: object) -> None:
 
 
 def task_failed(task_name: str, step: str, error: BaseException) -> TaskFailedError:
-    """The failure of a task whose code raised ``error``, in one line."""
+    """Return the failure of a task whose code raised ``error``, in one line."""
     return TaskFailedError(f"task {task_name!r} failed in {step}: {in_one_line(error)}")
 
 
@@ -323,7 +323,7 @@ class Counts:
         self._known: dict[tuple[str, str], int] = {}
 
     def of(self, system: str, topic: str) -> int:
-        """The number of one topic."""
+        """Return the number of partitions of one topic."""
         place = system, topic
         if place not in self._known:
             self._known[place] = self._count_of(system, topic)
@@ -347,7 +347,7 @@ class Counts:
 def placed(
     partitioner: Partitioner, key: bytes | None, system: str, topic: str, counts: Counts | None
 ) -> int:
-    """The partition that ``partitioner`` gives ``key``.
+    """Return the partition that ``partitioner`` gives ``key``.
 
     Raises:
         ValueError: there is no such partition.

@@ -57,7 +57,7 @@ class TypedInput:
         self._wanted = wanted
 
     def of(self, table: pa.Table) -> tuple[Rows, Refused]:
-        """``table`` with its values as the schemas say, without the rows that are not.
+        """Return ``table`` with its values as the schemas say, and the rows that do not fit.
 
         Of the values it has the fields that are read. Null in Kafka is null. What becomes of the
         others, ``refuse`` decides: the table may be of a batch that is far from being processed.
@@ -78,7 +78,7 @@ class TypedInput:
         return SplitRows(by_stream), tuple(row for _, row in sorted(refused.items(), key=_first))
 
     def refuse(self, refused: Refused) -> None:
-        """They are dropped by the rules for bad records, within the open transaction.
+        """Drop these rows by the rules for bad records, within the open transaction.
 
         Raises:
             UndecodableError: they may not be.

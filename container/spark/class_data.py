@@ -40,7 +40,7 @@ _LIMIT_S = 600.0
 
 
 def make(folder: Path) -> None:
-    """Command, archive and jar are in ``folder``, each whole.
+    """Make command, archive and jar in ``folder``, each whole.
 
     Raises:
         HomeportError: there is no Java, or Spark does not start or end as it should.

@@ -35,7 +35,7 @@ class Named:
     remedy: str = "correct it"
 
     def fault(self, rule: str, remedy: str) -> ConfigError:
-        """The line that has the pipeline break ``rule``."""
+        """Return the error of a pipeline that breaks ``rule``."""
         return ConfigError(self.key, self.value, rule, remedy)
 
     @contextmanager
@@ -66,7 +66,7 @@ class Named:
 
 
 def sparks_reason(error: BaseException) -> str | None:
-    """The first line of what Spark says; of an error in a worker's Python the error itself.
+    """Return the first line of Spark's message; of an error in a worker's Python the error itself.
 
     None where it is none of Spark's.
     """
@@ -100,7 +100,7 @@ def is_lost_jvm(error: BaseException) -> bool:
 def failure(
     pipeline: str, rows: str, error: BaseException, exit_code: int | None, reason: str
 ) -> str:
-    """The line for the container's end.
+    """Return the line for the container's end.
 
     Args:
         pipeline: key and value that name it.

@@ -26,7 +26,7 @@ from homeport.container.spark.work import as_parameter
 def serdes_of_frames(
     inputs: Sequence[InputSerde], takes: Takes
 ) -> dict[SystemStream | None, InputSerde]:
-    """{stream: the serde that makes columns of its values}; {None: it} where one does so for all.
+    """Return {stream: the serde that makes columns of its values}; {None: it} of all inputs.
 
     PURE.
 
@@ -42,7 +42,7 @@ def serdes_of_frames(
 def value_columns(
     inputs: Sequence[InputSerde], takes: Takes
 ) -> Mapping[SystemStream | None, Columns]:
-    """{stream of a frame, None for all: how its values become a column}; of others they are bytes.
+    """Return {stream of a frame, None for all: how its values become a column}; others are bytes.
 
     Raises:
         ConfigError: as above, or a serde has no columns.
@@ -68,7 +68,7 @@ class StoreSerdes:
 
 
 def store_serdes(config: Config) -> tuple[StoreSerdes, ...]:
-    """Those of all adjunct stores of the job, by name."""
+    """Return the serdes of all adjunct stores of the job, by name."""
     stores = StorageConfig.of(config).stores
     return tuple(
         StoreSerdes(name, own.input_key, own.stream, stores[name].key_serde, stores[name].msg_serde)
@@ -77,7 +77,7 @@ def store_serdes(config: Config) -> tuple[StoreSerdes, ...]:
 
 
 def refuse_twins(stores: Sequence[StoreSerdes], streams: Sequence[str]) -> None:
-    """Every store and every input is a table of its own.
+    """Require a table of its own for every store and every input.
 
     ``streams``: the names of the inputs as tables. Case makes no difference to Spark.
 

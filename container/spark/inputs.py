@@ -36,12 +36,12 @@ _VALUE = BATCH_SCHEMA.get_field_index("value")
 
 
 def batch_schema(value: pa.DataType) -> pa.Schema:
-    """That of a micro-batch whose column ``value`` is of that type."""
+    """Return the schema of a micro-batch whose column ``value`` is of that type."""
     return BATCH_SCHEMA.set(_VALUE, pa.field("value", value))
 
 
 def whole_schema(found: pa.Schema, given: pa.Schema) -> pa.Schema:
-    """``given`` where ``found`` is the same but for fields that its values lack; else ``found``."""
+    """Return ``given`` where ``found`` only lacks fields of its values; else ``found``."""
     if found.names != given.names:
         return found
     values, all_values = found.field("value").type, given.field("value").type
@@ -77,17 +77,17 @@ class SplitRows:
 
     @property
     def num_rows(self) -> int:
-        """Of all streams."""
+        """Return the sum of all streams."""
         return sum(table.num_rows for table in self.by_stream.values())
 
     @property
     def nbytes(self) -> int:
-        """Of all streams."""
+        """Return the sum of all streams."""
         return sum(table.nbytes for table in self.by_stream.values())
 
     @property
     def first(self) -> pa.Table | None:
-        """Of the first stream that has rows."""
+        """Return the table of the first stream that has rows."""
         return next((table for table in self.by_stream.values() if table.num_rows), None)
 
 
@@ -99,7 +99,7 @@ Wanted = Mapping[SystemStream | None, Fields]
 
 
 def fields_wanted(wanted: Wanted | None, stream: SystemStream | None) -> Fields:
-    """The fields that are read of the values of ``stream``, None for all streams.
+    """Return the fields that are read of the values of ``stream``, None for all streams.
 
     ``wanted``: None where nothing is known, so that all of them may be.
     """
@@ -156,7 +156,7 @@ def _of_stream(table: pa.Table, stream: SystemStream | None) -> pa.Table:
 
 
 def with_task(rows: pa.Table, given: Rows) -> pa.Table:
-    """``rows``, which came of ``given``, with a task for each.
+    """Return ``rows``, which a pipeline made of ``given``, with a task for each.
 
     Where a row has none, as one of an aggregate, it is that of the first row of ``given``: one of
     the container's, in whose transaction all that its tasks send leaves.
@@ -170,7 +170,7 @@ def with_task(rows: pa.Table, given: Rows) -> pa.Table:
 
 
 def sorted_rows(table: pa.Table, *, unordered: bool) -> pa.Table:
-    """``table`` sorted by task, stream, partition, offset; by task alone where ``unordered``.
+    """Sort ``table`` by task, stream, partition, offset; by task alone where ``unordered``.
 
     Rows that compare equal keep their order. A table that is sorted already is not copied.
     """

@@ -33,7 +33,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def jar_name() -> str:
-    """Of the jar that has these sources' classes, compiled against the pyspark of this environment.
+    """Return the name of the jar of these sources, compiled against this environment's pyspark.
 
     An upgraded pyspark has another one: Java would find out at a batch only what no longer fits.
     """
@@ -51,7 +51,7 @@ def _pyspark_version() -> str:
 
 
 def load(session: SparkSession, made: Path | None = None) -> bool:
-    """Whether Spark's JVM has the classes now; ``made``: where the jar is, by default as set up."""
+    """Load the classes into Spark's JVM; return False without a jar. ``made``: its folder."""
     jar = (made or made_folder()) / jar_name()
     if not jar.is_file():
         return False
@@ -61,7 +61,7 @@ def load(session: SparkSession, made: Path | None = None) -> bool:
 
 
 def make(folder: Path) -> Path:
-    """The jar, in ``folder``; made if it is not there.
+    """Return the jar in ``folder``; make it if it is not there.
 
     Raises:
         HomeportError: there is no Java, no pyspark, or a source is wrong.

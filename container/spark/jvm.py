@@ -66,12 +66,12 @@ def made_folder() -> Path:
 
 
 def archive_path(made: Path | None = None) -> Path | None:
-    """The class-data archive in that folder, by default this environment's; None: there is none."""
+    """Return the class-data archive in that folder, by default this environment's; or None."""
     return _existing((made or made_folder()) / ARCHIVE_NAME)
 
 
 def lasting_flags(own: str) -> str:
-    """The flags of a JVM that stays, beside a job's own, which come after them.
+    """Return the flags of a JVM that stays; a job's own come after them.
 
     A JVM takes one collector alone: ours goes where the job names one, and the archive with it.
     """
@@ -80,7 +80,7 @@ def lasting_flags(own: str) -> str:
 
 
 def options_file(properties: Mapping[str, str]) -> str:
-    """The JVM's own options as Java reads them from a file that is named ``@`` and its path.
+    """Return the JVM's own options as Java reads them from a file, named ``@`` and its path.
 
     One may hold a secret, and everybody on the machine can read a command line.
     """
@@ -112,12 +112,12 @@ def jvm_command(
 
 
 def is_relative(command: Sequence[str]) -> bool:
-    """Whether the command must start in Spark's folder, to which its class path is relative."""
+    """Return whether the command must start in Spark's folder, for its relative class path."""
     return "-cp" in command and not command[command.index("-cp") + 1].startswith("/")
 
 
 def java_of_host() -> str | None:
-    """The Java that JAVA_HOME names, else the one on PATH; None where there is none."""
+    """Return the Java that JAVA_HOME names, else the one on PATH; None where there is none."""
     named = os.environ.get("JAVA_HOME")
     return shutil.which(f"{named}/bin/java" if named else "java")
 
@@ -131,7 +131,7 @@ def spark_and_java() -> tuple[Path, str]:
 
 
 def require_taken(own: str) -> None:
-    """A JVM of this machine starts with the job's own options beside ours.
+    """Require that a JVM of this machine starts with the job's own options beside ours.
 
     Where this machine has no Java nothing is known. The options reach the JVM by a file, as one may
     hold a secret.

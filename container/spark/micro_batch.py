@@ -103,7 +103,7 @@ class SparkPipeline:
         self._standing = FramesOfEachPlan(session)
 
     def warm_up(self) -> None:
-        """The JVM has met the pipeline once, and its columns are known to be right.
+        """Run the pipeline over no rows: the JVM has met it then, and its columns are right.
 
         No user's rows are at stake: it runs over no rows at all.
         """
@@ -112,11 +112,11 @@ class SparkPipeline:
 
     @property
     def takes(self) -> Takes:
-        """The frames that it gets."""
+        """Return the frames that it gets."""
         return self._given.takes
 
     def wanted(self, rows: int) -> Wanted | None:
-        """The fields of the values that it reads of a batch of so many rows; None: perhaps all.
+        """Return the fields of values that it reads of so many rows; None: perhaps all.
 
         What it does not read the next batch may lack.
         """
@@ -131,7 +131,7 @@ class SparkPipeline:
         }
 
     def exercise(self) -> None:
-        """The JVM has taken rows in, worked on them and given them out.
+        """Let the JVM take rows in, work on them and give them out.
 
         Over no rows it plans next to nothing. These are made up, so no function of the job's own
         sees them. After ``warm_up`` they go the way that the pipeline's batches go.
@@ -143,11 +143,11 @@ class SparkPipeline:
 
     @property
     def stores(self) -> dict[str, EntryColumns]:
-        """The adjunct stores that it has asked for, and how their entries become rows."""
+        """Return the adjunct stores that it has asked for, and how their entries become rows."""
         return {n: c for n, c in self._columns.items() if n in self._asked}
 
     def run(self, given: Rows, stores: StoreFrames = NO_FRAMES) -> pa.Table:
-        """The pipeline's rows, sorted by task, stream, partition, offset unless it is unordered.
+        """Return the pipeline's rows, by task, stream, partition, offset unless it is unordered.
 
         ``given``: its values may lack fields that it does not read (``wanted``). ``stores``: the
         rows of those that it has asked for; of others, and before the first batch, it gets none.

@@ -53,12 +53,12 @@ class Leaving:
 
     @property
     def is_one_column(self) -> bool:
-        """Whether the value is the column ``value`` as it is; else a serde gets {column: value}."""
+        """Return whether the value is the column ``value``; else a serde gets {column: value}."""
         return self.msg_serde in _AS_IT_IS
 
 
 def leaving_rows(frame: DataFrame, leaving: Leaving, named: Named) -> DataFrame:
-    """``frame`` with ``value``, and ``key`` and ``headers`` if it has them, and what orders it.
+    """Return ``frame`` with ``value``, ``key`` and ``headers`` if it has them, and its order.
 
     The value is bytes, or a struct where a serde is to make them. Spark writes the JSON.
 

@@ -114,7 +114,7 @@ class PlanOnce:
 
     @staticmethod
     def connect(session: SparkSession, made: Path | None = None) -> PlanOnce | None:
-        """None where this environment has not got the classes; the log has a line then.
+        """Connect to the JVM; None where this environment lacks the classes, which the log says.
 
         ``made``: the folder that has them, by default as set up.
         """
@@ -155,7 +155,7 @@ class PlanOnce:
         schemas: Schemas | None = None,
         stores: StoreFrames = NO_FRAMES,
     ) -> pa.Table | None:
-        """The rows that ``function`` makes of ``tables``; None where each batch needs its own plan.
+        """Return the rows that ``function`` makes of ``tables``; None: each batch needs a plan.
 
         ``function`` is called where no plan is there: once for each schema, and once more for large
         batches where Spark has several cores. ``schemas``: those of the frames, where the tables

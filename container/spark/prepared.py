@@ -95,13 +95,13 @@ class PipelineSettings:
         )
 
     def serves(self, wanted: PipelineSettings) -> bool:
-        """Whether it is the same pipeline in the same Spark, wherever that keeps its files."""
+        """Return whether it is the same pipeline in the same Spark, wherever its files are."""
         spark = replace(self.spark, work_dir=wanted.spark.work_dir)
         return replace(self, spark=spark) == wanted
 
 
 def result_mb(memory: MemoryShares) -> int:
-    """The rows that a pipeline may make of a batch, in MB: they are in the heap, then in Python.
+    """Return the MB of rows that a pipeline may make of a batch, in the heap, then in Python.
 
     The rows of the largest batch (``batch_max_bytes``) have place in it four times over.
     """
@@ -118,7 +118,7 @@ class Loaded:
 
     @staticmethod
     def of(settings: PipelineSettings) -> Loaded:
-        """The pipeline that ``settings`` name.
+        """Load the pipeline that ``settings`` name.
 
         Raises:
             ConfigError: it cannot be loaded.
@@ -132,7 +132,7 @@ class Loaded:
         return loaded
 
     def refuse_stores_without_columns(self) -> None:
-        """ConfigError where the pipeline surely asks for a store that has no columns."""
+        """Raise ConfigError where the pipeline surely asks for a store that has no columns."""
         for name, found in self._store_columns().items():
             if name in self.work.needs and isinstance(found, HomeportError):
                 raise found
@@ -143,7 +143,7 @@ class Loaded:
     def run_in(
         self, session: SparkSession, ended: Callable[[], int | None] = lambda: None
     ) -> SparkPipeline:
-        """The pipeline in that Spark, warmed up; ``ended``: how its JVM has, see SparkPipeline.
+        """Return the pipeline in that Spark, warmed up; ``ended``: as of SparkPipeline.
 
         Raises:
             ConfigError: it is not what it must be.
@@ -205,7 +205,7 @@ def _kept(settings: PipelineSettings) -> tuple[str, ...]:
 
 
 def start_pipeline(settings: PipelineSettings, rounds: int = 0) -> LocalSpark:
-    """A Spark that starts, meets the pipeline, and is exercised for so many rounds.
+    """Start a Spark, which meets the pipeline and is exercised for so many rounds.
 
     Raises:
         HomeportError: it cannot be started.

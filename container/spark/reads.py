@@ -53,7 +53,7 @@ class Leaf:
 
 
 def leaves_of(text: str) -> list[Leaf]:
-    """Those of ``Plans.leaves``: a line for each, the source and the ids of its columns."""
+    """Read the text of ``Plans.leaves``: a line for each, the source and its columns' ids."""
     numbers = ([int(word) for word in line.split()] for line in text.splitlines())
     return [Leaf(source, tuple(ids)) for source, *ids in numbers]
 
@@ -174,7 +174,7 @@ def merged(one: Reads, other: Reads) -> Reads:
 
 
 def read_schema(schema: pa.Schema, reads: Reads) -> pa.Schema:
-    """The columns and fields of ``schema`` that are read, in its order."""
+    """Return the columns and fields of ``schema`` that are read, in its order."""
     return pa.schema([_part(own, reads[own.name]) for own in schema if own.name in reads])
 
 
@@ -185,7 +185,7 @@ def _part(column: pa.Field, fields: Fields) -> pa.Field:
 
 
 def read_part(table: pa.Table, reads: Reads) -> pa.Table:
-    """The columns and fields of ``table`` that are read; what it lacks is not in the result."""
+    """Return the columns and fields of ``table`` that are read; what it lacks is left out."""
     schema = read_schema(table.schema, reads)
     if schema.equals(table.schema):
         return table

@@ -96,7 +96,7 @@ class SparkSettings:
 
 
 def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
-    """Spark's properties, as measured for micro-batches of Arrow tables."""
+    """Return Spark's properties, as measured for micro-batches of Arrow tables."""
     scratch = settings.work_dir
     given = dict(settings.own)
     own_flags = given.pop(JAVA_OPTIONS, "")
@@ -131,7 +131,7 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
 
 
 def properties_file(given: Mapping[str, str]) -> str:
-    """The text of the JVM's properties file, as Java reads it.
+    """Return the text of the JVM's properties file, as Java reads it.
 
     On a command line they would have a bound, and everybody on the machine could read them. Secrets
     are on no disk either: the session brings them, through its socket. Only those in the JVM's own
@@ -190,11 +190,11 @@ class LocalSpark:
 
     @property
     def pid(self) -> int:
-        """The JVM's process: the start script turns itself into it."""
+        """Return the JVM's process: the start script turns itself into it."""
         return self._process.pid
 
     def pipeline(self, may_go_on: Callable[[], None]) -> SparkPipeline:
-        """The pipeline, as soon as the session stands; ``may_go_on`` raises to end the waiting.
+        """Return the pipeline once the session stands; ``may_go_on`` raises to end the waiting.
 
         Raises:
             SparkError: Spark could not be started.
@@ -211,7 +211,7 @@ class LocalSpark:
         raise SparkError(f"Spark did not start within {SPARK_START_S:g} s")
 
     def collections(self) -> tuple[int, int] | None:
-        """How many garbage collections the JVM has done, and their ms; None: it has no answer."""
+        """Return the number of the JVM's garbage collections, and their ms; None: no answer."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - as in ``_connect``
         from pyspark.core.context import SparkContext  # noqa: PLC0415 - as in ``_connect``
 
@@ -230,7 +230,7 @@ class LocalSpark:
         return self._process.poll() is None
 
     def ended(self) -> int | None:
-        """The exit code of a JVM that has ended, or does so within a moment; None: it runs."""
+        """Return the exit code of a JVM that has ended, or does so soon; None: it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(_END_S)
         return None
@@ -245,7 +245,7 @@ class LocalSpark:
         return self.is_alive() and not failed
 
     def stop(self) -> None:
-        """The JVM is gone, and what it left on the disk too.
+        """Kill the JVM, and remove what it left on the disk.
 
         It holds nothing that is worth an orderly end, which would take a second.
         """
@@ -262,7 +262,7 @@ class LocalSpark:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def end_in_order(self, limit_s: float) -> int:
-        """The JVM ends by itself, with all that it does then; its exit code.
+        """Let the JVM end by itself, with all that it does then; return its exit code.
 
         Raises:
             SparkError: it does not within ``limit_s``.

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 
 
 def load_sql(key: str, value: str) -> str:
-    """The statement that ``value`` is, or that the file of the package holds which it names.
+    """Return the statement in ``value``, or in the file of the package that it names.
 
     The package is searched as for modules. A semicolon at the end is left out.
 
@@ -75,7 +75,7 @@ def _found(folder: Path, path: PurePosixPath) -> bytes | None:
 
 
 def with_columns(statement: str, names: Sequence[str]) -> str | None:
-    """``statement`` with ``names`` before what its outermost SELECT has; None where it has none.
+    """Return ``statement`` with ``names`` first in its outermost SELECT; None without one.
 
     Whether it means the same for all else, only Spark's analysis of both says.
     """
@@ -90,13 +90,13 @@ def with_columns(statement: str, names: Sequence[str]) -> str | None:
 
 
 def mentioned(statement: str, names: Iterable[str]) -> list[str]:
-    """Those of ``names`` that may be tables of ``statement``: all that are, and perhaps more."""
+    """Return ``names`` that may be tables of ``statement``: all that are, and perhaps more."""
     lowered = statement.lower()
     return [name for name in names if name.lower().replace("`", "``") in lowered]
 
 
 def identifiers(statement: str, names: Iterable[str]) -> list[str]:
-    """Those of ``names`` that stand in ``statement`` as identifiers, as tables and others do."""
+    """Return ``names`` that stand in ``statement`` as identifiers, as tables and others do."""
     found = set()
     for kind, text, _ in _tokens(statement):
         if kind == "word":

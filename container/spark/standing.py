@@ -60,7 +60,7 @@ class FramesOfEachPlan:
         self._held: dict[str, _Held] = {}
 
     def of(self, name: str, rows: StoreFrame) -> DataFrame:
-        """The frame of the store."""
+        """Return the frame of the store."""
         held = self._held.get(name)
         if held is None or held.number != rows.number:
             frame = frame_of(self._session, rows.rows)
@@ -103,12 +103,12 @@ class StandingSources:
         self._sources: dict[str, StandingSource] = {}
 
     def untouch(self) -> None:
-        """What asks for their rows from now on is noticed."""
+        """Begin to notice what asks for their rows."""
         for source in self._sources.values():
             self._java.untouch(source.number)
 
     def source(self, name: str, rows: StoreFrame) -> StandingSource:
-        """That of the store, with these rows."""
+        """Return the source of the store, with these rows."""
         source = self._sources.get(name)
         if source is None:
             source = self._sources[name] = self._make(rows.rows.schema)
@@ -118,7 +118,7 @@ class StandingSources:
         return source
 
     def renew(self, plan: int, used: dict[str, int], rows: StoreFrames) -> None:
-        """The plan has ``rows`` of the stores that it uses: ``used`` {store: its rows' number}."""
+        """Give the plan ``rows`` of the stores that it uses: ``used`` {store: their number}."""
         if all(rows[name].number == number for name, number in used.items()):
             return
         for name in used:

@@ -88,7 +88,7 @@ class FunctionWork:
     def load(
         name: str, streams: Mapping[str, SystemStream], stores: Sequence[str] = ()
     ) -> FunctionWork:
-        """The work of the function ``module:function``.
+        """Load the work of the function ``module:function``.
 
         * It has one parameter: it gets one frame with the rows of all streams.
         * That one is called ``frames`` or ``tables``: it gets {stream: frame}, one for each input;
@@ -233,7 +233,7 @@ def _is_store(plan: Any, stores: Sequence[str]) -> bool:  # noqa: ANN401 - an ob
 
 
 def as_parameter(name: str) -> str:
-    """The name of a table as a parameter of a function in Python."""
+    """Return the name of a table as a parameter of a function in Python."""
     return re.sub(r"\W", "_", name)
 
 

@@ -163,7 +163,7 @@ class Windows:
         value: Any = _OF_MESSAGE,  # noqa: ANN401 - a user's value
         at_ms: int | None = None,
     ) -> list[WindowResult]:
-        """The record is in its windows, and event time has come as far as it says.
+        """Add the record to its windows, and bring event time on.
 
         Args:
             message: where it came from; what is not given besides is the message's.
@@ -183,15 +183,15 @@ class Windows:
         what = message.value if value is _OF_MESSAGE else value
         time_ms = _checked_time(message, at_ms)
         if time_ms > self._last_ms:
-            self._too_far([Late(own, what, time_ms, is_ahead=True)], collector)
+            self._lose([Late(own, what, time_ms, is_ahead=True)], collector, ahead=1)
             return []
         if time_ms < self._first_ms:
-            self._too_late([Late(own, what, time_ms)], collector)
+            self._lose([Late(own, what, time_ms)], collector, late=1)
             return []
         add = self._add_to_session if self._span.merges else self._add_to_fixed
         results = add(own, what, time_ms)
         if results is None:
-            self._too_late([Late(own, what, time_ms)], collector)
+            self._lose([Late(own, what, time_ms)], collector, late=1)
         source = (message.system, message.stream, message.partition)
         sources = (source,) if message.partition >= 0 else self._watermark.sources
         return [*(results or ()), *self._saw([(place, time_ms) for place in sources])]
@@ -205,7 +205,7 @@ class Windows:
         key: str = "key",
         at: str = "timestamp",
     ) -> list[WindowResult]:
-        """All rows are in their windows; Arrow adds them up, and ``add`` gets one value per window.
+        """Add all rows to their windows; Arrow sums them, and ``add`` gets one value per window.
 
         That value is a dict of the columns that Arrow makes, such as ``{"miles_sum": 12}``. Late
         is what comes for a window that was closed before the table.
@@ -228,8 +228,7 @@ class Windows:
             table, self._span.fixed(), self._closed, self._last_ms, aggregates, key, at
         )
         lost = [Late(*late) for late in found.late()] if self._on_late is not None else []
-        self._too_late([r for r in lost if not r.is_ahead], collector, found.too_late.num_rows)
-        self._too_far([r for r in lost if r.is_ahead], collector, found.ahead.num_rows)
+        self._lose(lost, collector, found.too_late.num_rows, found.ahead.num_rows)
         before = self._store.get_all(found.windows)
         windows = {}
         for place, value in found.windows.items():
@@ -239,7 +238,7 @@ class Windows:
         return [*results, *self._saw(newest_times(found.timed, at, self._watermark.sources))]
 
     def advance(self, to_ms: int | None = None) -> list[WindowResult]:
-        """Event time is at least ``to_ms``, and the windows that closed; for input that rests.
+        """Bring event time to at least ``to_ms``; return windows that closed. For input that rests.
 
         Called from ``window`` or ``on_timer``. None: it is as far as the partitions that are not
         idle let it come.
@@ -249,7 +248,7 @@ class Windows:
         return self._saw([])
 
     def at(self, key: str, time_ms: int) -> list[WindowResult]:
-        """The windows of ``key`` that have ``time_ms``: open ones, and closed ones still kept."""
+        """Return the windows of ``key`` that have ``time_ms``: open ones, and those that stay."""
         time_ms = whole_ms("time_ms", time_ms)
         if self._span.merges:
             places = [p for p in self._store.sessions(key) if p.start_ms <= time_ms < p.end_ms]
@@ -372,30 +371,21 @@ class Windows:
         is_final = place.end_ms <= self._closed
         return WindowResult(place.key, place.start_ms, place.end_ms, value, is_final)
 
-    def _too_late(
-        self, records: Sequence[Late], collector: MessageCollector, count: int | None = None
+    def _lose(
+        self, records: Sequence[Late], collector: MessageCollector, late: int = 0, ahead: int = 0
     ) -> None:
-        before = self.late
-        self.late += len(records) if count is None else count
-        if _is_logged(before, self.late):
+        before = self.late, self.ahead
+        self.late += late
+        self.ahead += ahead
+        if _is_logged(before[0], self.late):
             _LOG.warning("%d records were too late for their windows so far", self.late)
-        self._hand_on(records, collector)
-
-    def _too_far(
-        self, records: Sequence[Late], collector: MessageCollector, count: int | None = None
-    ) -> None:
-        before = self.ahead
-        self.ahead += len(records) if count is None else count
-        if _is_logged(before, self.ahead):
+        if _is_logged(before[1], self.ahead):
             _LOG.warning(
                 "%d records were too far ahead of the clock for windows so far: their time is "
                 "beyond %d ms since 1970",
                 self.ahead,
                 self._last_ms,
             )
-        self._hand_on(records, collector)
-
-    def _hand_on(self, records: Iterable[Late], collector: MessageCollector) -> None:
         if self._on_late is not None:
             for record in records:
                 self._on_late(record, collector)

@@ -174,17 +174,17 @@ class Ends:
                 self._heap.append(end_ms)
 
     def add(self, end_ms: int) -> None:
-        """One more open window ends then."""
+        """Count one more open window that ends then."""
         if end_ms not in self._counts:
             heapq.heappush(self._heap, end_ms)
         self._counts[end_ms] = self._counts.get(end_ms, 0) + 1
 
     def remove(self, end_ms: int) -> None:
-        """One window fewer ends then."""
+        """Count one window fewer that ends then."""
         self._counts[end_ms] -= 1
 
     def close(self, to_ms: int) -> bool:
-        """Windows that end by then are closed, and kept; whether there are any."""
+        """Close windows that end by then, and keep them; return whether there are any."""
         before = len(self._kept)
         while self._heap and self._heap[0] <= to_ms:
             end_ms = heapq.heappop(self._heap)
@@ -193,7 +193,7 @@ class Ends:
         return len(self._kept) > before
 
     def purge(self, until_ms: int) -> int | None:
-        """Windows that ended by then are no longer kept; the first end of them, None: no window."""
+        """Forget windows that ended by then; return their first end, None: no window."""
         first = None
         while self._kept and self._kept[0] <= until_ms:
             end_ms = self._kept.popleft()

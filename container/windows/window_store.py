@@ -53,16 +53,16 @@ class WindowStore:
     # -- aggregates
 
     def get(self, place: Place) -> Any | None:  # noqa: ANN401 - a user's value
-        """The aggregate of one window, None where there is none."""
+        """Return the aggregate of one window, None where there is none."""
         return self._store.get(_entry(place))
 
     def get_all(self, places: Iterable[Place]) -> dict[Place, Any]:
-        """Those of ``places`` that have an aggregate."""
+        """Return {place: its aggregate} of those that have one."""
         entries = {_entry(place): place for place in places}
         return {entries[e]: value for e, value in self._store.get_all(entries).items()}
 
     def put_all(self, windows: Mapping[Place, Any]) -> None:
-        """Each window has its aggregate; TypeError where the store cannot carry one."""
+        """Put the aggregate of each window; TypeError where the store cannot carry one."""
         self._store.put_all({_entry(place): value for place, value in windows.items()})
         if self._has_sessions:
             for place in windows:
@@ -73,7 +73,7 @@ class WindowStore:
                     self._known[place.key] = sorted([*others, place], key=_start_of)
 
     def delete_all(self, places: Iterable[Place]) -> None:
-        """None of the windows is there."""
+        """Delete these windows."""
         gone = list(places)
         self._store.delete_all(map(_entry, gone))
         if self._has_sessions:
@@ -84,13 +84,13 @@ class WindowStore:
                     known.remove(place)
 
     def ending(self, first_ms: int, last_ms: int) -> list[tuple[Place, Any]]:
-        """The windows whose end is one of these or between, in the order of their ends."""
+        """Return the windows whose end is one of these or between, in the order of their ends."""
         found = self._store.range(_from(first_ms), _from(last_ms + 1))
         with found as pairs:
             return [(_place(entry), value) for entry, value in pairs]
 
     def ends(self) -> Iterator[int]:
-        """The ends of all windows, each once, in their order."""
+        """Yield the ends of all windows, each once, in their order."""
         end_ms = self._first_end(-LIMIT_MS)
         while end_ms is not None:
             yield end_ms
@@ -102,7 +102,7 @@ class WindowStore:
         return None if entry is None else _place(entry).end_ms
 
     def sessions(self, key: str) -> list[Place]:
-        """The sessions of ``key``, in the order of their starts.
+        """Return the sessions of ``key``, in the order of their starts.
 
         Those of keys that were read lately are known: a scan costs more than all else of a record.
         """
@@ -124,7 +124,7 @@ class WindowStore:
             return dict(entry[2:].split("/", 1) for entry, _ in pairs)
 
     def put_facts(self, facts: Mapping[str, str]) -> None:
-        """These are kept with the windows; TypeError where the store cannot carry times."""
+        """Keep these with the windows; TypeError where the store cannot carry times."""
         kept = self.facts()
         for fact, text in facts.items():
             if kept.get(fact) != text:
@@ -139,7 +139,7 @@ class WindowStore:
         return self._time("t/")
 
     def put_reached(self, time_ms: int) -> None:
-        """That far it has come."""
+        """Put how far event time has come."""
         self._put_time("t/", time_ms)
 
     def newest(self, sources: Iterable[Hashable]) -> Iterator[tuple[Hashable, int]]:
@@ -150,7 +150,7 @@ class WindowStore:
                 yield source, found
 
     def put_newest(self, source: Hashable, time_ms: int) -> None:
-        """That is the newest time of ``source``."""
+        """Put the newest time of ``source``."""
         self._put_time(_source(source), time_ms)
 
     def _time(self, entry: str) -> int | None:
