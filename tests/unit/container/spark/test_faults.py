@@ -70,6 +70,9 @@ def test_only_the_jobs_own_code_has_a_trace() -> None:
     assert "SystemExit: 3; let it return" in str(_raised(SystemExit(3)))
     ours = ConfigError("k", None, "rule", "remedy")
     assert _raised(ours) is ours
+    gone = type("Py4JNetworkError", (Exception,), {"__module__": "py4j.protocol"})
+    with pytest.raises(gone), NAMED.in_one_line():
+        raise gone
 
 
 PIPELINE, ROWS = (
