@@ -24,14 +24,24 @@ Record = tuple[int, bytes, bytes]
 """(partition, key, value)"""
 
 
-class Sums(BatchTask):
-    """Sum and count per key of JSON values, and at each transaction's end what has changed."""
+class Changing(BatchTask):
+    """Keeps values per key, and sends what has changed at each transaction's end."""
 
     def init(self, context: TaskContext) -> None:
         """Takes the store."""
-        self._sums: KeyValueStore = context.store(STORE)
+        self._kept: KeyValueStore = context.store(STORE)
         self._output = f"{context.config['job.name']}-{OUTPUT}"
         self._changed: dict[bytes, bytes] = {}
+
+    def end_transaction(self, collector: MessageCollector) -> None:
+        """One output per key that changed."""
+        for key, value in self._changed.items():
+            collector.send(self._output, value, key)
+        self._changed.clear()
+
+
+class Sums(Changing):
+    """Sum and count per key of JSON values."""
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:  # noqa: ARG002 - sends at the end
         """Adds the batch to what each of its keys had."""
@@ -40,20 +50,14 @@ class Sums(BatchTask):
         rows = pa.table({"key": table["key"], "n": numbers})
         seen = rows.group_by("key", use_threads=False).aggregate([("n", "sum"), ("n", "count")])
         keys, sums, counts = (seen[name].to_pylist() for name in ("key", "n_sum", "n_count"))
-        known = self._sums.get_all(keys)
+        known = self._kept.get_all(keys)
         after = {}
         for key, total, count in zip(keys, sums, counts, strict=True):
             before = known.get(key)
             old_total, old_count = (0, 0) if before is None else _PAIR.unpack(before)
             after[key] = _PAIR.pack(old_total + total, old_count + count)
-        self._sums.put_all(after)
+        self._kept.put_all(after)
         self._changed.update(after)
-
-    def end_transaction(self, collector: MessageCollector) -> None:
-        """One output per key that changed."""
-        for key, value in self._changed.items():
-            collector.send(self._output, value, key)
-        self._changed.clear()
 
 
 class Newest(BatchTask):

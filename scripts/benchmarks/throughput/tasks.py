@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from benchmarks.commit.tasks import OUTPUT, STORE
+from benchmarks.commit.tasks import OUTPUT, STORE, Changing
 from benchmarks.throughput.work import LIMIT
 from homeport.container.api import (
-    BatchTask,
     IncomingMessage,
     KeyValueStore,
     MessageCollector,
@@ -44,29 +43,17 @@ class Sums(StreamTask):
         collector.send(self._output, b"%d" % total, message.key)
 
 
-class Counts(BatchTask):
+class Counts(Changing):
     """``count`` of rows that a pipeline has filtered: one output per key and transaction."""
-
-    def init(self, context: TaskContext) -> None:
-        """Takes the store."""
-        self._counts: KeyValueStore = context.store(STORE)
-        self._output = f"{context.config['job.name']}-{OUTPUT}"
-        self._changed: dict[bytes, int] = {}
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:  # noqa: ARG002 - sends at the end
         """Adds how often each key is there."""
         seen = pc.value_counts(table["key"])
         keys, numbers = seen.field("values").to_pylist(), seen.field("counts").to_pylist()
-        known = self._counts.get_all(keys)
+        known = self._kept.get_all(keys)
         after = {key: known.get(key, 0) + n for key, n in zip(keys, numbers, strict=True)}
-        self._counts.put_all(after)
-        self._changed.update(after)
-
-    def end_transaction(self, collector: MessageCollector) -> None:
-        """One output per key that changed."""
-        for key, count in self._changed.items():
-            collector.send(self._output, b"%d" % count, key)
-        self._changed.clear()
+        self._kept.put_all(after)
+        self._changed.update((key, b"%d" % count) for key, count in after.items())
 
 
 class ParsedCounts(Counts):

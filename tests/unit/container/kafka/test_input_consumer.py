@@ -163,19 +163,12 @@ def test_a_header_whose_name_is_no_text_is_left_out(caplog: pytest.LogCaptureFix
 
     So it is in a loop that has run for a while, whose calls Python has specialized.
     """
-    with read_with([b"a"]) as usual:
+    with read_with([b"a", b"a"]) as usual:
         for _ in range(100):
-            headers_of(usual)
+            assert headers_of(usual) == [("a", b"v"), ("a", b"v")]
     with read_with([b"a", b"\xff", "ü".encode(), b"\xed\xa0\x80", b"<NULL>"]) as message:
         for task in ("Partition 0", "Partition 1"):
             (row,) = table_of(TaskName(task), _IN, [message]).to_pylist()
             assert row["headers"] == [("a", b"v"), ("ü", b"v"), ("<NULL>", b"v")]
     (line,) = caplog.messages
     assert line.startswith("input in partition 0 offset 0: 2 of its 5 headers have names that are")
-
-
-def test_headers_are_read_as_they_are() -> None:
-    """Their names are text, in nearly all records."""
-    with read_with([b"a", b"a"]) as message:
-        (row,) = table_of(TaskName("Partition 0"), _IN, [message]).to_pylist()
-        assert row["headers"] == [("a", b"v"), ("a", b"v")]

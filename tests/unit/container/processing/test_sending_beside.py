@@ -114,21 +114,23 @@ def test_a_container_whose_last_transaction_fails_has_not_finished(
     assert case.times("transaction-committed") == [1500]
 
 
-def test_few_records_wait_for_the_transaction_on_its_way(case: LoopCase) -> None:
-    """What they do could leave no sooner; a batch for each of them would be little else."""
-    case.idle_ms, case.max_bytes, case.lag = 10, 1 << 30, MUCH - 901
+@pytest.mark.parametrize(
+    ("lag", "batches"),
+    [
+        # What few records do could leave no sooner; a batch for each would be little else.
+        (MUCH - 901, [1000, 3000, 3500, 3500]),
+        # Nothing ends early meanwhile: what came is in the next transaction, at once after.
+        (MUCH, [1000, 3000, 3100, 3200]),
+    ],
+    ids=["few", "many"],
+)
+def test_many_records_are_taken_while_a_transaction_is_on_its_way_and_few_wait(
+    case: LoopCase, lag: int, batches: list[int]
+) -> None:
+    """Both are in the next transaction."""
+    case.idle_ms, case.max_bytes, case.lag = 10, 1 << 30, lag
     case.run({1: 1, 3: 1, 3.1: 1, 3.2: 1}, 6)
-    assert case.batches() == [1000, 3000, 3500, 3500]
-    first, second, third = case.times("transaction-committed")
-    assert (first, second) == (1500, 3500)
-    assert 4000 <= third <= 4530
-
-
-def test_many_records_are_taken_while_a_transaction_is_on_its_way(case: LoopCase) -> None:
-    """And nothing ends early meanwhile: what came is in the next transaction, at once after."""
-    case.idle_ms, case.max_bytes = 10, 1 << 30
-    case.run({1: 1, 3: 1, 3.1: 1, 3.2: 1}, 6)
-    assert case.batches() == [1000, 3000, 3100, 3200]
+    assert case.batches() == batches
     first, second, third = case.times("transaction-committed")
     assert (first, second) == (1500, 3500)
     assert 4000 <= third <= 4530

@@ -180,15 +180,6 @@ def test_the_slowest_partition_holds_windows_open_until_it_is_idle() -> None:
         assert [r[:3] for r in _out(runner)[3:]] == [["b", 20, 30], ["a", 100, 110]]
 
 
-def test_event_time_may_be_the_record_s_own() -> None:
-    """And a key or a value of its own too."""
-    with TestRunner(config(), task=WindowTask) as runner:
-        for at, n in ((5, 1), (25, 2)):
-            runner.send("kafka.in", key="a", value={"n": n, "at": at})
-        runner.run()
-        assert _out(runner) == [["a", 0, 10, 1, True]]
-
-
 @pytest.mark.parametrize("serde", ["long", "json", "double", "string", "bytes"])
 def test_aggregates_are_of_any_built_in_serde(serde: str) -> None:
     """Times are kept beside them, in the same store."""
