@@ -75,7 +75,7 @@ class StreamTaskInstance:
     """Calls the user's object and says whose fault an exception is.
 
     Raises:
-        TaskFailedError: (from every method) the object raised, or had no run.
+        TaskFailedError: (from every method) the object raised, or its code did not run.
     """
 
     def __init__(

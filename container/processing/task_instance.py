@@ -254,7 +254,7 @@ class TaskInstance:
     """Calls the user's object and says whose fault an exception is.
 
     Raises:
-        TaskFailedError: (from every method) the object raised, or had no run.
+        TaskFailedError: (from every method) the object raised, or its code did not run.
     """
 
     def __init__(self, task_class: type[BatchTask], context: Context, outputs: Outputs) -> None:

@@ -41,14 +41,6 @@ def _has_elements(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind))
 
 
-@dataclass
-class _Held:
-    """A store's frame in a Spark that plans each batch, of the rows of that number."""
-
-    number: int
-    frame: DataFrame
-
-
 class FramesOfEachPlan:
     """Frames for plans of one batch: made once for each change of a store.
 
@@ -57,16 +49,16 @@ class FramesOfEachPlan:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, tuple[int, DataFrame]] = {}
 
     def of(self, name: str, rows: StoreFrame) -> DataFrame:
         """Return the frame of the store."""
-        held = self._held.get(name)
-        if held is None or held.number != rows.number:
-            frame = frame_of(self._session, rows.rows)
+        number, frame = self._held.get(name, (None, None))
+        if frame is None or number != rows.number:
             # For Spark its size is unknown: it would sort both sides of a join instead.
-            held = self._held[name] = _Held(rows.number, frame.hint("broadcast"))
-        return held.frame
+            frame = frame_of(self._session, rows.rows).hint("broadcast")
+            self._held[name] = rows.number, frame
+        return frame
 
 
 @dataclass
