@@ -32,7 +32,7 @@ NEVER_MS = 600_000
 _MOST_POLLS = 10_000
 
 
-class Clock:
+class _Clock:
     """In the place of the module ``time``: goes on only where a stand-in lets it."""
 
     def __init__(self) -> None:
@@ -41,7 +41,6 @@ class Clock:
 
     @property
     def now(self) -> float:
-        """The time now, in seconds."""
         return self._now
 
     @now.setter
@@ -58,41 +57,31 @@ class Clock:
         self._coming.sort(key=lambda entry: entry[0])
 
     def monotonic(self) -> float:
-        """The time now, in seconds."""
         return self.now
 
     def pass_s(self, seconds: float) -> None:
-        """So much time goes by."""
         self.now += max(seconds, 1e-6)
 
     def ms(self) -> int:
-        """The time now, in milliseconds."""
         return round(self.now * 1000)
 
 
-class Source:
+class _Source:
     """Input that arrives at its times; the container is ordered to stop when ``end_s`` has come."""
 
-    def __init__(
-        self, clock: Clock, stop: StopFlag, arrivals: Mapping[float, int], end_s: float
-    ) -> None:
-        self._clock, self._stop, self._end_s = clock, stop, end_s
+    def __init__(self, case: LoopCase, arrivals: Mapping[float, int], end_s: float) -> None:
+        self._case, self._clock, self._end_s = case, case.clock, end_s
         self._coming = sorted(arrivals.items())
         self._offset = 0
         self.patience: list[float] = []
         self.wanted: list[int] = []
-        self.knows_end = True
-        self.counts_waiting = False
-        self.row_bytes = 40
-        self.constant_lag = 7
 
     def poll(self, max_rows: int, timeout_s: float) -> MicroBatch | None:
-        """The next arrival, or None after the time-out."""
         self.patience.append(timeout_s)
         self.wanted.append(max_rows)
         assert len(self.patience) < _MOST_POLLS, "it polls without end"
         if self._clock.now >= self._end_s:
-            self._stop.set()
+            self._case.stop.set()
             return None
         until = self._clock.now + max(timeout_s, 1e-6)
         if not self._coming or self._coming[0][0] > until:
@@ -104,23 +93,22 @@ class Source:
         table = pa.table({"task": [A] * rows})
         return MicroBatch(
             table,
-            self.row_bytes * rows,
+            self._case.row_bytes * rows,
             {A: {PARTITION: first}},
             {A: {PARTITION: self._offset - 1}},
         )
 
     def is_caught_up(self) -> bool:
-        """It is."""
         return True
 
     def is_at_end(self) -> bool:
         """Whether nothing has arrived and waits, if that is known."""
-        return self.knows_end and not (self._coming and self._coming[0][0] <= self._clock.now)
+        return self._case.knows_end and not (self._coming and self._coming[0][0] <= self._clock.now)
 
     def lag(self) -> int:
         """Always the same, unless it is to be what has arrived and waits."""
-        if not self.counts_waiting:
-            return self.constant_lag
+        if not self._case.counts_waiting:
+            return self._case.lag
         return sum(rows for at, rows in self._coming if at <= self._clock.now)
 
 
@@ -227,21 +215,21 @@ class Passing:
         self.batches = 0
 
     def run(self, table: pa.Table, _stores: object = None) -> pa.Table:
-        """The rows as they are; the time goes by elsewhere (``SideWork``)."""
+        """The rows as they are; the time goes by elsewhere (``_SideWork``)."""
         self.batches += 1
         if self.batches == self._fails_at:
             raise ValueError("the pipeline has failed")
         return table
 
 
-class SideWork:
+class _SideWork:
     """In the place of a thread: works on one call after another while the clock goes on.
 
     The thread that waits for it is ordered to stop when ``end_s`` has come.
     """
 
     def __init__(
-        self, clock: Clock, stop: StopFlag, end_s: float, cost_s: Callable[[], float]
+        self, clock: _Clock, stop: StopFlag, end_s: float, cost_s: Callable[[], float]
     ) -> None:
         self._clock, self._stop, self._end_s, self._cost_s = clock, stop, end_s, cost_s
         self._free_s = 0.0
@@ -277,7 +265,7 @@ class SideWork:
 class Ends(InputEnds):
     """In the place of Kafka's ends: the input holds so many records, and nothing but records."""
 
-    def __init__(self, records: int, clock: Clock) -> None:
+    def __init__(self, records: int, clock: _Clock) -> None:
         self._records, self._clock = records, clock
         self.looks: list[int] = []
         """When ``holds_nothing`` was called, in milliseconds."""
@@ -315,7 +303,7 @@ class LoopCase:
     """A container of two tasks, of which A has input; by default no time or size ends anything."""
 
     monkeypatch: pytest.MonkeyPatch
-    clock: Clock = field(default_factory=Clock)
+    clock: _Clock = field(default_factory=_Clock)
     stop: StopFlag = field(default_factory=StopFlag)
     requests: Requests = field(default_factory=Requests)
     outputs: Outputs = field(default_factory=lambda: Outputs({"kafka"}, {"kafka"}, "kafka"))
@@ -347,7 +335,7 @@ class LoopCase:
     on_window: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
     source: Any = None
-    sides: Mapping[str, SideWork] = field(default_factory=dict)
+    sides: Mapping[str, _SideWork] = field(default_factory=dict)
     notes: list[tuple[int, str]] = field(default_factory=list)
     history: list[tuple[int, str, Mapping[str, Any]]] = field(default_factory=list)
 
@@ -383,13 +371,9 @@ class LoopCase:
 
     def run(self, arrivals: Mapping[float, int], end_s: float) -> bool:
         """The loop's own answer. Shapes: ``arrivals`` {second: rows of 40 bytes each}."""
-        self.source = Source(self.clock, self.stop, arrivals, end_s)
-        self.source.knows_end = self.knows_end
-        self.source.counts_waiting = self.counts_waiting
-        self.source.row_bytes = self.row_bytes
-        self.source.constant_lag = self.lag
+        self.source = _Source(self, arrivals, end_s)
         costs = {"pipeline": self.pipeline_s, "sending": self.sending_s}
-        self.sides = {n: SideWork(self.clock, self.stop, end_s, c) for n, c in costs.items()}
+        self.sides = {n: _SideWork(self.clock, self.stop, end_s, c) for n, c in costs.items()}
         self.monkeypatch.setattr(run_loop, "OneThread", self.sides.__getitem__)
         self.producer.on_commit = self._commits
         self.monkeypatch.setattr(self.stop, "wait", self.clock.pass_s)
