@@ -37,18 +37,15 @@ from tests.unit.appmaster.allocation.conftest import (
 
 
 def _asked(instructions: tuple[Instruction, ...]) -> list[str | None]:
-    """The hosts of the requests, in the order in which they are made."""
     return [i.host for i in instructions if isinstance(i, RequestResource)]
 
 
 def _launched(instructions: tuple[Instruction, ...]) -> dict[str, str]:
-    """{processor: launcher that is to run it}."""
     permits_of = [i for i in instructions if isinstance(i, PermitContainer)]
     return {i.incarnation.processor_id: i.resource_id for i in permits_of}
 
 
 def _idle(machine: Machine) -> list[str]:
-    """The launchers that are kept for any container."""
     held = {c.resource_id for c in machine.state.containers}
     kept = (r for r in machine.state.resources if not r.is_released)
     return [r.resource_id for r in kept if r.resource_id not in held]

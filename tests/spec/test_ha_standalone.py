@@ -22,10 +22,9 @@ from homeport.job_coordinator.standalone.plan import Member, Plan
 PLACES = {ProcessorId("p1"): Host("h1"), ProcessorId("p2"): Host("h2")}
 
 
-def model_of(
+def _model_of(
     grouper: str, before: PreviousAssignment, processors: list[ProcessorId] | None
 ) -> JobModel:
-    """Of four tasks; two containers where no processors are given."""
     keys = {
         "job.name": "j",
         "job.default.system": "kafka",
@@ -45,8 +44,8 @@ def test_any_grouper_serves_either_way_of_deployment(grouper: str) -> None:
     "any TaskNameGrouper should be usable interchangeably between yarn and standalone deployment
     models"
     """
-    standalone = model_of(grouper, PreviousAssignment(processor_hosts=PLACES), list(PLACES))
-    yarn = model_of(grouper, PreviousAssignment(), None)
+    standalone = _model_of(grouper, PreviousAssignment(processor_hosts=PLACES), list(PLACES))
+    yarn = _model_of(grouper, PreviousAssignment(), None)
     for model, ids in ((standalone, set(PLACES)), (yarn, {ProcessorId("0"), ProcessorId("1")})):
         assert model.containers.keys() <= ids
         assert sum(len(c.tasks) for c in model.containers.values()) == 4
@@ -76,7 +75,7 @@ def test_a_version_has_the_assignment_alone() -> None:
     before = PreviousAssignment(
         task_hosts={TaskName("Partition 0"): Host("long-ago")}, processor_hosts=PLACES
     )
-    model = model_of("group-by-container-ids", before, list(PLACES))
+    model = _model_of("group-by-container-ids", before, list(PLACES))
     members = tuple(
         Member(p, n, 1, tuple(sorted(model.containers[p].tasks))) for n, p in enumerate(PLACES)
     )
@@ -94,9 +93,9 @@ def test_a_container_model_says_where_its_processor_is() -> None:
     "New field added denoting the physical locationId."
     """
     known = PreviousAssignment(processor_hosts=PLACES)
-    standalone = model_of("group-by-container-ids", known, list(PLACES))
+    standalone = _model_of("group-by-container-ids", known, list(PLACES))
     assert {p: c.location_id for p, c in standalone.containers.items()} == PLACES
-    yarn = model_of("group-by-container-ids", known, None)
+    yarn = _model_of("group-by-container-ids", known, None)
     assert {c.location_id for c in yarn.containers.values()} == {None}
 
 

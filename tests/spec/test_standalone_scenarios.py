@@ -28,7 +28,7 @@ THERE = (Registration(1, P, Host("a")), Registration(2, Q, Host("b")))
 PLAN = Plan(2, (Member(P, 1, 2, (T,)), Member(Q, 2, 2)))
 
 
-class Flow:
+class _Flow:
     """Processors that have settled; after ``suffer`` they have again."""
 
     def __init__(self, ids: str, tasks: Sequence[str] = ("t", "u")) -> None:
@@ -55,20 +55,17 @@ class Flow:
 
     @property
     def leaders(self) -> list[str]:
-        """The processors that lead."""
         states = map(self._rules.state, self.world.processes)
         return [str(s.processor_id) for s in states if s.is_leader]
 
     @property
     def plan(self) -> Plan:
-        """The newest version."""
         plan = self.world.tree.plan
         assert plan is not None
         return plan
 
     @property
     def tasks(self) -> dict[str, list[str]]:
-        """{processor: its tasks}, of those that are there."""
         return {str(m.processor_id): list(map(str, m.tasks)) for m in self.plan.members}
 
 
@@ -91,7 +88,7 @@ def leader(barrier: wire.BarrierSeen) -> ProcessorState:
 
 def test_the_first_registration_leads() -> None:
     """Z1: of three the first alone; the second where that is gone; no change where another goes."""
-    flow = Flow("pqr")
+    flow = _Flow("pqr")
     assert flow.leaders == ["p"]
     flow.suffer("r2 dies")
     assert flow.leaders == ["p"]
@@ -116,7 +113,7 @@ def test_a_barrier_is_done_or_timed_out_once() -> None:
 
 def test_processors_beyond_the_tasks_wait() -> None:
     """Z5: a second processor of one task has none, and takes it over; Samza's ends instead."""
-    flow = Flow("pq", "t")
+    flow = _Flow("pq", "t")
     assert flow.tasks == {"p": ["t"], "q": []}
     flow.suffer("p0 dies")
     assert flow.tasks == {"q": ["t"]}
@@ -125,15 +122,15 @@ def test_processors_beyond_the_tasks_wait() -> None:
 def test_each_processor_may_read_everything() -> None:
     """Z6: all-ssp-to-single-task: one task each, of other names, with the same inputs."""
     grouper = {"job.systemstreampartition.grouper.factory": "all-ssp-to-single-task"}
-    model = computed({"in": 3}, PreviousAssignment(), (P, Q), grouper)
-    found = tasks_of(model)
+    model = _computed({"in": 3}, PreviousAssignment(), (P, Q), grouper)
+    found = _tasks_of(model)
     assert sorted(found) == ["Task-p", "Task-q"]
     assert len({task.system_stream_partitions for task in found.values()}) == 1
 
 
 def test_the_tasks_of_a_dead_leader_go_to_the_others() -> None:
     """Z7: the next version has the two that are left, and all tasks."""
-    flow = Flow("pqr", "tuv")
+    flow = _Flow("pqr", "tuv")
     before = flow.plan.version
     flow.suffer("p0 dies")
     assert sorted(flow.tasks) == ["q", "r"]
@@ -143,14 +140,14 @@ def test_the_tasks_of_a_dead_leader_go_to_the_others() -> None:
 
 def test_a_rolling_restart_within_the_debounce_time_moves_nothing() -> None:
     """Z9: each restart is one version more, with the same tasks for each id."""
-    flow = Flow("pqr", "tuvw")
+    flow = _Flow("pqr", "tuvw")
     tasks, version = flow.tasks, flow.plan.version
     for number, name in enumerate(("p0", "q1", "r2"), start=1):
         flow.restart(name)
         assert (flow.tasks, flow.plan.version) == (tasks, version + number)
 
 
-def computed(
+def _computed(
     counts: dict[str, int],
     before: PreviousAssignment,
     processors: Sequence[ProcessorId],
@@ -169,14 +166,12 @@ def computed(
     return calculate_job_model(Config(keys), streams, before, processors)
 
 
-def tasks_of(model: JobModel) -> dict[TaskName, TaskModel]:
-    """{name: task}."""
+def _tasks_of(model: JobModel) -> dict[TaskName, TaskModel]:
     return {name: task for c in model.containers.values() for name, task in c.tasks.items()}
 
 
-def before_of(model: JobModel) -> PreviousAssignment:
-    """What the next model goes from."""
-    tasks = tasks_of(model)
+def _before_of(model: JobModel) -> PreviousAssignment:
+    tasks = _tasks_of(model)
     return PreviousAssignment(
         task_processors={name: p for p, c in model.containers.items() for name in c.tasks},
         task_partitions={n: frozenset(t.system_stream_partitions) for n, t in tasks.items()},
@@ -186,8 +181,8 @@ def before_of(model: JobModel) -> PreviousAssignment:
 
 def test_a_stateless_job_reads_an_input_that_has_grown() -> None:
     """Z11: from 5 partitions to 100, each of them in one task."""
-    small = computed({"in": 5}, PreviousAssignment(), (P, Q), {})
-    grown = tasks_of(computed({"in": 100}, before_of(small), (P, Q), {}))
+    small = _computed({"in": 5}, PreviousAssignment(), (P, Q), {})
+    grown = _tasks_of(_computed({"in": 100}, _before_of(small), (P, Q), {}))
     assert sum(len(task.system_stream_partitions) for task in grown.values()) == 100
 
 
@@ -195,9 +190,9 @@ def test_a_stateful_job_keeps_each_key_with_its_task() -> None:
     """Z12: from 32 partitions to 64, task i has {i, i + 32}; of two inputs four partitions."""
     store = {"stores.s.factory": "rocksdb", "stores.s.changelog": "kafka.c"}
     serdes = {"stores.s.key.serde": "string", "stores.s.msg.serde": "string"}
-    small = computed({"a": 32, "b": 32}, PreviousAssignment(), (P, Q), store | serdes)
-    grown = computed({"a": 64, "b": 64}, before_of(small), (P, Q), store | serdes)
-    found = tasks_of(grown)
+    small = _computed({"a": 32, "b": 32}, PreviousAssignment(), (P, Q), store | serdes)
+    grown = _computed({"a": 64, "b": 64}, _before_of(small), (P, Q), store | serdes)
+    found = _tasks_of(grown)
     assert len(found) == grown.max_change_log_stream_partitions == 32
     for number in range(32):
         inputs = found[TaskName(f"Partition {number}")].system_stream_partitions

@@ -51,7 +51,6 @@ def _kinds(machine: Machine, event: object) -> set[ReasonKind]:
 
 
 def _stopped_standby(machine: Machine, processor: str = "0-0") -> tuple[str | None, ...]:
-    """The standby stops as it was ordered to; the hosts that are requested then."""
     return tuple(asked(machine.feed(stopped(processor, 1, StopCause.ORDERED, 0))))
 
 

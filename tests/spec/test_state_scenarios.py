@@ -39,7 +39,7 @@ IN_MEMORY = Config({**CONFIG, "stores.s.factory": "in-memory"})
 CLEANED = Config({**CONFIG, "stores.s.clean.on.container.start": "true"})
 
 
-def log_of(oldest: int, newest: int) -> Log:
+def _log_of(oldest: int, newest: int) -> Log:
     """A changelog with records from ``oldest`` to ``newest``, each of a key of its own."""
     log = Log()
     log.records = [(b"k%02d" % i, b"%d" % i) for i in range(newest + 1)]
@@ -47,9 +47,8 @@ def log_of(oldest: int, newest: int) -> Log:
     return log
 
 
-def stood_at(folder: Path, position: int) -> None:
-    """The directory of a store that holds all up to ``position``."""
-    storage, _ = opened(folder, log_of(0, position))
+def _stood_at(folder: Path, position: int) -> None:
+    storage, _ = opened(folder, _log_of(0, position))
     storage.close()
 
 
@@ -65,7 +64,7 @@ def restored(folder: Path, log: Log, config: Config = CONFIG) -> tuple[RestoreKi
 
 def test_a_new_store_is_read_from_the_oldest_offset(tmp_path: Path) -> None:
     """R1: from offset 0 where that is kept; of OFFSET at a stop see R7."""
-    assert restored(tmp_path, log_of(0, 9)) == (RestoreKind.FULL, 0, 9)
+    assert restored(tmp_path, _log_of(0, 9)) == (RestoreKind.FULL, 0, 9)
     assert (directory_of(tmp_path) / offset_file.OFFSET_FILE).exists()
 
 
@@ -120,8 +119,8 @@ def test_an_empty_changelog_leaves_no_offset_files(tmp_path: Path) -> None:
 
 def test_reading_goes_on_after_the_kept_offset(tmp_path: Path) -> None:
     """R9: 139 and an older oldest offset: from 140 on."""
-    stood_at(tmp_path, 139)
-    log = log_of(0, 150)
+    _stood_at(tmp_path, 139)
+    log = _log_of(0, 150)
     assert restored(tmp_path, log) == (RestoreKind.TAIL, 140, 150)
 
 
@@ -130,14 +129,14 @@ def test_an_offset_below_the_oldest_is_not_gone_on_from(tmp_path: Path) -> None:
 
     What was deleted between the two offsets would be kept for ever.
     """
-    stood_at(tmp_path, 139)
-    log = log_of(145, 150)
+    _stood_at(tmp_path, 139)
+    log = _log_of(145, 150)
     assert restored(tmp_path, log) == (RestoreKind.FULL, 145, 150)
 
 
 def test_without_a_directory_reading_begins_at_the_oldest_offset(tmp_path: Path) -> None:
     """R11: at 3, where that is the oldest."""
-    assert restored(tmp_path, log_of(3, 9)) == (RestoreKind.FULL, 3, 9)
+    assert restored(tmp_path, _log_of(3, 9)) == (RestoreKind.FULL, 3, 9)
 
 
 def test_a_store_without_a_changelog_is_not_restored(tmp_path: Path) -> None:
@@ -150,8 +149,8 @@ def test_a_store_without_a_changelog_is_not_restored(tmp_path: Path) -> None:
 
 def test_a_store_that_is_cleaned_is_read_from_the_oldest_offset(tmp_path: Path) -> None:
     """R16: however good the directory is."""
-    stood_at(tmp_path, 4)
-    assert restored(tmp_path, log_of(0, 5), CLEANED) == (RestoreKind.FULL, 0, 5)
+    _stood_at(tmp_path, 4)
+    assert restored(tmp_path, _log_of(0, 5), CLEANED) == (RestoreKind.FULL, 0, 5)
 
 
 @pytest.mark.parametrize(("position", "oldest", "newest"), [(5, 0, 10), (21, 0, 10), (5, 10, 20)])
@@ -162,32 +161,31 @@ def test_a_store_in_memory_is_read_from_oldest_to_newest(
 
     R20, R21: no age, and no missing checkpoint, changes that.
     """
-    stood_at(tmp_path, position)
-    log = log_of(oldest, newest)
+    _stood_at(tmp_path, position)
+    log = _log_of(oldest, newest)
     log.now_ms += 10_000_000
     assert restored(tmp_path, log, IN_MEMORY) == (RestoreKind.FULL, oldest, newest)
 
 
-def damaged(folder: Path) -> None:
+def _damaged(folder: Path) -> None:
     """OFFSET has another text than its checksum says."""
     file = directory_of(folder) / offset_file.OFFSET_V2_FILE
     file.write_bytes(file.read_bytes()[:-1] + b"x")
 
 
-def without_offset(folder: Path) -> None:
-    """There is none."""
+def _without_offset(folder: Path) -> None:
     for name in (offset_file.OFFSET_FILE, offset_file.OFFSET_V2_FILE):
         (directory_of(folder) / name).unlink()
 
 
-@pytest.mark.parametrize("spoil", [damaged, without_offset])
+@pytest.mark.parametrize("spoil", [_damaged, _without_offset])
 def test_a_damaged_directory_is_restored_from_the_start(
     tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
     """R22, R23: one without OFFSET, and one that is invalid: emptied, oldest to newest."""
-    stood_at(tmp_path, 5)
+    _stood_at(tmp_path, 5)
     spoil(tmp_path)
-    assert restored(tmp_path, log_of(0, 5)) == (RestoreKind.FULL, 0, 5)
+    assert restored(tmp_path, _log_of(0, 5)) == (RestoreKind.FULL, 0, 5)
 
 
 @pytest.mark.parametrize(("position", "newest"), [(4, 5), (3, 5), (5, 10)])
@@ -195,15 +193,15 @@ def test_a_good_directory_is_kept_and_its_tail_read(
     tmp_path: Path, position: int, newest: int
 ) -> None:
     """R24, R25, R26: there is one directory; it is kept, and what follows its position is read."""
-    stood_at(tmp_path, position)
-    assert restored(tmp_path, log_of(0, newest)) == (RestoreKind.TAIL, position + 1, newest)
+    _stood_at(tmp_path, position)
+    assert restored(tmp_path, _log_of(0, newest)) == (RestoreKind.TAIL, position + 1, newest)
 
 
 def test_a_directory_at_the_head_is_kept_and_nothing_is_read(tmp_path: Path) -> None:
     """R27, R29: also where the changelog has one record only, the oldest, which it holds."""
-    stood_at(tmp_path, 5)
-    assert restored(tmp_path, log_of(0, 5)) == (RestoreKind.NONE, 6, 5)
-    log = log_of(5, 5)
+    _stood_at(tmp_path, 5)
+    assert restored(tmp_path, _log_of(0, 5)) == (RestoreKind.NONE, 6, 5)
+    log = _log_of(5, 5)
     storage, result = opened(tmp_path, log)
     assert result.kind is RestoreKind.NONE
     storage.close()
@@ -214,7 +212,7 @@ def test_an_empty_changelog_leaves_an_empty_store(tmp_path: Path) -> None:
     log = Log()
     _, result = opened(tmp_path / "new", log)
     assert result == NOTHING
-    stood_at(tmp_path, 5)
+    _stood_at(tmp_path, 5)
     storage, result = opened(tmp_path, log)
     assert (result.kind, result.refusal) == (RestoreKind.NONE, "ahead")
     assert list(storage.overlay("s", TASK).scan()) == []
@@ -228,14 +226,14 @@ def test_a_position_outside_the_changelog_means_a_full_restore(
     tmp_path: Path, position: int, oldest: int, newest: int
 ) -> None:
     """R30: emptied, oldest to newest."""
-    stood_at(tmp_path, position)
-    assert restored(tmp_path, log_of(oldest, newest)) == (RestoreKind.FULL, oldest, newest)
+    _stood_at(tmp_path, position)
+    assert restored(tmp_path, _log_of(oldest, newest)) == (RestoreKind.FULL, oldest, newest)
 
 
 def test_a_restore_ends_at_the_head_of_its_beginning(tmp_path: Path) -> None:
     """R31: it reads from behind the position to the head; what comes later is not part of it."""
-    stood_at(tmp_path, 15)
-    log = log_of(0, 20)
+    _stood_at(tmp_path, 15)
+    log = _log_of(0, 20)
     plans = log.plans
     storage, result = opened(tmp_path, log)
     assert (plans[0].start, plans[0].head) == (16, 21)

@@ -22,7 +22,6 @@ ELSEWHERE = tomllib.loads((HERE / "elsewhere.toml").read_text(encoding="utf-8"))
 
 @cache
 def _docstrings(path: str) -> dict[str, str]:
-    """The docstrings of a file's tests, by name."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     functions = (node for node in tree.body if isinstance(node, kinds))

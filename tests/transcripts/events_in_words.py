@@ -79,7 +79,7 @@ def _hosts_like(before: object, text: str) -> tuple[Host, ...] | frozenset[Host]
     return frozenset(hosts) if isinstance(before, frozenset) else hosts
 
 
-def incarnation_of(text: str) -> Incarnation:
+def _incarnation_of(text: str) -> Incarnation:
     """``0@3``."""
     processor, epoch = text.split("@")
     return Incarnation(ProcessorId(processor), int(epoch))
@@ -123,7 +123,7 @@ def _with_clause(model: JobModelPublished, name: str, words: str) -> JobModelPub
         return replace(model, gainers=frozenset(map(ProcessorId, _listed(words))))
     if name == "unfenced":
         processor, *listed = _listed(words)
-        stated = {ProcessorId(processor): tuple(map(incarnation_of, listed))}
+        stated = {ProcessorId(processor): tuple(map(_incarnation_of, listed))}
         return replace(model, unfenced={**model.unfenced, **stated})
     if name == "failover":
         active, *record = _listed(words)
@@ -155,7 +155,7 @@ def _hosts(match: _Match) -> Event:
 
 
 def _launcher(match: _Match) -> Event:
-    running = incarnation_of(match["running"]) if match["running"] else None
+    running = _incarnation_of(match["running"]) if match["running"] else None
     request = RequestId(int(match["request"])) if match["request"] else None
     return LauncherCheckedIn(ResourceId(match["id"]), Host(match["host"]), running, request)
 
@@ -204,12 +204,12 @@ def _timer(match: _Match) -> Event:
 
 def _stopped(match: _Match) -> Event:
     cause = StopCause(match["cause"])
-    return ContainerStopped(incarnation_of(match["name"]), cause, int(match["code"]))
+    return ContainerStopped(_incarnation_of(match["name"]), cause, int(match["code"]))
 
 
 def _fences(match: _Match) -> Event:
-    fenced = tuple(map(incarnation_of, _listed(match["fenced"])))
-    return FencesReported(incarnation_of(match["name"]), fenced)
+    fenced = tuple(map(_incarnation_of, _listed(match["fenced"])))
+    return FencesReported(_incarnation_of(match["name"]), fenced)
 
 
 _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
@@ -245,10 +245,10 @@ _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
     ),
     (r"silent launcher (\S+)", lambda m: LauncherSilent(ResourceId(m[1]))),
     (r"time is over: (?P<kind>[a-z-]+):(?P<key>\S+)", _timer),
-    (r"started (\S+@\d+)", lambda m: ContainerStarted(incarnation_of(m[1]))),
+    (r"started (\S+@\d+)", lambda m: ContainerStarted(_incarnation_of(m[1]))),
     (r"stopped (?P<name>\S+@\d+): (?P<cause>[a-z-]+), exit code (?P<code>-?\d+)", _stopped),
     (r"(?P<name>\S+@\d+) has fenced (?P<fenced>.+)", _fences),
-    (r"the driver has fenced (\S+@\d+)", lambda m: FencedByDriver(incarnation_of(m[1]))),
+    (r"the driver has fenced (\S+@\d+)", lambda m: FencedByDriver(_incarnation_of(m[1]))),
     (r"shutdown: ([A-Z]+), (.+)", lambda m: ShutdownRequested(m[1], m[2])),
 )
 """(form of a line, its event)."""

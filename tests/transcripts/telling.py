@@ -40,8 +40,8 @@ def announce(before: AllocatorState, decision: Decision) -> list[str]:
     """The lines of one step, in the order in which the shell would act."""
     after = decision.state
     lines = [f"because  {reason}" for reason in decision.reasons]
-    lines += [f"record   {words_of(record)}" for record in decision.records]
-    lines += [f"order    {words_of(instruction)}" for instruction in decision.instructions]
+    lines += [f"record   {_words_of(record)}" for record in decision.records]
+    lines += [f"order    {_words_of(instruction)}" for instruction in decision.instructions]
     lines += _changes(before, after)
     if after.stale_events > before.stale_events:
         lines.append("stale")
@@ -88,7 +88,7 @@ def _incarnations(incarnations: tuple[Incarnation, ...]) -> str:
     return " ".join(map(named, incarnations)) or "none"
 
 
-def words_of(thing: Record | Instruction) -> str:
+def _words_of(thing: Record | Instruction) -> str:
     """One record or instruction in words; one that has none of its own by its name and fields."""
     return _WORDS.get(type(thing), _by_its_fields)(thing)
 

@@ -61,7 +61,6 @@ def _imports(module: ast.Module) -> Iterator[str]:
 
 
 def _imported(file: Path, ours: Collection[str] = ("homeport",)) -> set[str]:
-    """The distributions that ``file`` imports beside the modules that are ``ours``."""
     modules = set(_imports(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))))
     foreign = modules - sys.stdlib_module_names - set(ours)
     return {

@@ -41,7 +41,6 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "public"
 
 
 def _commands() -> Iterator[str]:
-    """Yield each command with its arguments and options, as its help has them."""
     apps = {f"homeport {name}": command.app() for name, command in COMMANDS.items()}
     apps |= {"run-job": run_job.app, "coordinator-stream-writer": coordinator_stream_writer.app}
     for name, app in apps.items():

@@ -51,7 +51,6 @@ def _cited(text: str) -> set[str]:
 
 
 def _prose(module: str) -> str:
-    """Comments and docstrings of a module."""
     tokens = tokenize.generate_tokens(io.StringIO(module).readline)
     return "\n".join(
         token.string

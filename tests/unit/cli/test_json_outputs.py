@@ -98,9 +98,3 @@ def test_what_a_status_writes_in_any_case_is_required() -> None:
     for name in whole:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({n: v for n, v in whole.items() if n != name}, made)
-
-
-def test_the_reference_keeps_its_promise(capsys: pytest.CaptureFixture[str]) -> None:
-    """It needs no job."""
-    homeport.run(["config", "reference", "catch-up", "--json"])
-    require_promised(["config", "reference"], capsys.readouterr().out)

@@ -21,11 +21,17 @@ systems.kafka.consumer.bootstrap.servers=localhost:9092
 """
 
 
-def test_keys_are_printed_by_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """The job's file."""
+    file = tmp_path / "wiki.properties"
+    file.write_text(JOB)
+    return str(file)
+
+
+def test_keys_are_printed_by_verdict(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Numbers first; groups without keys are left out."""
-    path = tmp_path / "wiki.properties"
-    path.write_text(JOB)
-    homeport.run(["migrate-check", str(path)])
+    homeport.run(["migrate-check", path])
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "4 changed, 5 taken"
     assert "Changed: it works differently here (4)" in shown
@@ -34,13 +40,11 @@ def test_keys_are_printed_by_verdict(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_refused_key_is_an_error_after_the_answer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As JSON too, so that a script has both."""
-    path = tmp_path / "wiki.properties"
-    path.write_text(JOB)
     with pytest.raises(HomeportError, match=r"would refuse job\.elasticity\.factor"):
-        homeport.run(["migrate-check", str(path), "--config=job.elasticity.factor=2", "--json"])
+        homeport.run(["migrate-check", path, "--config=job.elasticity.factor=2", "--json"])
     printed = capsys.readouterr().out
     require_promised(["migrate-check"], printed)
     found = json.loads(printed)

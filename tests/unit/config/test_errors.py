@@ -16,7 +16,6 @@ PACKAGES = ("appmaster", "config", "container", "homeport", "job_coordinator", "
 
 
 def _errors() -> Iterator[str]:
-    """The names of all error classes of the product."""
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_bytes())):

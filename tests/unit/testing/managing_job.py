@@ -16,7 +16,7 @@ from homeport.container.api import (
 )
 
 
-class Given(NamedTuple):
+class _Given(NamedTuple):
     """What the factory was given."""
 
     task_name: str
@@ -28,7 +28,7 @@ class Given(NamedTuple):
     offsets: OffsetManager
 
 
-given: dict[str, Given] = {}
+given: dict[str, _Given] = {}
 """{task: what the factory was given last}."""
 made: dict[str, Manager] = {}
 
@@ -49,7 +49,7 @@ class Managers(AdjunctDataStoreManagerFactory):
         """As the base class."""
         if config.get("fails") == "yes":
             raise ValueError("no manager today")
-        given[task_name] = Given(
+        given[task_name] = _Given(
             task_name,
             config["task.inputs"],
             ssps,

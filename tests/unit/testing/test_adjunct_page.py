@@ -19,7 +19,7 @@ _MANAGER = "adstore.manager.factory"
 
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Page:
+def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> _Page:
     """What the page has; the classes of its examples are those of the module ``my_job``."""
     text = PAGE.read_text("utf-8")
     codes = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -32,10 +32,10 @@ def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Page:
             exec(compile(code, PAGE.name, "exec"), module.__dict__)  # noqa: S102 - the page's own
     file = tmp_path / "job.properties"
     file.write_text(properties + "task.class=my_job:Flights\n", encoding="utf-8")
-    return Page(text, file, versions, *producing)
+    return _Page(text, file, versions, *producing)
 
 
-class Page(NamedTuple):
+class _Page(NamedTuple):
     """The page, the job of its beginning, and how versions are configured and written."""
 
     text: str
@@ -44,13 +44,12 @@ class Page(NamedTuple):
     producing: str
 
     def named(self, key: str) -> str:
-        """The class that the page gives the key."""
         (found,) = re.findall(rf"`{re.escape(key)}=(.*?)`", self.text)
         name: str = found
         return name
 
 
-def test_the_join_of_the_page_joins(page: Page) -> None:
+def test_the_join_of_the_page_joins(page: _Page) -> None:
     """Task and keys as they stand there; then with the class that keeps a part of each record."""
     serdes = {
         f"systems.kafka.streams.planes.samza.{part}.serde": "string" for part in ("key", "msg")
@@ -66,7 +65,7 @@ def test_the_join_of_the_page_joins(page: Page) -> None:
             assert runner.output("kafka.flight-models") == expected
 
 
-def test_the_versions_of_the_page_are_served_as_a_whole(page: Page) -> None:
+def test_the_versions_of_the_page_are_served_as_a_whole(page: _Page) -> None:
     """Keys and records as they stand there; a flight waits for the first version."""
     overrides = dict(line.split("=") for line in page.versions.split())
     with TestRunner(page.job, overrides=overrides) as runner:
@@ -87,7 +86,7 @@ def test_the_versions_of_the_page_are_served_as_a_whole(page: Page) -> None:
         assert runner.output("kafka.flight-models") == [Record(b"N1", b"737-800")]
 
 
-def test_the_manager_of_the_page_puts_several_entries(page: Page) -> None:
+def test_the_manager_of_the_page_puts_several_entries(page: _Page) -> None:
     """One for each tail of a record."""
     overrides = {
         "systems.kafka.streams.planes.samza.msg.serde": "json",

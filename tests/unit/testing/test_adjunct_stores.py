@@ -32,7 +32,6 @@ def _airlines(runner: TestRunner, partition: int = 0, **names: str) -> None:
 
 
 def _fly(runner: TestRunner, tail: str, airline: str, partition: int = 0) -> str:
-    """What the job sends of one flight."""
     runner.send("kafka.flights", key=tail, value={"airline": airline}, partition=partition)
     runner.run()
     value: str = runner.output("kafka.out")[-1].value

@@ -35,7 +35,6 @@ def _runner(
 
 
 def _folders(folder: Path) -> list[str]:
-    """The versions that the host has on its disk."""
     return sorted(path.name for path in (folder / "state/airlines/container-0").glob("v*"))
 
 
@@ -56,7 +55,6 @@ def _version(runner: TestRunner, **names: str) -> None:
 
 
 def _fly(runner: TestRunner, *airlines: str) -> list[str]:
-    """The airlines' names, as flights of one batch see them."""
     before = len(runner.output("kafka.out"))
     for airline in airlines:
         runner.send("kafka.flights", key="N1", value={"airline": airline}, partition=0)

@@ -87,8 +87,6 @@ class _Slow(StreamTask):
 
 
 class _Async(StreamTask):
-    """The same as coroutines."""
-
     async def init(self, context: TaskContext) -> None:  # type: ignore[override]  # a coroutine may be
         await asyncio.sleep(0)
         self.counts = context.store("counts")
@@ -252,8 +250,6 @@ def test_exceptions_of_the_task_s_own_code_are_ignored_as_ever(
 
 
 class _Badly(StreamTask):
-    """Sends what is no bytes."""
-
     def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
@@ -262,8 +258,6 @@ class _Badly(StreamTask):
 
 
 class _BadlyAsync(StreamTask):
-    """As above."""
-
     async def process(  # type: ignore[override]  # a coroutine may be
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
@@ -272,8 +266,6 @@ class _BadlyAsync(StreamTask):
 
 
 class _Clocked(StreamTask):
-    """Notes how far event time has come at each call."""
-
     def init(self, context: TaskContext) -> None:
         self.scheduler = context.scheduler
 
@@ -300,8 +292,6 @@ def test_within_a_batch_event_time_is_that_of_the_one_before(watch: _Watch, limi
 
 
 def _hidden(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator that hides a coroutine."""
-
     def call(*arguments: Any) -> Any:  # noqa: ANN401 - of any function
         return function(*arguments)
 
@@ -309,8 +299,6 @@ def _hidden(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Hidden(StreamTask):
-    """Its process is a coroutine, and does not look so."""
-
     @_hidden
     async def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
@@ -373,8 +361,6 @@ def test_a_crash_before_any_step_counts_every_record_once(task: TaskClass) -> No
 
 
 class _HalfAsync(StreamTask):
-    """A coroutine where none may be."""
-
     def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
@@ -393,8 +379,6 @@ def test_a_coroutine_where_none_is_awaited_is_refused() -> None:
 
 
 class _AsyncBatch(CountBatch):
-    """A coroutine where none may be."""
-
     async def init(self, context: TaskContext) -> None:  # type: ignore[override]  # that is the fault
         """Nothing."""
 

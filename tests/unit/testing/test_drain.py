@@ -101,17 +101,14 @@ class _Ends(InputEnds):
         self.is_closed = False
 
     def heads(self, partitions: object) -> dict[SystemStreamPartition, int]:
-        """As Kafka says once."""
         del partitions
         self.asked += 1
         return {_P0: 5, _P1: 3}
 
     def holds_nothing(self, partition: SystemStreamPartition, start: int, head: int) -> bool:
-        """Whether only that one is left."""
         return (partition, start, head) == (_P1, 2, 3)
 
     def close(self) -> None:
-        """No request follows."""
         self.is_closed = True
 
 

@@ -16,13 +16,10 @@ KEYS = {
 TABLE = "systems.kafka.streams.table"
 
 
-class Echo(StreamTask):
-    """Sends each value on."""
-
+class _Echo(StreamTask):
     def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
-        """One output for each message."""
         del coordinator
         collector.send("out", message.value)
 
@@ -34,7 +31,7 @@ def _values(runner: TestRunner) -> list[bytes]:
 def test_a_bootstrap_stream_goes_first() -> None:
     """At each start to its end, whatever else waits, and later whenever it has records."""
     keys = {**KEYS, f"{TABLE}.samza.bootstrap": "true"}
-    with TestRunner(keys, task=Echo, batch_rows=2) as runner:
+    with TestRunner(keys, task=_Echo, batch_rows=2) as runner:
         runner.run()
         for n in range(3):
             runner.send("kafka.in", value=b"in%d" % n)
@@ -63,13 +60,12 @@ def test_a_bootstrap_stream_may_end_with_a_transaction() -> None:
         assert b"b" in _values(runner)
 
 
-class _Stop(Echo):
+class _Stop(_Echo):
     """Echoes what comes from the input alone, so that its own output ends."""
 
     def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
-        """One output for each message of the input."""
         if message.stream == "in":
             super().process(message, collector, coordinator)
 
@@ -77,7 +73,7 @@ class _Stop(Echo):
 def test_a_priority_goes_first() -> None:
     """Among what is at hand."""
     keys = {**KEYS, f"{TABLE}.samza.priority": "1"}
-    with TestRunner(keys, task=Echo, batch_rows=1) as runner:
+    with TestRunner(keys, task=_Echo, batch_rows=1) as runner:
         for n in range(2):
             runner.send("kafka.in", value=b"in%d" % n)
             runner.send("kafka.table", value=b"table%d" % n)
@@ -90,7 +86,7 @@ def test_a_start_at_a_time_and_a_reset_at_each_start() -> None:
     at = {f"{TABLE}.start.time": str(START_MS + 1000)}
     for reset, again in ((False, []), (True, [b"new"])):
         keys = {**KEYS, **at, f"{TABLE}.samza.reset.offset": str(reset).lower()}
-        runner = TestRunner(keys, task=Echo)
+        runner = TestRunner(keys, task=_Echo)
         runner.send("kafka.table", value=b"old", timestamp=START_MS)
         runner.send("kafka.table", value=b"new", timestamp=START_MS + 1000)
         with runner:

@@ -35,9 +35,7 @@ class Own:
         raise self.error
 
 
-class Nothing(StreamTask):
-    """Does nothing."""
-
+class _Nothing(StreamTask):
     def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
@@ -74,7 +72,7 @@ def test_bytes_that_it_cannot_read_are_a_bad_record(
 ) -> None:
     """Dropped where the configuration says so."""
     monkeypatch.setattr(Own, "error", error)
-    with TestRunner(CONFIG, task=Nothing) as runner:
+    with TestRunner(CONFIG, task=_Nothing) as runner:
         runner.send_bytes("kafka.in", value=b"x")
         assert runner.run() == 1
 
@@ -85,7 +83,7 @@ def test_a_fault_of_its_own_drops_nothing(
 ) -> None:
     """It says nothing of the record: the container fails, and names it."""
     monkeypatch.setattr(Own, "error", error)
-    with TestRunner(CONFIG, task=Nothing) as runner:
+    with TestRunner(CONFIG, task=_Nothing) as runner:
         runner.send_bytes("kafka.in", value=b"x")
         with pytest.raises(SerdeFailedError) as failed:
             runner.run()

@@ -23,9 +23,7 @@ TOGETHER = "nothing of the transaction was committed"
 LARGE = {"systems.kafka.producer.max.request.size": "5000000"}
 
 
-def sends(*arguments: Any, **options: Any) -> type[StreamTask]:  # noqa: ANN401 - of send
-    """Return a task that sends one record for each message."""
-
+def _sends(*arguments: Any, **options: Any) -> type[StreamTask]:  # noqa: ANN401 - of send
     class Sends(StreamTask):
         def process(
             self,
@@ -39,10 +37,9 @@ def sends(*arguments: Any, **options: Any) -> type[StreamTask]:  # noqa: ANN401 
     return Sends
 
 
-def refused(
+def _refused(
     task: type[StreamTask], topics: Mapping[str, Mapping[str, str]] | None = None, **keys: str
 ) -> str:
-    """Return the line that the container ends with after one record."""
     given = {**CONFIG, **{name.replace("__", "."): value for name, value in keys.items()}}
     with TestRunner(given, task=task, partitions=3, topics=topics) as runner:
         runner.send_bytes("kafka.in", value=b"v", partition=0)
@@ -55,7 +52,7 @@ def refused(
 
 def test_a_send_that_is_refused_names_task_record_and_stream() -> None:
     """The kinds are `tests/unit/container/processing/test_record_rules.py`."""
-    said = refused(sends("kafka.out", b"v", b"ann", partition=7))
+    said = _refused(_sends("kafka.out", b"v", b"ann", partition=7))
     assert said == (
         "task 'Partition 0' failed in process of in partition 0 offset 0: ValueError: a record for "
         "kafka.out with key b'ann': it has no partition 7: the topic has partitions 0 to 2"
@@ -64,7 +61,7 @@ def test_a_send_that_is_refused_names_task_record_and_stream() -> None:
 
 def test_a_header_without_a_value_goes_through() -> None:
     """Kafka has them; forwarded headers are as they came."""
-    with TestRunner(CONFIG, task=sends("kafka.out", b"v", **{"as": "it came"})) as runner:
+    with TestRunner(CONFIG, task=_sends("kafka.out", b"v", **{"as": "it came"})) as runner:
         runner.send_bytes("kafka.in", value=b"v", headers={"trace": None, "a": b""})
         runner.run()
         assert runner.output("kafka.out")[0].headers == {"trace": None, "a": b""}
@@ -76,22 +73,22 @@ def test_a_header_without_a_value_goes_through() -> None:
     [
         (
             {"max.message.bytes": "1000"},
-            lambda: sends("kafka.out", b"v" * 1000),
+            lambda: _sends("kafka.out", b"v" * 1000),
             "a record of 1000 bytes exceeds the limit of 1000 bytes;",
         ),
         (
             {"cleanup.policy": "compact"},
-            lambda: sends("kafka.out", b"v"),
+            lambda: _sends("kafka.out", b"v"),
             "a record has no key, and the topic is compacted: give it a key",
         ),
         (
             {"message.timestamp.before.max.ms": "5"},
-            lambda: sends("kafka.out", b"v", timestamp=7),
+            lambda: _sends("kafka.out", b"v", timestamp=7),
             "a record has timestamp 7, and the topic takes none that is more than 5 ms before",
         ),
         (
             {},
-            lambda: sends("kafka.out", b"v", timestamp=2**62),
+            lambda: _sends("kafka.out", b"v", timestamp=2**62),
             f"a record has timestamp {2**62}, and the topic takes none that is more than",
         ),
     ],
@@ -101,7 +98,7 @@ def test_what_its_topic_does_not_take_is_named(
     exactly_once: str, settings: Mapping[str, str], task: Callable[[], type[StreamTask]], what: str
 ) -> None:
     """Outputs that leave at once are looked at as those of a transaction."""
-    said = refused(task(), {"kafka.out": settings}, task__exactly__once=exactly_once, **LARGE)
+    said = _refused(task(), {"kafka.out": settings}, task__exactly__once=exactly_once, **LARGE)
     assert said.startswith(f"output stream out: {what}")
     assert said.endswith(AT_ONCE if exactly_once == "false" else TOGETHER)
 
@@ -114,8 +111,8 @@ def test_a_topic_that_is_not_there_is_named(
     exactly_once: str, end: str, partition: int | None
 ) -> None:
     """Where the test says which ones there are; else each is made."""
-    task = sends("kafka.absent", b"v", partition=partition)
-    said = refused(task, {"kafka.out": {}}, task__exactly__once=exactly_once)
+    task = _sends("kafka.absent", b"v", partition=partition)
+    said = _refused(task, {"kafka.out": {}}, task__exactly__once=exactly_once)
     line = "no such topic in Kafka: 'absent'; create it, or correct its name"
     at_the_call = f"task 'Partition 0' failed in process of in partition 0 offset 0: {FAULT}{line}"
     assert said == (f"{line}; {end}" if partition is None else at_the_call)
@@ -128,7 +125,7 @@ def test_a_topic_that_is_not_there_is_named(
 def test_a_topic_that_stamps_records_has_the_time_of_its_clock() -> None:
     """Whatever the task says."""
     topics = {"kafka.out": {"message.timestamp.type": "LogAppendTime"}}
-    with TestRunner(CONFIG, task=sends("kafka.out", b"v", timestamp=7), topics=topics) as runner:
+    with TestRunner(CONFIG, task=_sends("kafka.out", b"v", timestamp=7), topics=topics) as runner:
         runner.send_bytes("kafka.in", value=b"v")
         runner.run()
         assert [record.timestamp for record in runner.output("kafka.out")] == [runner.now_ms]
@@ -139,7 +136,7 @@ def test_a_property_that_decides_nothing_is_refused() -> None:
     with pytest.raises(
         HomeportError, match=r"topics: kafka\.out has 'retention\.ms', which has no"
     ):
-        TestRunner(CONFIG, task=sends("kafka.out"), topics={"kafka.out": {"retention.ms": "5"}})
+        TestRunner(CONFIG, task=_sends("kafka.out"), topics={"kafka.out": {"retention.ms": "5"}})
 
 
 @pytest.mark.parametrize(
@@ -154,7 +151,7 @@ def test_a_property_that_decides_nothing_is_refused() -> None:
 )
 def test_an_input_that_no_producer_could_send_is_refused(given: dict[str, Any], what: str) -> None:
     """A test of it would show what never comes."""
-    with TestRunner(CONFIG, task=sends("kafka.out", b"v"), partitions=3) as runner:
+    with TestRunner(CONFIG, task=_sends("kafka.out", b"v"), partitions=3) as runner:
         with pytest.raises(TestRunnerError, match="a record for kafka") as error:
             runner.send_bytes("kafka.in", **{"value": b"v", **given})
         assert what in str(error.value)
@@ -165,7 +162,7 @@ def test_a_path_may_be_text(tmp_path: Path) -> None:
     file = tmp_path / "job.properties"
     file.write_text("task.inputs=kafka.in\n", encoding="utf-8")
     for path in (str(file), file):
-        with TestRunner(path, task=sends("kafka.out", b"v")) as runner:
+        with TestRunner(path, task=_sends("kafka.out", b"v")) as runner:
             runner.send_bytes("kafka.in", value=b"v")
             assert runner.run() == 1
 
@@ -178,7 +175,7 @@ def test_dead_letters_are_read_as_they_came() -> None:
         "task.drop.deserialization.errors": "true",
         "task.dead.letter.stream": "kafka.dead",
     }
-    with TestRunner({**CONFIG, **more}, task=sends("kafka.out", {"a": 1})) as runner:
+    with TestRunner({**CONFIG, **more}, task=_sends("kafka.out", {"a": 1})) as runner:
         runner.send_bytes("kafka.in", key=b"k", value=b"not json", headers={"h": None})
         runner.run()
         (letter,) = runner.output("kafka.dead")
@@ -192,7 +189,7 @@ def test_a_dead_letter_that_is_too_large_names_its_record() -> None:
         "task.drop.deserialization.errors": "true",
         "task.dead.letter.stream": "kafka.dead",
     }
-    with TestRunner({**CONFIG, **more}, task=sends("kafka.out", {"a": 1})) as runner:
+    with TestRunner({**CONFIG, **more}, task=_sends("kafka.out", {"a": 1})) as runner:
         runner.send_bytes("kafka.in", value=b"x" * 999_960)
         with pytest.raises(HomeportError) as error:
             runner.run()

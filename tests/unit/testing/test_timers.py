@@ -245,8 +245,6 @@ def test_a_batch_task_has_timers_and_a_last_chance_to_send_after_one() -> None:
 
 
 class _NoHook(StreamTask):
-    """Schedules, and has nothing to be called by."""
-
     def init(self, context: TaskContext) -> None:
         self.context = context
 

@@ -40,11 +40,10 @@ def config(**more: str) -> dict[str, str]:
     }
 
 
-class Delays(BatchTask):
+class _Delays(BatchTask):
     """Sends the sum of the delays of each batch; keeps the tables."""
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
-        """A sum over a column: nothing is decoded here."""
         SEEN.append(table)
         delays = table.column("value").combine_chunks().field("delay")
         collector.send("sums", str(delays.sum().as_py()).encode())
@@ -67,7 +66,7 @@ def _seen() -> None:
 
 def test_a_batch_task_gets_columns_and_all_else_as_before() -> None:
     """Null stays null; keys, offsets and headers are as they were."""
-    with TestRunner(config(), task=Delays) as runner:
+    with TestRunner(config(), task=_Delays) as runner:
         runner.send("kafka.in", key="a", value={"carrier": "UA", "delay": 3}, headers={"h": b"x"})
         runner.send("kafka.in", key=None, value=None)
         runner.send_bytes("kafka.in", key=b"c", value=b'{"delay": 4,\n "more": [1]}\n')
@@ -83,7 +82,7 @@ def test_a_batch_task_gets_columns_and_all_else_as_before() -> None:
 
 def test_a_bad_record_ends_the_container_with_its_place_and_reason() -> None:
     """Nothing of its transaction is committed."""
-    with TestRunner(config(), task=Delays) as runner:
+    with TestRunner(config(), task=_Delays) as runner:
         runner.send("kafka.in", key="a", value={"delay": 3})
         runner.send_bytes("kafka.in", key=b"b", value=b'{"delay": "3"}')
         said = (
@@ -101,7 +100,7 @@ def test_a_bad_record_ends_the_container_with_its_place_and_reason() -> None:
 def test_bad_records_are_dropped_sent_away_and_the_good_ones_count(exactly_once: str) -> None:
     """Each goes raw to the dead letters; the checkpoint is behind them."""
     job = config(task_exactly_once=exactly_once) | DROP
-    with TestRunner(job, task=Delays, partitions=1) as runner:
+    with TestRunner(job, task=_Delays, partitions=1) as runner:
         for n in range(2500):
             value = b'{"delay": %d}' % n if n % 500 else b"bad %d" % n
             runner.send_bytes("kafka.in", key=b"k", value=value, headers={"own": b"h"})
@@ -122,7 +121,7 @@ def test_bad_records_are_dropped_sent_away_and_the_good_ones_count(exactly_once:
 def test_a_batch_of_bad_records_alone_moves_the_position(exactly_once: str) -> None:
     """The task sees no rows, and the next incarnation does not read them again."""
     job = config(task_exactly_once=exactly_once) | DROP
-    with TestRunner(job, task=Delays) as runner:
+    with TestRunner(job, task=_Delays) as runner:
         for n in range(3):
             runner.send_bytes("kafka.in", value=b"bad %d" % n)
         assert runner.run() == 3
@@ -140,7 +139,7 @@ def test_a_batch_of_bad_records_alone_moves_the_position(exactly_once: str) -> N
 
 def test_a_crash_anywhere_counts_good_and_bad_records_once() -> None:
     """Before each step of the commit, with the dead letters in the transaction."""
-    with TestRunner(config() | DROP, task=Delays) as runner:
+    with TestRunner(config() | DROP, task=_Delays) as runner:
         steps = runner.commit_steps
         for number, step in enumerate(steps, start=1):
             runner.send("kafka.in", value={"delay": 1})
@@ -168,13 +167,10 @@ def test_a_stream_task_gets_a_dict_with_every_field() -> None:
         assert [r.key for r in runner.output("kafka.bad")] == [b"b"]
 
 
-class Objects(StreamTask):
-    """Sends objects, not bytes."""
-
+class _Objects(StreamTask):
     def process(
         self, message: IncomingMessage, collector: MessageCollector, _: TaskCoordinator
     ) -> None:
-        """What the output's serdes carry."""
         collector.send("out", message.value, message.key)
 
 
@@ -184,19 +180,19 @@ def test_an_output_is_encoded_by_the_serdes_of_its_stream() -> None:
         "systems.kafka.streams.out.samza.msg.serde": "flights",
         "systems.kafka.streams.out.samza.key.serde": "string",
     }
-    with TestRunner(job, task=Objects) as runner:
+    with TestRunner(job, task=_Objects) as runner:
         runner.send("kafka.in", key="a", value={"carrier": "UA"})
         runner.send("kafka.in", key="a", value=None)
         runner.run()
         value = {"carrier": "UA", "delay": None}
         assert runner.output("kafka.out") == [Record("a", value), Record("a", None)]
-    with TestRunner(config(), task=Objects) as runner:
+    with TestRunner(config(), task=_Objects) as runner:
         runner.send("kafka.in", key="a", value={})
         with pytest.raises(Exception, match="TypeError: a record for out must have bytes or None"):
             runner.run()
 
 
-def _refused(more: dict[str, str], task: type[BatchTask | StreamTask] = Delays) -> str:
+def _refused(more: dict[str, str], task: type[BatchTask | StreamTask] = _Delays) -> str:
     with pytest.raises(ConfigError) as caught, TestRunner(config() | more, task=task):
         pass
     return str(caught.value)
@@ -278,7 +274,7 @@ def test_a_schema_may_be_a_file_of_the_package(
     (tmp_path / "schemas" / "flight.ddl").write_text("delay\n BIGINT", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     entry = {f"{ENTRY}.schema": "", f"{ENTRY}.schema.file": "schemas/flight.ddl"}
-    with TestRunner(config() | entry, task=Delays) as runner:
+    with TestRunner(config() | entry, task=_Delays) as runner:
         runner.send("kafka.in", value={"delay": 2**40})
         runner.run()
         assert runner.output("kafka.sums") == [Record(None, b"%d" % 2**40)]

@@ -82,7 +82,7 @@ def test_a_partition_is_one_of_the_tasks() -> None:
 P, Q = ProcessorId("p"), ProcessorId("q")
 
 
-class Written:
+class _Written:
     """The job as ``write`` sees it, and what it does; ``when_written`` then happens too."""
 
     def __init__(self, patch: pytest.MonkeyPatch, factory: str) -> None:
@@ -107,14 +107,12 @@ class Written:
         self.when_written()
 
     def version(self, members: Mapping[ProcessorId, tuple[TaskName, ...]]) -> None:
-        """These processors have left, after a version of theirs."""
         kept = self.nodes.kept
         there = [Registration(n, p, Host("h")) for n, p in enumerate(members, 1)]
         plan = next_plan(kept.plan, there, members, kept.fenced)
         self.nodes.kept = replace(kept, version=plan.version, plan=plan)
 
     def report(self, processor: ProcessorId, generation: int) -> None:
-        """It has begun."""
         EpochManager(self.stream).write_fenced(processor, FenceReport(generation))
         self.stream.catch_up()
 
@@ -124,37 +122,36 @@ class Written:
         return self.done
 
 
-def named(processor: ProcessorId, epoch: int) -> str:
-    """The transactional id of that incarnation."""
+def _named(processor: ProcessorId, epoch: int) -> str:
     return transactional_id("j", "1", Incarnation(processor, epoch))
 
 
 def test_under_zookeeper_the_newest_version_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its members, and those before that none of them has reported as fenced."""
-    job = Written(monkeypatch, "zookeeper")
+    job = _Written(monkeypatch, "zookeeper")
     job.version({P: (TaskName("a"),)})
     job.nodes.kept = replace(job.nodes.kept, fenced={P: 1})
     job.version({Q: (TaskName("a"),)})
     job.report(P, 1)
-    assert job.write() == [named(P, 1), named(Q, 2), "written"]
+    assert job.write() == [_named(P, 1), _named(Q, 2), "written"]
 
 
 def test_a_job_of_run_local_is_fenced_by_its_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder is found by no tool."""
-    job = Written(monkeypatch, "local")
+    job = _Written(monkeypatch, "local")
     job.report(P, 3)
-    assert job.write() == [named(P, 3), "written"]
+    assert job.write() == [_named(P, 3), "written"]
 
 
 def test_a_job_of_yarn_is_fenced_by_its_permits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those without a record of their stop."""
-    job = Written(monkeypatch, "yarn")
+    job = _Written(monkeypatch, "yarn")
     epochs = EpochManager(job.stream)
     epochs.write_processor_epoch(P, ProcessorEpoch(5, 1))
     epochs.write_processor_epoch(Q, ProcessorEpoch(6, 1))
     StopManager(job.stream).write(Incarnation(Q, 6), "killed")
     job.report(P, 5)
-    assert job.write() == [named(P, 5), "written"]
+    assert job.write() == [_named(P, 5), "written"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +161,7 @@ def test_a_start_while_a_checkpoint_is_set_is_reported(
     monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """ZooKeeper is looked at once more; what it does not answer is not known."""
-    job = Written(monkeypatch, "zookeeper")
+    job = _Written(monkeypatch, "zookeeper")
     job.version({P: (TaskName("a"),)})
     epochs = EpochManager(job.stream)
 
@@ -189,7 +186,7 @@ def test_a_start_while_a_checkpoint_is_set_is_reported(
 
 def test_a_checkpoint_is_set_in_no_older_copy_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The incarnations of its lost versions are in no list. Before the first version none is."""
-    job = Written(monkeypatch, "zookeeper")
+    job = _Written(monkeypatch, "zookeeper")
     assert job.write() == ["written"]
     job.version({P: (TaskName("a"),)})
     job.report(Q, 2)
@@ -199,7 +196,7 @@ def test_a_checkpoint_is_set_in_no_older_copy_of_the_tree(monkeypatch: pytest.Mo
 
 def test_a_job_whose_processor_is_registered_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused before anything is changed."""
-    job = Written(monkeypatch, "zookeeper")
+    job = _Written(monkeypatch, "zookeeper")
     checkpoint_change.require_not_running(job.job)
     job.nodes.kept = replace(job.nodes.kept, processors=(Q,))
     with pytest.raises(ConfigError, match="these processors are registered in ZooKeeper: q; stop"):
@@ -208,7 +205,7 @@ def test_a_job_whose_processor_is_registered_runs(monkeypatch: pytest.MonkeyPatc
 
 def test_a_checkpoint_is_set_in_no_migration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the incarnations that may write are in the stream, half in ZooKeeper."""
-    job = Written(monkeypatch, "migrating-to-yarn")
+    job = _Written(monkeypatch, "migrating-to-yarn")
     with pytest.raises(ConfigError, match="finish it by homeport migrate --to=yarn"):
         checkpoint_change.require_not_running(job.job)
 

@@ -19,7 +19,6 @@ DAY_MS = 86_400_000
 
 
 def _sweep(*, is_applied: bool) -> Sweep:
-    """Of a job that has no task any more."""
     limit = Limit(7 * DAY_MS, time.time_ns() // 1_000_000)
     return Sweep("mine-1", dict, limit, is_applied=is_applied)
 

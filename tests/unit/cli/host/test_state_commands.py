@@ -1,18 +1,25 @@
-"""``homeport state dump`` and ``verify --against``, which ask no Kafka: a call, and its lines."""
+"""``homeport state`` where it asks no Kafka: what is dumped, compared, and where it is restored."""
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from another_user import open_folder, unprivileged
 from json_answers import require_promised
 
+from homeport.cli.host.state_dump import Query, lines
+from homeport.cli.host.state_restore import MARK, claim
 from homeport.cli.main import run
-from homeport.config.errors import HomeportError, StoreError
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, HomeportError, StoreError
+from homeport.config.settings.sections import JobConfig
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
+from homeport.container.rocksdb.rocksdb_view import RocksDbView
+from homeport.container.serde.serdes import serde
 
 PROPERTIES = """
 job.name=mine
@@ -32,7 +39,6 @@ def named(tmp_path: Path) -> str:
 
 
 def _made(base: Path, task: str, **counts: int) -> Path:
-    """A store below ``base``, as a container leaves it."""
     path = base / "mine-1" / "counts" / task
     path.mkdir(parents=True)
     store = RocksDbStore(path, RocksDbMemory(8 << 20, 1))
@@ -97,20 +103,6 @@ def test_a_host_without_a_folder_gives_one_line(
         run(["state", "dump", "counts", "Partition 0", named])
 
 
-def test_an_unreadable_store_gives_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """The path, and why."""
-    with open_folder() as base:
-        (base / "mine.properties").write_text(PROPERTIES, encoding="utf-8")
-        named = f"--config-path={base / 'mine.properties'}"
-        path = _made(base, "Partition_0", a=1)
-        path.chmod(0o700)
-        words = ["state", "dump", "counts", named, f"--dir={path}"]
-        with unprivileged(), pytest.raises(HomeportError) as caught:
-            run(words)
-        assert str(caught.value) == f"{path}: it cannot be read: Permission denied"
-    assert capsys.readouterr().out == ""
-
-
 def test_two_hosts_directories_are_compared(
     named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,23 +131,27 @@ def test_two_hosts_directories_are_compared(
     assert row["fault"] == f"there is no {second / 'mine-1' / 'counts' / 'Partition_0'}"
 
 
-@pytest.mark.parametrize("at", ["base", "dir", "verify"])
-def test_a_folder_of_another_user_gives_one_line(at: str) -> None:
+@pytest.mark.parametrize("at", ["base", "dir", "store", "verify"])
+def test_a_folder_of_another_user_gives_one_line(
+    at: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Of a job whose folder is its user's alone; by --base it names the user for the command."""
     with open_folder() as base:
         (base / "mine.properties").write_text(PROPERTIES, encoding="utf-8")
         named = f"--config-path={base / 'mine.properties'}"
         path = _made(base, "Partition_0", a=1)
-        (base / "mine-1").chmod(0o700)
+        (path if at == "store" else base / "mine-1").chmod(0o700)
         words = {
             "base": ["dump", "counts", "Partition 0", named, f"--base={base}"],
             "dir": ["dump", "counts", named, f"--dir={path}"],
+            "store": ["dump", "counts", named, f"--dir={path}"],
             "verify": ["verify", named, f"--base={base}", f"--against={base}"],
         }[at]
         with unprivileged(), pytest.raises(HomeportError) as caught:
             run(["state", *words])
-    wanted = "it cannot be read" if at == "dir" else f"; run this as user {os.geteuid()}"
-    assert wanted in str(caught.value)
+        unreadable = {"dir": "it cannot be read", "store": f"{path}: it cannot be read: Permission"}
+    assert unreadable.get(at, f"; run this as user {os.geteuid()}") in str(caught.value)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_job_folder_that_is_a_link_is_not_followed(tmp_path: Path, named: str) -> None:
@@ -166,3 +162,116 @@ def test_a_job_folder_that_is_a_link_is_not_followed(tmp_path: Path, named: str)
     words = ["dump", "counts", "Partition 0", named, f"--base={tmp_path / 'base'}"]
     with pytest.raises(HomeportError, match="its mine-1 is a link, which is not followed"):
         run(["state", *words])
+
+
+def _view(path: Path, *pairs: tuple[bytes, bytes]) -> RocksDbView:
+    store = RocksDbStore(path, RocksDbMemory(8 << 20, 1))
+    store.write(dict(pairs), 1)
+    store.flush()
+    store.close()
+    return RocksDbView(path)
+
+
+PAIRS = ((b"a", b"text"), (b"ab", b"\x00\xff"), (b"b\n", b"two\nlines"))
+
+
+def test_bytes_are_text_where_they_are_and_digits_else(tmp_path: Path) -> None:
+    """No control character and no broken text reaches a terminal."""
+    with closing(_view(tmp_path, *PAIRS)) as view:
+        said = list(lines(view, (serde("string"), serde("bytes")), Query(), None, as_json=False))
+    assert said == ["a = text", "ab = 0x00ff", '"b\\n" = 0x74776f0a6c696e6573']
+
+
+def test_json_keeps_every_byte(tmp_path: Path) -> None:
+    """Bytes are base64; what the serde cannot read stands beside them."""
+    with closing(_view(tmp_path, *PAIRS)) as view:
+        said = list(lines(view, (serde("bytes"), serde("json")), Query(), 2, as_json=True))
+    assert [json.loads(line) for line in said] == [
+        {"key": {"bytes": key}, "value": {"bytes": value, "fault": "not of the serde 'json'"}}
+        for key, value in (("YQ==", "dGV4dA=="), ("YWI=", "AP8="))
+    ]
+
+
+def test_a_prefix_and_a_key_choose(tmp_path: Path) -> None:
+    """The prefix is one of the key's bytes; a key that is not there prints nothing."""
+    store = (serde("string"), serde("bytes"))
+    string = serde("string")
+    with closing(_view(tmp_path, *PAIRS)) as view:
+        for query, count in (
+            (Query.of(string, None, "a", is_hex=False), 2),
+            (Query.of(string, None, "6162", is_hex=True), 1),
+            (Query.of(string, "a", None, is_hex=False), 1),
+            (Query.of(string, "z", None, is_hex=False), 0),
+        ):
+            assert len(list(lines(view, store, query, None, as_json=False))) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "key"),
+    [
+        ("string", "ü", "ü".encode()),
+        ("bytes", "ü", "ü".encode()),
+        ("integer", "7", b"\x00\x00\x00\x07"),
+        ("long", "-1", b"\xff" * 8),
+        ("double", "0.5", b"\x3f\xe0" + bytes(6)),
+        ("json", '{"a": 1}', b'{"a":1}'),
+    ],
+)
+def test_a_key_is_typed_as_its_serde_has_it(name: str, text: str, key: bytes) -> None:
+    """A number as a number, JSON as JSON."""
+    assert Query.of(serde(name), text, None, is_hex=False).key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "prefix", "rule"),
+    [
+        ("long", "x", None, "no key of the serde 'long'"),
+        ("integer", "5000000000", None, "no key of the serde 'integer'"),
+        ("json", "{", None, "no key of the serde 'json'"),
+        ("long", None, "1", "are no texts"),
+        ("string", "a", "a", "one pair alone"),
+        ("string", "hex 0g", None, "such as 00ff"),
+    ],
+)
+def test_a_malformed_key_is_refused(
+    name: str, key: str | None, prefix: str | None, rule: str
+) -> None:
+    """In one line that names the option."""
+    is_hex = key is not None and key.startswith("hex ")
+    with pytest.raises(ConfigError, match=rule):
+        Query.of(serde(name), key and key.removeprefix("hex "), prefix, is_hex=is_hex)
+
+
+def _job(name: str) -> JobConfig:
+    return JobConfig.of(Config({"job.name": name, "job.default.system": "kafka"}))
+
+
+def test_a_new_folder_is_taken_and_known_again(tmp_path: Path) -> None:
+    """One that is empty too; what a restore has begun there is its own."""
+    folder = tmp_path / "a" / "b"
+    assert claim(folder, _job("mine")) is False
+    (folder / "mine-1").mkdir()
+    assert claim(folder, _job("mine")) is True
+    assert claim(tmp_path / "a" / "c", _job("mine")) is False
+
+
+def test_a_folder_with_anything_else_is_left_alone(tmp_path: Path) -> None:
+    """Such as one that containers keep their state in, or another job's restore."""
+    used = tmp_path / "used"
+    (used / "mine-1" / "counts").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="not empty, and no restore of this job made it"):
+        claim(used, _job("mine"))
+    assert [entry.name for entry in used.iterdir()] == ["mine-1"]
+    claim(tmp_path / "theirs", _job("theirs"))
+    with pytest.raises(ConfigError, match="the restored state of another job"):
+        claim(tmp_path / "theirs", _job("mine"))
+
+
+def test_a_path_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
+    """A file, or a mark that is cut short."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="it cannot be used"):
+        claim(tmp_path / "file", _job("mine"))
+    (tmp_path / MARK).write_text('{"job.na')
+    with pytest.raises(ConfigError, match="is damaged"):
+        claim(tmp_path, _job("mine"))

@@ -41,7 +41,6 @@ class _Log:
     def read(
         self, topic: str, partition: int, start: int, head: int
     ) -> Iterator[Sequence[Message]]:
-        """Two records at a time."""
         assert start < head
         found = [
             _message(topic, partition, offset, word)

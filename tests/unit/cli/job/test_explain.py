@@ -14,8 +14,7 @@ from homeport.job_coordinator.model.wire_form import value_of
 from homeport.job_coordinator.status.outlook import ShownOutlook
 
 
-def container(**changes: object) -> dict[str, Any]:
-    """Processor 0, which runs on nm1."""
+def _container(**changes: object) -> dict[str, Any]:
     return {
         "processor_id": "0",
         "role": "active",
@@ -32,8 +31,7 @@ def container(**changes: object) -> dict[str, Any]:
     }
 
 
-def event(**changes: object) -> dict[str, Any]:
-    """One that decided something of processor 0, and of processor 1."""
+def _event(**changes: object) -> dict[str, Any]:
     reasons = [
         {"processor_id": "0", "other": None, "sentence": "Processor 0 asks for nm2"},
         {"processor_id": "1", "other": None, "sentence": "Processor 1 rests"},
@@ -49,10 +47,9 @@ def event(**changes: object) -> dict[str, Any]:
     }
 
 
-def explained(
+def _explained(
     stated: dict[str, Any], *events: dict[str, Any], status: dict[str, Any] | None = None
 ) -> list[str]:
-    """The account."""
     body = {"since_ms": 0, "events": list(events)}
     return list(
         explain_command.explanation(
@@ -63,7 +60,7 @@ def explained(
 
 def test_the_account_of_a_processor_that_runs() -> None:
     """Where, since when, by what; what concerns others alone is left out."""
-    assert explained(container(), event()) == [
+    assert _explained(_container(), _event()) == [
         "processor 0 (active): epoch 3, JobModel version 2",
         "  running on nm1 since 1970-01-01 00:00:01.500",
         "",
@@ -110,12 +107,12 @@ RECOVERY = {
 )
 def test_the_last_recovery_in_one_line(recovery: dict[str, Any], line: str) -> None:
     """Phase by phase, in seconds; one that is under way says so."""
-    assert explained(container(recovery=recovery))[2] == f"  {line}"
+    assert _explained(_container(recovery=recovery))[2] == f"  {line}"
 
 
 def test_the_account_of_a_standby_that_failed() -> None:
     """Whose it is, where it was, what counts against it."""
-    stated = container(
+    stated = _container(
         processor_id="0-0",
         replica_of="0",
         phase="requested",
@@ -125,7 +122,7 @@ def test_the_account_of_a_standby_that_failed() -> None:
         failures=2,
         last_failure="exit code 1",
     )
-    assert explained(stated, status={"hosts": ["nm1"], "excluded_hosts": ["nm1"]}) == [
+    assert _explained(stated, status={"hosts": ["nm1"], "excluded_hosts": ["nm1"]}) == [
         "processor 0-0 (standby of processor 0): epoch 3",
         "  requested since 1970-01-01 00:00:01.500; it was on nm1 before",
         "  waits: for a container on nm2",
@@ -137,86 +134,71 @@ def test_the_account_of_a_standby_that_failed() -> None:
     ]
 
 
+_NEEDS = {"memory_mb": 1024, "cores": 2}
+_OTHER = {"processor_id": "9", "since_ms": 5, "asks": None, "obstacles": {"c": "is full"}}
+_OWN = {"processor_id": "0", "since_ms": 1000, "asks": "a", "obstacles": {"a": "gave it none"}}
+_CLEAR = {**_OWN, "since_ms": None, "obstacles": {}}
+_HOSTS = {"a": "", "b": "is lost"}
+_SHORT = {"waiting": {"needs": _NEEDS, "processors": [_OTHER, _OWN], "hosts": _HOSTS}}
+_NO_LONGER = {"waiting": {"needs": _NEEDS, "processors": [_OTHER, _CLEAR], "hosts": {"a": ""}}}
+_FAILOVER = {"active": "0", "standby": "0-0", "host": "b", "waits_for": "0-0@3"}
+_FAILS_OVER, _STARTS = ({"failovers": [{**_FAILOVER, "waits_for": x}]} for x in ("0-0@3", ""))
+_COMMAND = {"processor_id": "0", "destination": "nm3", "step": "reserving"}
+
+
 @pytest.mark.parametrize(
-    ("stated", "wait"),
+    ("phase", "status", "waits"),
     [
-        ({"phase": "requested", "requested_host": None}, "for a container on any host"),
-        ({"phase": "allocated", "requested_host": "a"}, "for the launcher on a to check in"),
-        ({"phase": "queued", "requested_host": "a"}, "for its turn at a, which another requests"),
-        ({"phase": "backing-off"}, "for its retry delay to pass"),
-        ({"phase": "starting"}, "for its report that its stores are restored"),
-        ({"phase": "stopping"}, "for the evidence that it has stopped"),
+        ("requested", {}, "for a container on any host"),
+        ("allocated at a", {}, "for the launcher on a to check in"),
+        ("queued at a", {}, "for its turn at a, which another requests"),
+        ("backing-off", {}, "for its retry delay to pass"),
+        ("starting", {}, "for its report that its stores are restored"),
+        ("stopping", {}, "for the evidence that it has stopped"),
+        ("queued", {"hosts": []}, "for the ResourceManager's word of the hosts"),
+        (
+            "assigned",
+            {"change": {"waits": {"0": ["1@4", "2@1"]}}},
+            "for the stop of 1@4, 2@1, which own tasks of it",
+        ),
+        (
+            "queued",
+            {"unaccounted": ["1@4"]},
+            "until it is known whether 1@4 still runs, permitted by an earlier driver",
+        ),
+        (
+            "queued",
+            {"unaccounted": ["0@3", "1@4"]},
+            "until it is known whether 0@3, 1@4 still run, permitted by an earlier driver",
+        ),
+        ("running", {"unaccounted": ["1@4"]}, ""),
+        (
+            "requested",
+            _SHORT,
+            "for 1024 MB and 2 cores since 1970-01-01 00:00:01.000: a gave it none; b is lost",
+        ),
+        ("requested", _NO_LONGER, "for 1024 MB and 2 cores: nothing is known to be in the way"),
+        ("failing-over", _FAILS_OVER, "for the stop of its standby 0-0 on b, whose place it takes"),
+        ("running as 0-0", _FAILS_OVER, "until it has made way on b for processor 0"),
+        ("failing-over", _STARTS, "to start on b, as it fails over"),
+        ("running as 0-0", _STARTS, ""),
+        (
+            "running",
+            {"placements": [_COMMAND, {"processor_id": "1"}]},
+            "for an operator's command to nm3: reserving",
+        ),
     ],
 )
-def test_explain_says_what_a_processor_waits_for(stated: dict[str, object], wait: str) -> None:
-    """By its phase."""
-    assert f"  waits: {wait}" in explained(container(**stated))
-
-
-def test_a_processor_waits_for_hosts_and_for_former_owners() -> None:
-    """What the status says beside the container's own part."""
-    queued = container(phase="queued", host=None)
-    assert "  waits: for the ResourceManager's word of the hosts" in explained(
-        queued, status={"hosts": []}
-    )
-    status = {"hosts": ["a"], "change": {"waits": {"0": ["1@4", "2@1"]}}}
-    waits = "  waits: for the stop of 1@4, 2@1, which own tasks of it"
-    assert waits in explained(container(phase="assigned"), status=status)
-
-
-def test_a_new_driver_waits_for_containers_it_has_not_placed() -> None:
-    """By name, for containers that are not placed meanwhile; not for one that runs."""
-    waits = "  waits: until it is known whether {} still {}, permitted by an earlier driver"
-    queued, one, two = container(phase="queued"), ["1@4"], ["0@3", "1@4"]
-    assert waits.format("1@4", "runs") in explained(queued, status={"unaccounted": one})
-    assert waits.format("0@3, 1@4", "run") in explained(queued, status={"unaccounted": two})
-    assert not any("waits" in x for x in explained(container(), status={"unaccounted": one}))
-
-
-def test_a_shortage_is_reported_host_by_host() -> None:
-    """Its own obstacles first, then everybody's; since when; of other processors nothing."""
-    waiting: dict[str, Any] = {
-        "needs": {"memory_mb": 1024, "cores": 2},
-        "processors": [
-            {"processor_id": "9", "since_ms": 5, "asks": None, "obstacles": {"c": "is full"}},
-            {
-                "processor_id": "0",
-                "since_ms": 1000,
-                "asks": "a",
-                "obstacles": {"a": "gave it no container in time"},
-            },
-        ],
-        "hosts": {"a": "", "b": "is lost"},
-    }
-    stated = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
-    assert (
-        "  waits: for 1024 MB and 2 cores since 1970-01-01 00:00:01.000: "
-        "a gave it no container in time; b is lost"
-    ) in stated
-    waiting["processors"][1].update(since_ms=None, obstacles={})
-    waiting["hosts"] = {"a": ""}
-    stated = explained(container(phase="requested"), status={"hosts": ["a"], "waiting": waiting})
-    assert "  waits: for 1024 MB and 2 cores: nothing is known to be in the way" in stated
-
-
-def test_a_processor_waits_for_its_standby_and_for_commands() -> None:
-    """An active that fails over, the standby that stops for it, and an operator's request."""
-    failover = {"active": "0", "standby": "0-0", "host": "b", "waits_for": "0-0@3"}
-    status = {"hosts": ["b"], "failovers": [failover]}
-    active, standby = container(phase="failing-over"), container(processor_id="0-0")
-    assert "  waits: for the stop of its standby 0-0 on b, whose place it takes" in explained(
-        active, status=status
-    )
-    assert "  waits: until it has made way on b for processor 0" in explained(
-        standby, status=status
-    )
-    failover["waits_for"] = ""
-    assert "  waits: to start on b, as it fails over" in explained(active, status=status)
-    assert not any("waits" in line for line in explained(standby, status=status))
-    command = {"processor_id": "0", "destination": "nm3", "step": "reserving"}
-    assert "  waits: for an operator's command to nm3: reserving" in explained(
-        container(), status={"hosts": ["b"], "placements": [command, {"processor_id": "1"}]}
-    )
+def test_explain_says_what_a_processor_waits_for(
+    phase: str, status: dict[str, Any], waits: str
+) -> None:
+    """By its phase, and last by what the status says beside the container's own part."""
+    phase, _, processor = phase.partition(" as ")
+    phase, _, host = phase.partition(" at ")
+    stated = _container(phase=phase, processor_id=processor or "0", requested_host=host or None)
+    said = _explained(stated, status={"hosts": ["a"], **status})
+    waited = [line.removeprefix("  waits: ") for line in said if line.startswith("  waits: ")]
+    assert (waited or [""])[-1] == waits
 
 
 def test_an_unknown_processor_gives_one_line() -> None:
@@ -230,8 +212,7 @@ def test_an_unknown_processor_gives_one_line() -> None:
     assert explain_command.find(known, "24").processor_id == "24"
 
 
-def fate(**changes: object) -> dict[str, Any]:
-    """Processor 0, which would go from nm1 to nm2."""
+def _fate(**changes: object) -> dict[str, Any]:
     return {
         "processor_id": "0",
         "role": "active",
@@ -265,9 +246,9 @@ def outlook(*fates: dict[str, Any], why: bool = False, **changes: object) -> lis
 def test_which_container_takes_over_where() -> None:
     """A takeover, a new start, and one that is gone."""
     fates = (
-        fate(takes_over="0-0"),
-        fate(processor_id="0-0", role="standby", replica_of="0", **{"from": "nm2", "to": "nm3"}),
-        fate(processor_id="9", phase=None, to=None),
+        _fate(takes_over="0-0"),
+        _fate(processor_id="0-0", role="standby", replica_of="0", **{"from": "nm2", "to": "nm3"}),
+        _fate(processor_id="9", phase=None, to=None),
     )
     assert outlook(*fates) == [
         "if nm1 were lost now: 3 of the job's containers would be affected",
@@ -281,7 +262,7 @@ def test_which_container_takes_over_where() -> None:
 def test_which_container_cannot_be_placed_and_why() -> None:
     """And what else people should know of such a loss."""
     lines = outlook(
-        fate(is_placed=False, to=None, phase="requested", why=["It got none", "It asks again"]),
+        _fate(is_placed=False, to=None, phase="requested", why=["It got none", "It asks again"]),
         suspects_itself=True,
         shortage="waiting for 1 container",
         job="ending",
@@ -300,7 +281,7 @@ def test_which_container_cannot_be_placed_and_why() -> None:
 
 def test_the_reasons_are_printed_on_request() -> None:
     """Each below its container."""
-    assert outlook(fate(), why=True)[2] == "      Processor 0 has started on nm2"
+    assert outlook(_fate(), why=True)[2] == "      Processor 0 has started on nm2"
 
 
 def test_a_host_that_the_job_does_not_know_is_named_with_those_that_it_does() -> None:

@@ -1,16 +1,20 @@
-"""``homeport move`` and ``restart``: what is refused before it is written, and how is waited."""
+"""``homeport move``, ``restart``, ``drain``: what is refused before a record; how is waited."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from statuses import status_of
+from msgspec import structs
+from statuses import outlook_of, status_of
 
+from homeport.cli.job import drain_command, move_command, placement_request
 from homeport.cli.job import placement_request as module
+from homeport.cli.job.drain_command import require_places
 from homeport.cli.job.job_view import JobView, RunningJob
 from homeport.cli.job.placement_request import (
     Patience,
@@ -20,6 +24,7 @@ from homeport.cli.job.placement_request import (
     outcome,
     write_order,
 )
+from homeport.cli.options import NamedJob
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnansweredError, UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -27,9 +32,10 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.metadata.placement import PlacementManager
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
+    CANCEL,
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,
     PlacementRequest,
@@ -111,61 +117,55 @@ def test_waiting_ends_when_patience_does() -> None:
         list(answers(InMemoryCoordinatorStream(), "u", patience))
 
 
-class Stream(InMemoryCoordinatorStream):
-    """A stream of a Kafka that may be away."""
-
+class _Stream(InMemoryCoordinatorStream):
     is_away = False
 
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Nothing, where it is away."""
         if self.is_away:
             raise UnavailableError("Kafka at kafka:9092 did not answer")
         return super().catch_up()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
-        """Nothing, where it is away."""
         if self.is_away:
             raise UnavailableError("Kafka at kafka:9092 did not answer")
         super().write(messages)
 
 
 @dataclass
-class Waiting:
+class _Waiting:
     """A command that waits, on a clock of its own; each look takes ``step_s``."""
 
-    stream: Stream
+    stream: _Stream
     patience: Patience
     is_answering: bool = True
     now_s: float = 0.0
     step_s: float = 5.0
 
     def clock(self) -> float:
-        """Seconds."""
         return self.now_s
 
     def look(self, times: int = 1) -> None:
-        """So many looks."""
         for _ in range(times):
             self.now_s += self.step_s
             self.patience()
 
 
 @pytest.fixture
-def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+def waiting(monkeypatch: pytest.MonkeyPatch) -> _Waiting:
     """A job whose Kafka and AM answer."""
-    stream = Stream()
+    stream = _Stream()
     client = SimpleNamespace(status=ShownStatus)
-    made: list[Waiting] = []
+    made: list[_Waiting] = []
     running = RunningJob(client, "application_1_2", 1)  # type: ignore[arg-type] # no server
     monkeypatch.setattr(module, "_POLL_S", 0)
     monkeypatch.setattr(module, "running_job", lambda *_: running if made[0].is_answering else None)
     job = JobView(Config(), "topic", stream, running)
-    made.append(Waiting(stream, Patience(job, lambda: made[0].now_s if made else 0.0)))
+    made.append(_Waiting(stream, Patience(job, lambda: made[0].now_s if made else 0.0)))
     return made[0]
 
 
 def test_a_kafka_that_is_away_is_waited_for(
-    waiting: Waiting, capsys: pytest.CaptureFixture[str]
+    waiting: _Waiting, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The order goes on in the job; the command notes that, and ends only after minutes."""
     waiting.stream.is_away = True
@@ -183,7 +183,7 @@ def test_a_kafka_that_is_away_is_waited_for(
         waiting.look()
 
 
-def test_an_am_that_is_away_is_waited_for(waiting: Waiting) -> None:
+def test_an_am_that_is_away_is_waited_for(waiting: _Waiting) -> None:
     """YARN's next attempt takes a minute or two; what it then does is in the stream."""
     waiting.look(10)
     waiting.is_answering = False
@@ -197,7 +197,7 @@ def test_an_am_that_is_away_is_waited_for(waiting: Waiting) -> None:
 
 
 def test_a_status_is_asked_until_the_am_gives_one(
-    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    waiting: _Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may die between two questions."""
     answers_: list[UnavailableError | ShownStatus] = [UnavailableError("gone"), ShownStatus()]
@@ -215,7 +215,7 @@ def test_a_status_is_asked_until_the_am_gives_one(
 
 def test_an_order_that_kafka_may_have_is_no_plain_failure() -> None:
     """It may be carried out: the operator looks before giving it again."""
-    stream = Stream()
+    stream = _Stream()
     request = PlacementManager.request_message(REQUEST)
     write_order(stream, [request])
     stream.is_away = True
@@ -229,3 +229,75 @@ def test_a_good_answer_is_a_line_and_every_other_an_error() -> None:
     for status in (PlacementStatus.FAILED, PlacementStatus.BAD_REQUEST):
         with pytest.raises(HomeportError, match=f"^{status}: there$"):
             outcome(replace(DONE, status=status))
+
+
+JOB = NamedJob("my.properties", None)
+
+
+@pytest.mark.parametrize(
+    ("host", "options"),
+    [
+        (None, {}),
+        ("nm2", {"cancel": True}),
+        (None, {"cancel": True, "warm": True}),
+        (None, {"cancel": True, "expiry_ms": 5}),
+    ],
+)
+def test_a_move_has_a_host_or_is_a_cancel(host: str | None, options: dict[str, bool]) -> None:
+    """One of the two; a cancel has nothing else to say."""
+    with pytest.raises(ConfigError, match="give a host, or --cancel alone"):
+        move_command.move(processor="0", host=host, job=JOB, **options)
+
+
+def test_a_cancel_is_a_request_without_a_host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the place of the host stands a word of its own."""
+    asked: list[tuple[str, str]] = []
+    file = tmp_path / "my.properties"
+    file.write_text("job.name=j", encoding="utf-8")
+    job = NamedJob(str(file), None)
+    monkeypatch.setattr(
+        placement_request,
+        "ask",
+        lambda _, processor, destination, **__: asked.append((processor, destination)),
+    )
+    move_command.move(processor="0", host=None, job=job, cancel=True)
+    move_command.move(processor="0", host="ANY", job=job)
+    assert asked == [("0", CANCEL), ("0", "ANY_HOST")]
+
+
+NM1 = Host("nm1")
+
+
+def test_all_must_have_a_place_or_it_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
+    """By what-if; what has none is named either way."""
+    require_places(NM1, outlook_of(NM1), is_forced=False)
+    answer = structs.replace(outlook_of(NM1), unplaced=(ProcessorId("0"), ProcessorId("1")))
+    rule = "the other hosts have no place for processor 0, 1"
+    with pytest.raises(ConfigError, match=rule):
+        require_places(NM1, answer, is_forced=False)
+    require_places(NM1, answer, is_forced=True)
+    assert rule in capsys.readouterr().err
+
+
+class _Wait:
+    pauses = 0
+
+    def __call__(self) -> None:
+        self.pauses += 1
+
+    def status(self) -> ShownStatus:
+        return ShownStatus()
+
+
+def test_a_key_that_the_job_does_not_take_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another operator may have taken the drain back at once."""
+    looks = iter(range(0, 200_000, 20_000))
+    monkeypatch.setattr(drain_command, "boot_ms", lambda: next(looks))
+    wait = _Wait()
+    with pytest.raises(UnavailableError, match=r"has not taken cluster-manager\.drained\.hosts"):
+        drain_command._await_taken(NM1, cast("Patience", wait))
+    assert wait.pauses == 3

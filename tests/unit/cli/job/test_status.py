@@ -12,8 +12,7 @@ NOW_MS = 100_000_000
 LOST = "3 tasks have lost their processor, the last in version 9"
 
 
-def container(processor_id: str, **changes: object) -> dict[str, Any]:
-    """One that runs on nm1 since 72 seconds."""
+def _container(processor_id: str, **changes: object) -> dict[str, Any]:
     return {
         "processor_id": processor_id,
         "role": "active",
@@ -32,8 +31,7 @@ def container(processor_id: str, **changes: object) -> dict[str, Any]:
     }
 
 
-def screen(*containers: dict[str, Any], **changes: object) -> list[str]:
-    """What is printed."""
+def _screen(*containers: dict[str, Any], **changes: object) -> list[str]:
     job = {
         "name": "flights",
         "id": "1",
@@ -48,8 +46,8 @@ def screen(*containers: dict[str, Any], **changes: object) -> list[str]:
 
 def test_a_job_in_order_is_one_line_and_a_table() -> None:
     """Of an active container the input's lag, of a standby its changelogs'."""
-    standby = container("0-0", replica_of="0", role="standby", host="nm2", lag=12, report=None)
-    assert screen(container("0"), standby) == [
+    standby = _container("0-0", replica_of="0", role="standby", host="nm2", lag=12, report=None)
+    assert _screen(_container("0"), standby) == [
         "flights-1: deployed, application_1_1, JobModel version 2",
         "All 2 containers are where they should be",
         "",
@@ -61,7 +59,7 @@ def test_a_job_in_order_is_one_line_and_a_table() -> None:
 
 def test_what_is_late_comes_first_with_its_reason() -> None:
     """Since when, what it waits for, why it ended."""
-    late = container(
+    late = _container(
         "1",
         phase="requested",
         host=None,
@@ -70,7 +68,7 @@ def test_what_is_late_comes_first_with_its_reason() -> None:
         last_failure="exit code 1",
         failures=2,
     )
-    found = screen(container("0"), late, coordinator_stream="Kafka does not answer")
+    found = _screen(_container("0"), late, coordinator_stream="Kafka does not answer")
     assert found[1:6] == [
         (
             "1 of 2 containers is not where it should be: processor 1 is not placed yet since "
@@ -95,7 +93,7 @@ def test_a_restore_says_how_far_it_is() -> None:
     }
     unknown = {**progress, "store": "names", "seconds_left": None}
     report = {"restoring": [progress, unknown]}
-    found = screen(container("0", phase="starting", since_ms=NOW_MS + 5, report=report))
+    found = _screen(_container("0", phase="starting", since_ms=NOW_MS + 5, report=report))
     assert found[2:6] == [
         "  0: starting, for 0s",
         "      waits for its report that its stores are restored",
@@ -106,13 +104,13 @@ def test_a_restore_says_how_far_it_is() -> None:
 
 def test_a_job_that_has_just_begun_says_so() -> None:
     """The table has its head alone."""
-    assert screen()[1] == "The job has no containers yet"
+    assert _screen()[1] == "The job has no containers yet"
 
 
 def test_a_processor_without_tasks_is_in_order() -> None:
     """A standalone one; what the leader does not know of it is not shown."""
-    waiting = container("two", phase="waiting", since_ms=0, host=None, report=None)
-    found = screen(container("one"), waiting)
+    waiting = _container("two", phase="waiting", since_ms=0, host=None, report=None)
+    found = _screen(_container("one"), waiting)
     assert found[1] == "All 2 containers are where they should be"
     assert found[-1].split() == ["two", "active", "waiting", "-", "-", "3", "-", "-", "0"]
 
@@ -123,9 +121,9 @@ def test_standbys_beside_active_tasks_have_a_table_of_their_own() -> None:
     behind = {"name": "Standby-b-0", "lag": 12, "lag_seconds": 1.5, "is_caught_up": False}
     unknown = {"name": "Standby-c-0", "lag": None, "lag_seconds": None, "is_caught_up": None}
     taken_over = {"lost": 3, "unbacked": 1, "version": 9}
-    shown = screen(
-        container("one", standbys=[known, behind]),
-        container("two", standbys=[unknown]),
+    shown = _screen(
+        _container("one", standbys=[known, behind]),
+        _container("two", standbys=[unknown]),
         taken_over=taken_over,
     )
     assert shown[7:] == [

@@ -1,79 +1,47 @@
-"""Which applications on YARN are the job's; another job may have its name there."""
+"""Which applications on YARN are a job's, and the order to drain one."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import pytest
+from jobs_at_hand import KAFKA, KEYS, JobAtHand, application_of, job_at_hand, written
 
-from homeport.appmaster.yarn.resource_manager_rest import (
-    APPLICATION_TAG,
-    Application,
-    ResourceManagerRest,
-)
+from homeport.appmaster.yarn.resource_manager_rest import APPLICATION_TAG, Application
 from homeport.appmaster.yarn.submission import application_name, job_tag
-from homeport.cli.yarn.job import Job
+from homeport.cli.yarn.job import order_drain, write_order
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.settings.config_diff import ConfigDiff
+from homeport.config.settings.tuning import Tuning
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank, Submission
 
-KAFKA = {"job.default.system": "kafka", "systems.kafka.consumer.bootstrap.servers": "b:1"}
 MINE = Config({"job.name": "etl_daily", **KAFKA})
 YOURS = Config({"job.name": "etl", "job.id": "daily_1", **KAFKA})
 
 
-def application(number: int, config: Config | None, state: str = "RUNNING") -> Application:
-    """An application of that job; None: an older version submitted it, without a job's tag."""
-    tags = frozenset({APPLICATION_TAG, *([job_tag(config)] if config else [])})
-    name = application_name(MINE)
-    return Application(f"application_1_{number}", name, state, "", "", "", "", number, tags)
-
-
-class Yarn(ResourceManagerRest):
-    """A ResourceManager that knows these applications."""
-
-    def __init__(self, *known: Application) -> None:
-        super().__init__((), "")
-        self.known = known
-
-    def applications(self, name: str) -> tuple[Application, ...]:
-        """Those of that name."""
-        return tuple(a for a in self.known if a.name == name)
-
-
-class OneJob(Job):
-    """A job whose coordinator stream is at hand; None: its Kafka is away."""
-
-    streams: tuple[InMemoryCoordinatorStream | None, ...] = ()
-
+@dataclass(frozen=True)
+class _Away(JobAtHand):
     def has_stream(self) -> bool:
-        """Whether there is one."""
-        if None in self.streams:
-            raise UnavailableError("Kafka is away")
-        return bool(self.streams)
-
-    @contextlib.contextmanager
-    def stream(self) -> Iterator[InMemoryCoordinatorStream]:  # type: ignore[override]  # no Kafka
-        """It, read to its head."""
-        (stream,) = self.streams
-        assert stream is not None
-        stream.catch_up()
-        yield stream
+        raise UnavailableError("Kafka is away")
 
 
-def last(
-    *known: Application, streams: tuple[InMemoryCoordinatorStream | None, ...] = ()
+def _last(
+    *known: Application, stream: InMemoryCoordinatorStream | None = None, is_away: bool = False
 ) -> Application | None:
     """The last application of ``MINE`` on a YARN that knows these."""
-    job = OneJob(MINE, Yarn(*known), MINE)
-    object.__setattr__(job, "streams", streams)
-    return job.last_application()
+    job = job_at_hand(MINE, stream, *known)
+    return (_Away(MINE, job.yarn, MINE) if is_away else job).last_application()
 
 
-def naming(submission: str | None = None, attempt: str | None = None) -> InMemoryCoordinatorStream:
-    """A coordinator stream that names these applications."""
+def _untagged(number: int) -> Application:
+    """An older version submitted it, without a job's tag."""
+    return replace(application_of(MINE, number), tags=frozenset({APPLICATION_TAG}))
+
+
+def _naming(submission: str | None = None, attempt: str | None = None) -> InMemoryCoordinatorStream:
     stream = InMemoryCoordinatorStream()
     epochs = EpochManager(stream)
     epochs.write_submission(Submission(3, submission))
@@ -92,37 +60,83 @@ def test_two_jobs_of_one_name_on_yarn_have_two_tags() -> None:
 
 def test_an_application_of_another_job_is_not_the_jobs() -> None:
     """Neither the one that runs, nor one that has ended."""
-    assert last(application(1, YOURS, "FINISHED"), application(2, YOURS)) is None
-    mine = application(1, MINE, "FINISHED")
-    assert last(mine, application(2, YOURS)) == mine
-    running = application(3, MINE)
-    assert last(running, application(4, MINE, "FINISHED"), application(5, YOURS)) == running
+    assert _last(application_of(YOURS, 1, "FINISHED"), application_of(YOURS, 2)) is None
+    mine = application_of(MINE, 1, "FINISHED")
+    assert _last(mine, application_of(YOURS, 2)) == mine
+    running = application_of(MINE, 3)
+    assert _last(running, application_of(MINE, 4, "FINISHED"), application_of(YOURS, 5)) == running
 
 
 def test_an_application_without_a_tag_is_the_jobs_if_the_stream_names_it() -> None:
     """As its submission's, or as its last attempt's while run-job still waits for the AM."""
-    old, stranger = application(1, None), application(2, None)
-    assert last(old, stranger, streams=(naming(old.application_id),)) == old
-    assert last(old, stranger, streams=(naming(attempt=old.application_id),)) == old
-    assert last(old, streams=(naming(),)) is None
-    assert last(old) is None
+    old, stranger = _untagged(1), _untagged(2)
+    assert _last(old, stranger, stream=_naming(old.application_id)) == old
+    assert _last(old, stranger, stream=_naming(attempt=old.application_id)) == old
+    assert _last(old, stream=_naming()) is None
+    assert _last(old) is None
 
 
 def test_kafka_is_queried_only_where_tags_do_not_decide() -> None:
     """A job that runs is found, and one that never ran is not, while Kafka is away."""
-    mine = application(1, MINE)
-    assert last(mine, application(2, None), streams=(None,)) == mine
-    ended = application(1, MINE, "FINISHED")
-    assert last(ended, streams=(None,)) == ended
-    assert last(application(2, YOURS), streams=(None,)) is None
+    mine = application_of(MINE, 1)
+    assert _last(mine, _untagged(2), is_away=True) == mine
+    ended = application_of(MINE, 1, "FINISHED")
+    assert _last(ended, is_away=True) == ended
+    assert _last(application_of(YOURS, 2), is_away=True) is None
     with pytest.raises(UnavailableError, match="Kafka is away"):
-        last(ended, application(2, None), streams=(None,))
+        _last(ended, _untagged(2), is_away=True)
 
 
 def test_a_job_that_runs_is_not_submitted_again() -> None:
     """Another job of its name on YARN is no reason to refuse it."""
-    stream = naming()
-    Job(MINE, Yarn(application(1, YOURS)), MINE).require_not_running(stream)
-    Job(MINE, Yarn(application(1, MINE, "FINISHED")), MINE).require_not_running(stream)
+    stream = _naming()
+    job_at_hand(MINE, None, application_of(YOURS, 1)).require_not_running(stream)
+    job_at_hand(MINE, None, application_of(MINE, 1, "FINISHED")).require_not_running(stream)
     with pytest.raises(ConfigError, match="runs already as application_1_2"):
-        Job(MINE, Yarn(application(2, MINE)), MINE).require_not_running(stream)
+        job_at_hand(MINE, None, application_of(MINE, 2)).require_not_running(stream)
+
+
+FILE = Config({"job.name": "j", "task.commit.ms": "5"})
+
+
+def test_the_order_reaches_running_containers_and_ends_with_the_deployment() -> None:
+    """It restarts none; the next run-job begins without it."""
+    stream = InMemoryCoordinatorStream()
+    manager = ConfigManager(stream)
+    manager.replace(FILE, "job-runner")
+    assert write_order(stream)
+    stream.catch_up()
+    ordered = manager.read()
+    assert Tuning.of(ordered).drains
+    diff = ConfigDiff.between(FILE, ordered)
+    assert diff == ConfigDiff(retunes_containers=("job.drain",))
+    manager.replace(FILE, "job-runner")
+    stream.catch_up()
+    assert manager.read() == FILE
+
+
+def test_only_a_job_that_runs_is_drained() -> None:
+    """Else there is one line; the answer says how to wait for the end."""
+    config, stream = Config(KEYS), InMemoryCoordinatorStream()
+    with pytest.raises(UnavailableError, match="is not running: there is nothing to drain"):
+        order_drain(job_at_hand(config, stream, application_of(config, state="FINISHED")))
+    job = job_at_hand(config, stream, application_of(config))
+    assert order_drain(job).startswith("ordered application_1_1 to drain")
+    again = order_drain(job)
+    assert again.startswith("application_1_1 drains already, by an earlier order; it ends by")
+    assert len(stream.log) == 1
+
+
+def test_an_order_that_was_given_by_hand_is_one() -> None:
+    """The job drains already: nothing is refused, and nothing written."""
+    stream = written(job__drain="true")
+    assert not write_order(stream)
+    assert len(stream.log) == 1
+
+
+def test_a_key_that_was_set_by_hand_stands_above_the_order() -> None:
+    """One line says how to take it back; nothing is written."""
+    stream = written(job__drain="false")
+    with pytest.raises(ConfigError, match=r"job\.drain.*take it back: coordinator-stream-writer"):
+        write_order(stream)
+    assert len(stream.log) == 1

@@ -13,21 +13,20 @@ from homeport.cli.yarn.logs_command import Printer, place_of
 from homeport.config.errors import ConfigError
 
 
-def status(**container: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """Of a job with one container, and a failure of it."""
+def _status(**container: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     failure = {"processor_id": "0", "host": "nm2", "log": "container-0-1.log of c_1"}
     return {"containers": [{"processor_id": "0", **container}], "failures": [failure]}
 
 
 def test_the_container_that_runs_comes_first() -> None:
     """Its name has its epoch."""
-    found = place_of(status_of(status(host="nm1", resource="c_7", epoch=3)), "0")
+    found = place_of(status_of(_status(host="nm1", resource="c_7", epoch=3)), "0")
     assert found == ("nm1", "c_7", "container-0-3.log")
 
 
 def test_the_last_failure_has_the_log_where_none_runs() -> None:
     """As the failure names it."""
-    assert place_of(status_of(status(host=None, resource=None)), "0") == (
+    assert place_of(status_of(_status(host=None, resource=None)), "0") == (
         "nm2",
         "c_1",
         "container-0-1.log",
@@ -36,15 +35,15 @@ def test_the_last_failure_has_the_log_where_none_runs() -> None:
 
 def test_one_that_has_not_begun_has_none() -> None:
     """Nor has one whose failure was before its log, as a launch that YARN refused."""
-    assert place_of(status_of({**status(), "failures": []}), "0") is None
+    assert place_of(status_of({**_status(), "failures": []}), "0") is None
     unlogged = {"processor_id": "0", "host": "nm2", "log": None}
-    assert place_of(status_of({**status(), "failures": [unlogged]}), "0") is None
+    assert place_of(status_of({**_status(), "failures": [unlogged]}), "0") is None
 
 
 def test_a_processor_that_the_job_has_not() -> None:
     """The line names those that it has."""
     with pytest.raises(ConfigError, match="the job has 0; name one of these"):
-        place_of(status_of(status()), "1")
+        place_of(status_of(_status()), "1")
 
 
 _PLACE = ("nm1", "container_1", "container-0-2.log")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
+from jobs_at_hand import application_of, job_at_hand
 
-from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.cli.job.job_view import running_job
-from homeport.cli.yarn.job import Job, order_shutdown
+from homeport.cli.yarn.job import order_shutdown
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError
@@ -29,12 +29,9 @@ STATUS = {"job": {"name": "j", "id": "1", "application": APPLICATION, "model_ver
 
 
 class _Other(BaseHTTPRequestHandler):
-    """Says that it is the job, and keeps the tokens that come."""
-
     tokens: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        """A status for every question."""
         self.tokens.extend(self.headers.get_all("Authorization", []))
         proof = {"generation": 0, "certificate": None, "address": "h:1", "proof": "00"}
         body = json.dumps(proof if "access" in self.path else STATUS).encode()
@@ -72,25 +69,13 @@ def stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemory
         thread.join()
 
 
-class _Runs(Job):
-    """A job that runs, with a stream of a test."""
-
-    kept: ClassVar[InMemoryCoordinatorStream]
-
-    @contextlib.contextmanager
-    def stream(self) -> Iterator[Any]:
-        """Read to its head."""
-        yield self.kept
+RUNNING = replace(application_of(FILE), application_id=APPLICATION)
 
 
-def test_the_order_to_end_shows_it_no_token(
-    stream: InMemoryCoordinatorStream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_to_end_shows_it_no_token(stream: InMemoryCoordinatorStream) -> None:
     """The token of the job opens all; a program that may write the stream has not got it yet."""
-    monkeypatch.setattr(_Runs, "kept", stream, raising=False)
-    application = Application(APPLICATION, "j_1", "RUNNING", "UNDEFINED", "", "", "", 0)
     with pytest.raises(WireError, match="does not have the secret of this submission"):
-        order_shutdown(_Runs(FILE, ResourceManagerRest((), ""), FILE), application)
+        order_shutdown(job_at_hand(FILE, stream), RUNNING)
     assert _Other.tokens == []
 
 
@@ -123,10 +108,8 @@ def test_a_file_without_a_token_is_one_line(
     if content is not None:
         path.write_bytes(content)
     monkeypatch.setenv("HOMEPORT_TOKEN_FILE", str(path))
-    monkeypatch.setattr(_Runs, "kept", stream, raising=False)
-    application = Application(APPLICATION, "j_1", "RUNNING", "UNDEFINED", "", "", "", 0)
     with pytest.raises(ConfigError, match=r"^HOMEPORT_TOKEN_FILE = .*no token"):
-        order_shutdown(_Runs(FILE, ResourceManagerRest((), ""), FILE), application)
+        order_shutdown(job_at_hand(FILE, stream), RUNNING)
     with pytest.raises(ConfigError, match=r"^HOMEPORT_TOKEN_FILE = .*no token"):
         running_job(FILE, stream)
     assert _Other.tokens == []

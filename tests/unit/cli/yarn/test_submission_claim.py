@@ -12,40 +12,34 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
 
 
-class Kafka:
+class _Kafka:
     """One log that several run-jobs read and write."""
 
     def __init__(self) -> None:
         self._log: list[tuple[bytes, bytes | None]] = []
 
     def stream(self) -> InMemoryCoordinatorStream:
-        """Another reader and writer, at the head."""
         made = InMemoryCoordinatorStream()
         made.log = self._log
         made.catch_up()
         return made
 
     def write(self, submission: Submission) -> None:
-        """Another client writes it."""
         EpochManager(self.stream()).write_submission(submission)
 
     def read(self) -> Submission | None:
-        """The last one."""
         return EpochManager(self.stream()).read_submission()
 
 
-def nobody_runs() -> None:
+def _nobody_runs() -> None:
     """YARN knows no application of the job."""
 
 
-def running() -> None:
-    """YARN knows one."""
+def _running() -> None:
     raise ConfigError("job.name", "j", "it runs already", "stop it")
 
 
-def polls(*steps: Callable[[], None]) -> Callable[[], Iterator[None]]:
-    """What happens before each poll."""
-
+def _polls(*steps: Callable[[], None]) -> Callable[[], Iterator[None]]:
     def made() -> Iterator[None]:
         for step in steps:
             step()
@@ -56,16 +50,16 @@ def polls(*steps: Callable[[], None]) -> Callable[[], Iterator[None]]:
 
 def test_the_first_submission_is_number_one() -> None:
     """And the next has the next number; both are in the stream with their claims."""
-    kafka = Kafka()
-    assert take_number(kafka.stream(), "a", polls(), nobody_runs) == 1
+    kafka = _Kafka()
+    assert take_number(kafka.stream(), "a", _polls(), _nobody_runs) == 1
     assert kafka.read() == Submission(1, claim="a")
     kafka.write(Submission(1, "application_1_0001"))
-    assert take_number(kafka.stream(), "b", polls(), nobody_runs) == 2
+    assert take_number(kafka.stream(), "b", _polls(), _nobody_runs) == 2
 
 
 def test_the_first_of_two_claims_to_one_number_wins() -> None:
     """The other waits for it, and is refused once YARN knows the application."""
-    kafka = Kafka()
+    kafka = _Kafka()
     late = kafka.stream()
     is_submitted = False
 
@@ -81,19 +75,19 @@ def test_the_first_of_two_claims_to_one_number_wins() -> None:
     def require_not_running() -> None:
         other_is_quicker()
         if is_submitted:
-            running()
+            _running()
 
     with pytest.raises(ConfigError, match="runs already"):
-        take_number(late, "late", polls(other_submits), require_not_running)
+        take_number(late, "late", _polls(other_submits), require_not_running)
 
 
 def test_a_claim_whose_holder_died_is_passed_over() -> None:
     """After waiting in vain the next number is taken, and the old holder, if it wakes, sees it."""
-    kafka = Kafka()
+    kafka = _Kafka()
     kafka.write(Submission(1, claim="dead"))
     sleeper = kafka.stream()
     waited: list[int] = []
-    number = take_number(kafka.stream(), "b", polls(lambda: waited.append(1)), nobody_runs)
+    number = take_number(kafka.stream(), "b", _polls(lambda: waited.append(1)), _nobody_runs)
     assert (number, waited) == (2, [1])
     with pytest.raises(UnavailableError, match="another run-job took number 2"):
         require_newest(sleeper, 1)
@@ -102,18 +96,18 @@ def test_a_claim_whose_holder_died_is_passed_over() -> None:
 
 def test_a_submission_that_was_given_up_is_not_waited_for() -> None:
     """A run-job that failed or was interrupted has said so."""
-    kafka = Kafka()
+    kafka = _Kafka()
     kafka.write(Submission(1, WITHDRAWN, claim="a"))
 
     def unwanted() -> None:
         pytest.fail("nothing is to be waited for")
 
-    assert take_number(kafka.stream(), "b", polls(unwanted), nobody_runs) == 2
+    assert take_number(kafka.stream(), "b", _polls(unwanted), _nobody_runs) == 2
 
 
 def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
     """What is seen after a wait is judged again."""
-    kafka = Kafka()
+    kafka = _Kafka()
     kafka.write(Submission(1, claim="dead"))
     steps: Iterator[Callable[[], None]] = iter(
         [
@@ -126,4 +120,4 @@ def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
         next(steps)()
         yield
 
-    assert take_number(kafka.stream(), "b", made, nobody_runs) == 3
+    assert take_number(kafka.stream(), "b", made, _nobody_runs) == 3

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs_at_hand import KEYS
 from statuses import status_of
 from zipped import zipped as zipped_of
 
@@ -202,19 +203,11 @@ def test_without_a_way_back_nothing_is_begun() -> None:
         require_way_back(stream, ran)
 
 
-def no_files() -> contextlib.AbstractContextManager[HadoopFiles]:
-    """No package here is in the cluster's file system."""
+def _no_files() -> contextlib.AbstractContextManager[HadoopFiles]:
     raise AssertionError("the cluster's file system is not needed")
 
 
-FILE = Config(
-    {
-        **JOB,
-        "systems.kafka.consumer.bootstrap.servers": "b:1",
-        "task.class": "m:T",
-        "task.inputs": "kafka.in",
-    }
-)
+FILE = Config(KEYS)
 
 
 def _asked(
@@ -279,13 +272,13 @@ def test_a_package_is_one_zip(tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         (folder / "m.py").write_text("A = 1\n")
-        with prepared(folder, no_files) as package:
+        with prepared(folder, _no_files) as package:
             names.append(package_name(zipped(package)))
     assert names[0] == names[1]
     archive = tmp_path / "p.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("m.py", "A = 1\n")
-    with prepared(archive, no_files) as package:
+    with prepared(archive, _no_files) as package:
         assert zipped(package) == archive.read_bytes()
 
 
@@ -300,12 +293,11 @@ def test_what_run_job_ships_has_the_name_that_an_upgrade_gives_it(tmp_path: Path
     with tarfile.open(tarball, "w:gz") as archive:
         archive.add(folder / "m.py", "m.py")
     for place in (folder, shipped, tarball):
-        with prepared(place, no_files) as package:
+        with prepared(place, _no_files) as package:
             assert digest_of(package) == name == package_name(zipped(package))
 
 
-def row(processor: str, replica_of: str | None, **facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """A container of the status."""
+def _row(processor: str, replica_of: str | None, **facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     known = {"processor_id": processor, "replica_of": replica_of, "phase": "running"}
     return {**known, "is_temporary": False, **facts}
 
@@ -313,11 +305,11 @@ def row(processor: str, replica_of: str | None, **facts: Any) -> dict[str, Any]:
 def test_a_plan_has_the_order_and_the_least_time() -> None:
     """Of those that have not finished; a temporary standby is none."""
     rows = [
-        row("1", None),
-        row("0", None),
-        row("0-0", "0"),
-        row("2", None, phase="finished"),
-        row("1-warm", "1", is_temporary=True),
+        _row("1", None),
+        _row("0", None),
+        _row("0-0", "0"),
+        _row("2", None, phase="finished"),
+        _row("1-warm", "1", is_temporary=True),
     ]
     assert plan(ORDER, status_of({"containers": rows})) == [
         "package abababababab: classes checked",

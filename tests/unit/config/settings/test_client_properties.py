@@ -16,8 +16,7 @@ JOB = {
 }
 
 
-def warned(name: str, value: str) -> list[str]:
-    """Return the warnings about one property of the system ``k``."""
+def _warned(name: str, value: str) -> list[str]:
     return list(validate(Config({**JOB, f"systems.k.{name}": value})))
 
 
@@ -43,7 +42,7 @@ def warned(name: str, value: str) -> list[str]:
 )
 def test_what_is_set_without_effect_is_warned_of(name: str, value: str, instead: str) -> None:
     """One line has key, value, what holds, and the key that does what was wanted."""
-    (line,) = warned(name, value)
+    (line,) = _warned(name, value)
     assert line.startswith(f"systems.k.{name} = {value} has no effect: ")
     assert instead in line
     assert "<system>" not in line
@@ -63,10 +62,10 @@ def test_what_is_set_without_effect_is_warned_of(name: str, value: str, instead:
 )
 def test_what_holds_anyway_is_not_warned_of(name: str, value: str) -> None:
     """Nor is what the client gets."""
-    assert warned(name, value) == []
+    assert _warned(name, value) == []
 
 
 def test_a_secret_is_masked() -> None:
     """A warning is logged."""
-    (line,) = warned("consumer.ssl.truststore.password", "hunter2")
+    (line,) = _warned("consumer.ssl.truststore.password", "hunter2")
     assert "hunter2" not in line

@@ -26,7 +26,7 @@ SAMZAS_DEFAULTS = {
 }
 
 
-def verdicts(**further: str) -> dict[str, tuple[Verdict, str]]:
+def _verdicts(**further: str) -> dict[str, tuple[Verdict, str]]:
     """{key: (verdict, what is said)} of the job with further keys; ``__`` stands for a dot."""
     values = JOB | {key.replace("__", "."): value for key, value in further.items()}
     return {f.key: (f.verdict, f.about) for f in findings_of(Config(values))}
@@ -34,7 +34,7 @@ def verdicts(**further: str) -> dict[str, tuple[Verdict, str]]:
 
 def test_a_usual_job_is_taken_but_for_its_code() -> None:
     """Class names of Samza's are known; only the task is Java."""
-    found = verdicts()
+    found = _verdicts()
     assert {key for key in JOB if found[key][0] is not Verdict.TAKEN} == {"task.class"}
     assert found["task.class"][0] is Verdict.CHANGED
     assert "Python" in found["task.class"][1]
@@ -58,7 +58,7 @@ def test_each_kind_of_key_has_its_verdict(
     key: str, value: str, verdict: Verdict, said: str
 ) -> None:
     """The text says what is different, or what to do."""
-    found, about = verdicts(**{key: value})[key]
+    found, about = _verdicts(**{key: value})[key]
     assert found is verdict
     assert said in about
 
@@ -66,7 +66,7 @@ def test_each_kind_of_key_has_its_verdict(
 def test_an_older_name_beside_the_present_one_has_no_effect() -> None:
     """The present one is read."""
     both = {"yarn.container.memory.mb": "1", "cluster-manager.container.memory.mb": "2048"}
-    found = verdicts(**both)
+    found = _verdicts(**both)
     assert found["yarn.container.memory.mb"][0] is Verdict.NO_EFFECT
     assert found["cluster-manager.container.memory.mb"][0] is Verdict.TAKEN
 
@@ -98,7 +98,7 @@ def test_a_required_key_is_missed_beside_one_that_is_refused() -> None:
 
 def test_a_python_task_and_samzas_defaults_leave_nothing_to_say() -> None:
     """Each default that differs is named where the file does not set its key."""
-    names = {key for key, (verdict, _) in verdicts().items() if verdict is Verdict.CHANGED}
+    names = {key for key, (verdict, _) in _verdicts().items() if verdict is Verdict.CHANGED}
     unset = {"task.callback.timeout.ms", "task.exactly.once", "systems.<system>.input.lost"}
     assert names == {"task.class", *unset}
     done = findings_of(Config(JOB | SAMZAS_DEFAULTS | {"task.class": "wiki:Task"}))
