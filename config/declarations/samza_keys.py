@@ -54,11 +54,10 @@ class SamzaKey:
         return f"{name} is known to Samza and has no effect here: {self.reason}"
 
 
-def _keys(
-    reason: str, *names: str, remedy: str = "", harmless: tuple[str, ...] = ()
-) -> Iterator[SamzaKey]:
-    for name in names:
-        yield SamzaKey(name, reason, remedy, harmless)
+def _keys(reason: str, names: str, remedy: str = "", harmless: str = "") -> Iterator[SamzaKey]:
+    """Yield a key of each name; names, and harmless values, stand between blanks."""
+    for name in names.split():
+        yield SamzaKey(name, reason, remedy, tuple(harmless.split()))
 
 
 ALL: tuple[SamzaKey, ...] = (
@@ -66,70 +65,59 @@ ALL: tuple[SamzaKey, ...] = (
         "jobs that end with their input are not supported",
         "app.mode",
         remedy="write STREAM, or remove it",
-        harmless=("stream",),
+        harmless="stream",
     ),
-    *_keys(
-        "task.class and task.pipeline.class name the job's code", "app.class", "app.runner.class"
-    ),
-    *_keys("job.name and job.id name the job", "app.name", "app.id"),
+    *_keys("task.class and task.pipeline.class name the job's code", "app.class app.runner.class"),
+    *_keys("job.name and job.id name the job", "app.name app.id"),
     *_keys(
         "jobs run on YARN only",
         "job.factory.class",
         remedy="write org.apache.samza.job.yarn.YarnJobFactory, or remove it",
-        harmless=("org.apache.samza.job.yarn.yarnjobfactory",),
+        harmless="org.apache.samza.job.yarn.yarnjobfactory",
     ),
     *_keys(
         "--config-path names the properties file",
-        "job.config.loader.<part>",
-        "job.config.factory.class",
+        "job.config.loader.<part> job.config.factory.class",
     ),
     *_keys(
         "a task reads whole partitions",
         "job.elasticity.factor",
         remedy="write 1, or remove it",
-        harmless=("1",),
+        harmless="1",
     ),
     *_keys(
         "nothing changes sizes by itself here",
         "job.autosizing.enabled",
         remedy="write false, and set job.container.count and cluster-manager.container.* yourself",
-        harmless=("false",),
+        harmless="false",
     ),
     *_keys("job.autosizing.enabled cannot be true", "job.autosizing.<part>"),
     *_keys(
         "a task starts at its checkpoint, else at start.time or samza.offset.default",
         "job.startpoint.enabled",
-        harmless=("false",),
+        harmless="false",
     ),
     *_keys("run-job --operation=drain needs no monitor", "job.drain-monitor.<part>"),
-    *_keys(
-        "/v1/status and the logs say what failed", "job.diagnostics.enabled", harmless=("false",)
-    ),
+    *_keys("/v1/status and the logs say what failed", "job.diagnostics.enabled", harmless="false"),
     *_keys(
         "no program of the job is a JVM that offers JMX",
-        "job.jmx.enabled",
-        "yarn.am.jmx.enabled",
-        "cluster-manager.jobcoordinator.jmx.enabled",
-        harmless=("false",),
+        "job.jmx.enabled yarn.am.jmx.enabled cluster-manager.jobcoordinator.jmx.enabled",
+        harmless="false",
     ),
     *_keys(
         "leases take the place of heartbeats",
-        "job.container.heartbeat.monitor.enabled",
-        "yarn.container.heartbeat.<part>",
+        "job.container.heartbeat.monitor.enabled yarn.container.heartbeat.<part>",
     ),
     *_keys(
         "a container runs its tasks in one thread",
-        "job.container.thread.pool.size",
-        "job.container.commit.thread.pool.<part>",
-        harmless=("0", "1"),
+        "job.container.thread.pool.size job.container.commit.thread.pool.<part>",
+        harmless="0 1",
     ),
     *_keys(
         "stores are restored by worker processes of their own",
         "job.container.restore.thread.pool.<part>",
     ),
-    *_keys(
-        "checkpoints are always checked", "job.checkpoint.validation.enabled", harmless=("true",)
-    ),
+    *_keys("checkpoints are always checked", "job.checkpoint.validation.enabled", harmless="true"),
     *_keys("the driver is started by the supervisor", "job.coordinator.execute"),
     *_keys("the broker's limit holds", "job.coordinator.max.message.bytes"),
     *_keys(
@@ -154,95 +142,87 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys(
         "the allocator acts on events and does not sleep",
-        "cluster-manager.allocator.sleep.ms",
-        "yarn.allocator.sleep.ms",
-        "cluster-manager.jobcoordinator.sleep.interval.ms",
-        "yarn.am.poll.interval.ms",
+        (
+            "cluster-manager.allocator.sleep.ms yarn.allocator.sleep.ms "
+            "cluster-manager.jobcoordinator.sleep.interval.ms yarn.am.poll.interval.ms"
+        ),
     ),
     *_keys(
         "a fault domain is a rack, as the ResourceManager names it",
         "cluster-manager.fault-domain-manager.factory",
-        harmless=("org.apache.samza.job.yarn.yarnfaultdomainmanagerfactory",),
+        harmless="org.apache.samza.job.yarn.yarnfaultdomainmanagerfactory",
     ),
     *_keys(
         "containers come from YARN through Skein",
         "samza.cluster-manager.factory",
-        harmless=("org.apache.samza.job.yarn.yarnresourcemanagerfactory",),
+        harmless="org.apache.samza.job.yarn.yarnresourcemanagerfactory",
     ),
     *_keys(
         "the AM's JVM is Skein's, sized by yarn.am.container.memory.mb",
-        "yarn.am.opts",
-        "yarn.am.java.home",
+        "yarn.am.opts yarn.am.java.home",
     ),
     *_keys("the application type is Skein's", "yarn.application.type"),
     *_keys("Skein stages the files", "yarn.job.staging.directory"),
-    *_keys("the access lists are the queue's", "yarn.job.view.acl", "yarn.job.modify.acl"),
+    *_keys("the access lists are the queue's", "yarn.job.view.acl yarn.job.modify.acl"),
     *_keys("the package is all that is localised", "yarn.resources.<part>"),
     *_keys("YARN renews the tokens", "yarn.token.renewal.interval.seconds"),
     *_keys(
         "containers always outlive the AM's end and are adopted",
         "yarn.am.high-availability.enabled",
-        harmless=("true",),
+        harmless="true",
     ),
-    *_keys("disk quotas are not watched", "container.disk.<part>", harmless=("0",)),
+    *_keys("disk quotas are not watched", "container.disk.<part>", harmless="0"),
     *_keys(
         "the container's program is fixed",
-        "task.execute",
-        "task.command.class",
-        "additional.classpath.dir",
+        "task.execute task.command.class additional.classpath.dir",
     ),
     *_keys(
         "containers are Python; the local Spark takes task.spark.conf.<property>",
-        "task.opts",
-        "task.java.home",
-        "worker.opts",
+        "task.opts task.java.home worker.opts",
     ),
     *_keys(
         "a commit ends the transaction and never waits for one before",
-        "task.commit.max.delay.ms",
-        "task.commit.timeout.ms",
-        "task.commit.skip.commit.during.failures.<part>",
+        (
+            "task.commit.max.delay.ms task.commit.timeout.ms "
+            "task.commit.skip.commit.during.failures.<part>"
+        ),
     ),
     *_keys(
         "a task returns when its batch is done",
-        "task.async.commit",
-        "task.callback.<part>",
-        harmless=("false", "-1"),
+        "task.async.commit task.callback.<part>",
+        harmless="false -1",
     ),
-    *_keys("input is waited for without polling", "task.max.idle.ms", "task.poll.interval.ms"),
+    *_keys("input is waited for without polling", "task.max.idle.ms task.poll.interval.ms"),
     *_keys(
         "what cannot be written fails the container",
-        "task.drop.serialization.errors",
-        "task.drop.producer.errors",
-        harmless=("false",),
+        "task.drop.serialization.errors task.drop.producer.errors",
+        harmless="false",
     ),
     *_keys(
-        "micro-batches take what each partition has",
-        "task.chooser.class",
-        "task.consumer.batch.size",
+        "micro-batches take what each partition has", "task.chooser.class task.consumer.batch.size"
     ),
     *_keys("version 1 is written", "task.checkpoint.write.versions"),
     *_keys(
         "the last one of either version is read",
-        "task.checkpoint.read.versions",
-        "task.live.checkpoint.max.age",
+        "task.checkpoint.read.versions task.live.checkpoint.max.age",
     ),
     *_keys(
         "state and checkpoint are always one transaction",
-        "task.transactional.state.checkpoint.enabled",
-        "task.transactional.state.restore.enabled",
-        "task.transactional.state.retain.existing.state",
-        harmless=("true",),
+        (
+            "task.transactional.state.checkpoint.enabled task.transactional.state.restore.enabled "
+            "task.transactional.state.retain.existing.state"
+        ),
+        harmless="true",
     ),
     *_keys(
         "records of inputs are never deleted",
         "systems.<system>.streams.<stream>.samza.delete.committed.messages",
-        harmless=("false",),
+        harmless="false",
     ),
     *_keys(
         "the end of a partition is not the end of its task",
         "systems.<system>.streams.<stream>.samza.bounded",
-        harmless=("false",),
+        harmless="false",
     ),
     *_keys(
         "write systems.<system>.samza.<property>, which says the same",
@@ -250,25 +230,23 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys(
         "the consumer's own fetch properties hold",
-        "systems.<system>.samza.fetch.threshold",
-        "systems.<system>.samza.fetch.threshold.bytes",
+        "systems.<system>.samza.fetch.threshold systems.<system>.samza.fetch.threshold.bytes",
     ),
     *_keys("a stream is named system.stream where it is used", "streams.<stream>.<property>"),
     *_keys(
         "the changelog is the one back-end",
-        *(
-            f"{stores}.{direction}.factories"
-            for stores in ("stores", "stores.<store>")
-            for direction in ("backup", "restore")
+        (
+            "stores.backup.factories stores.restore.factories stores.<store>.backup.factories "
+            "stores.<store>.restore.factories"
         ),
         remedy="remove it: a store with a changelog is kept there and restored from it",
-        harmless=("org.apache.samza.storage.kafkachangelogstatebackendfactory",),
+        harmless="org.apache.samza.storage.kafkachangelogstatebackendfactory",
     ),
     *_keys(
         "accesses are not logged",
         "stores.<store>.accesslog.enabled",
         remedy="remove it, or write false, and send from the task what is to be logged",
-        harmless=("false",),
+        harmless="false",
     ),
     *_keys("accesses are not logged", "stores.<store>.accesslog.sampling.ratio"),
     *_keys(
@@ -288,7 +266,7 @@ ALL: tuple[SamzaKey, ...] = (
         "was flushed",
         "stores.<store>.rocksdb.wal.enabled",
         remedy="remove it, or write false; task.commit.ms bounds what is read again",
-        harmless=("false",),
+        harmless="false",
     ),
     *_keys(
         "stores.<store>.rocksdb.max.background.jobs is the number of both flushes and compactions",
@@ -296,8 +274,7 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys(
         "it is no option that Samza documents",
-        "stores.<store>.rocksdb.<option>",
-        "stores-default.rocksdb.<option>",
+        "stores.<store>.rocksdb.<option> stores-default.rocksdb.<option>",
     ),
 )
 """All of them. Where two match a name, the first holds."""

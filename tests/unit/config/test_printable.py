@@ -1,4 +1,4 @@
-"""Text that a terminal only shows."""
+"""Text made harmless: for a terminal, and as the name of a folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from homeport.config.errors import StoreError
+from homeport.config.path_names import job_folder, path_part
 from homeport.config.printable import printable, printable_lines
 
 
@@ -42,3 +44,33 @@ def test_some_may_be_kept() -> None:
 def test_lines_stay_so_many() -> None:
     """A line break in a value makes no line of its own."""
     assert printable_lines(["a\nowner=mallory", "b"]) == "a\\nowner=mallory\nb"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("plane summary", "plane summary"),
+        ("a/b", "a%2Fb"),
+        ("50%", "50%25"),
+        ("a\nb", "a%0Ab"),
+        ("", "%00"),
+        (".", "%2E"),
+        ("..", "%2E%2E"),
+        ("...", "..."),
+    ],
+)
+def test_any_text_becomes_one_path_part(text: str, part: str) -> None:
+    """Harmless names stay; what leads elsewhere, or is no name, is escaped."""
+    assert path_part(text) == part
+
+
+def test_a_name_that_no_file_system_takes_is_refused() -> None:
+    """Before anything is made, with the name in the message."""
+    with pytest.raises(StoreError, match="longer than the 200 bytes of a path part"):
+        path_part("x" * 201)
+
+
+def test_two_jobs_never_share_a_folder() -> None:
+    """A hyphen of the id is escaped (safety K3)."""
+    assert job_folder("a", "1-0") == "a-1%2D0"
+    assert job_folder("a-1", "0") == "a-1-0"

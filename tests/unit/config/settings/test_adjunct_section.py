@@ -82,53 +82,41 @@ def test_a_stream_without_system_is_of_the_default_one(key: str) -> None:
     assert (store.stream, store.input_key) == (SystemStream("kafka", "planes"), key)
 
 
-def test_a_broadcast_stream_makes_a_store_of_the_container() -> None:
-    """It is one of ``task.broadcast.inputs``, and fills a store."""
-    assert _one({_INPUT: "kafka.airlines"}).is_broadcast
+_EXTRACTOR = "stores.planes.adstore.key.value.extractor.factory"
+_PROCESSOR = "stores.planes.side.inputs.processor.factory"
+_HEADER = "stores.planes.adstore.version.marker.header"
+_KEY = "stores.planes.adstore.version.marker.key"
+_BOTH = {
+    _INPUT: "kafka.planes",
+    _SIDE: "kafka.planes",
+    _EXTRACTOR: "plane.keys:Factory",
+    _PROCESSOR: "plane.keys.Factory",
+}
 
 
-def test_a_stream_may_be_marked_for_bootstrap() -> None:
-    """By the key of all inputs."""
-    marked = {"systems.kafka.streams.planes.samza.bootstrap": "true"}
-    assert _one({_INPUT: "planes", **marked}).is_bootstrap
-
-
-def test_what_a_start_does_not_use_is_not_kept() -> None:
-    """A store in memory, and one that each start cleans."""
-    assert not _one({_INPUT: "planes", "stores.planes.factory": "in-memory"}).is_kept
-    assert not _one({_INPUT: "planes", "stores.planes.clean.on.container.start": "true"}).is_kept
-
-
-def test_both_spellings_of_the_same_agree() -> None:
-    """A job of Samza's may have both while it moves."""
-    both = {
-        _INPUT: "kafka.planes",
-        _SIDE: "kafka.planes",
-        "stores.planes.adstore.key.value.extractor.factory": "plane.keys:Factory",
-        "stores.planes.side.inputs.processor.factory": "plane.keys.Factory",
-    }
-    store = _one(both)
-    assert (store.input_key, store.extractor) == (_INPUT, "plane.keys:Factory")
-
-
-def test_samzas_processor_factory_stands_for_the_extractors() -> None:
-    """Its name alone is enough."""
-    factory = {"stores.planes.side.inputs.processor.factory": "plane.keys:Factory"}
-    assert _one({_SIDE: "planes", **factory}).extractor == "plane.keys:Factory"
-
-
-def test_validity_may_be_switched_off() -> None:
-    """Offsets and topic ids still judge the store."""
-    assert _one({_INPUT: "planes", "stores.planes.adstore.validity.ms": "-1"}).validity_ms is None
-
-
-def test_a_marker_makes_a_data_set_bounded() -> None:
-    """By a header or by a key."""
-    prefix = "stores.planes.adstore.version"
-    by_header = _one({_INPUT: "planes", f"{prefix}.marker.header": "version"})
-    by_key = _one({_INPUT: "planes", f"{prefix}.marker.key": "#", f"{prefix}.late.ms": "5"})
-    assert (by_header.markers, by_header.is_bounded) == (VersionMarkers(header="version"), True)
-    assert (by_key.markers, by_key.late_ms) == (VersionMarkers(key="#"), 5)
+@pytest.mark.parametrize(
+    ("more", "facts"),
+    [
+        ({_INPUT: "kafka.airlines"}, {"is_broadcast": True}),
+        ({"systems.kafka.streams.planes.samza.bootstrap": "true"}, {"is_bootstrap": True}),
+        ({"stores.planes.factory": "in-memory"}, {"is_kept": False}),
+        ({"stores.planes.clean.on.container.start": "true"}, {"is_kept": False}),
+        (_BOTH, {"input_key": _INPUT, "extractor": "plane.keys:Factory"}),
+        ({_PROCESSOR: "plane.keys:Factory"}, {"extractor": "plane.keys:Factory"}),
+        ({"stores.planes.adstore.validity.ms": "-1"}, {"validity_ms": None}),
+        ({_HEADER: "version"}, {"markers": VersionMarkers(header="version"), "is_bounded": True}),
+        (
+            {_KEY: "#", "stores.planes.adstore.version.late.ms": "5"},
+            {"markers": VersionMarkers(key="#"), "late_ms": 5},
+        ),
+    ],
+)
+def test_a_key_of_a_store_is_one_of_its_facts(
+    more: dict[str, str], facts: dict[str, object]
+) -> None:
+    """Both spellings agree; a marker, by a header or by a key, makes a data set bounded."""
+    store = _one({_INPUT: "planes", **more})
+    assert {name: getattr(store, name) for name in facts} == facts
 
 
 def test_the_store_of_a_stream_is_found() -> None:
@@ -139,10 +127,6 @@ def test_the_store_of_a_stream_is_found() -> None:
     assert found.manager == "plane.store:Managers"
 
 
-_EXTRACTOR = "stores.planes.adstore.key.value.extractor.factory"
-_PROCESSOR = "stores.planes.side.inputs.processor.factory"
-_HEADER = "stores.planes.adstore.version.marker.header"
-_KEY = "stores.planes.adstore.version.marker.key"
 _FAULTS = (
     ({_SIDE: "planes,flights"}, f"{_SIDE} = 'planes,flights': one stream fills a store"),
     ({_INPUT: "planes,flights"}, f"{_INPUT} = 'planes,flights': one stream fills a store"),
@@ -182,6 +166,11 @@ _FAULTS = (
         f"{_PROCESSOR} = 'a:C': {_EXTRACTOR} names another class, a:B",
     ),
     ({_INPUT: "planes", _HEADER: "h", _KEY: "k"}, f"{_KEY} = 'k': {_HEADER} is set"),
+    (
+        {_INPUT: "planes", "stores.planes.rocksdb.ttl.ms": "7"},
+        f"stores.planes.rocksdb.ttl.ms = '7': {_INPUT} fills the",
+    ),
+    ({"stores.other.adstore.input": "planes"}, "stores.other.factory is missing"),
 )
 
 
@@ -191,12 +180,6 @@ def test_each_fault_is_one_line_with_a_remedy(more: dict[str, str], line: str) -
     with pytest.raises(ConfigError, match=rf"^{re.escape(line)}.*; ") as caught:
         validate(Config({**_JOB, **more}))
     assert "\n" not in str(caught.value)
-
-
-def test_a_store_that_only_an_input_names_needs_its_kind() -> None:
-    """As any other store does."""
-    with pytest.raises(ConfigError, match=r"^stores\.other\.factory is missing"):
-        _all({"stores.other.adstore.input": "planes"})
 
 
 @pytest.mark.parametrize("key", [_INPUT, _SIDE])
@@ -224,12 +207,6 @@ def test_a_job_with_such_a_store_is_taken(key: str) -> None:
     assert line == (f"{said} has what kafka.planes brings from then on alone; set {bootstrap}=true")
     (line,) = validate(Config({**cleaned, **standby, **counts, bootstrap: "true"}))
     assert line == f"{said} fills it from kafka.planes"
-
-
-def test_a_store_that_forgets_by_age_is_refused() -> None:
-    """Its own position would be forgotten, too."""
-    with pytest.raises(ConfigError, match=r"^stores\.planes\.rocksdb\.ttl\.ms = '7': .* fills the"):
-        validate(Config({**_JOB, _INPUT: "planes", "stores.planes.rocksdb.ttl.ms": "7"}))
 
 
 @pytest.mark.parametrize("key", [_EXTRACTOR, _PROCESSOR])

@@ -8,6 +8,11 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import OffsetDefault
+from homeport.config.settings.reporters_section import (
+    SNAPSHOTS,
+    SnapshotReporter,
+    snapshot_reporters,
+)
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -15,9 +20,11 @@ from homeport.config.settings.sections import (
     SystemConfig,
     TaskConfig,
     YarnConfig,
+    has_spark_beside,
 )
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.timers_section import TimersConfig
 from homeport.config.system_stream import SystemStream
 
 
@@ -299,13 +306,6 @@ def test_cluster_defaults() -> None:
     assert (yarn.queue, yarn.am_max_attempts, yarn.package_path) == ("default", 10, None)
 
 
-def test_every_key_is_there_once_and_says_what_it_is() -> None:
-    """No name twice, and each key has meaning and source."""
-    names = [key.name for key in keys.ALL]
-    assert len(names) == len(set(names)) > 60
-    assert all(key.meaning and key.source for key in keys.ALL)
-
-
 def test_keys_show_their_defaults() -> None:
     """The reference table can be printed from the keys."""
     assert keys.TASK_COMMIT_MS.default_text == "10000"
@@ -322,3 +322,105 @@ def test_an_environment_that_travels_gives_launchers_more_time() -> None:
     assert ClusterManagerConfig.of(_config()).check_in_timeout_ms == 60_000
     assert ClusterManagerConfig.of(_config(**archive)).check_in_timeout_ms == 300_000
     assert ClusterManagerConfig.of(_config(**archive, **{key: "7"})).check_in_timeout_ms == 7
+
+
+STORE = {
+    "stores.t.factory": "rocksdb",
+    "stores.t.changelog": "kafka.t",
+    "stores.t.key.serde": "string",
+    "stores.t.msg.serde": "long",
+    "job.default.system": "kafka",
+    "systems.kafka.consumer.bootstrap.servers": "b:1",
+}
+TIMERS = {"task.timers.store": "t"}
+
+
+def test_timers_are_in_memory_unless_a_store_is_named() -> None:
+    """No event time either."""
+    found = TimersConfig.of(Config({}))
+    assert (found.store, found.lateness_ms) == (None, None)
+    assert TimersConfig.of(Config({**STORE, **TIMERS})).store == "t"
+    assert TimersConfig.of(Config({"task.watermark.idle.ms": "-1"})).idle_ms is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"task.timers.store": "other"}, "it must name a store of the job; it has t"),
+        ({"stores.t.changelog": ""}, "a store without changelog does not outlive its container"),
+        ({"stores.t.msg.serde": "json"}, "timers need a store of their own"),
+        ({"stores.t.key.serde": "long"}, "timers need a store of their own"),
+        ({"stores.t.rocksdb.ttl.ms": "5000"}, "without a time to live"),
+    ],
+)
+def test_a_store_that_cannot_hold_timers_is_refused(change: dict[str, str], said: str) -> None:
+    """In one line."""
+    values = {k: v for k, v in {**STORE, **TIMERS, **change}.items() if v}
+    with pytest.raises(ConfigError, match=said):
+        TimersConfig.of(Config(values))
+
+
+JMX = "org.apache.samza.metrics.reporter.JmxReporterFactory"
+
+
+def test_snapshot_reporters_are_taken_and_jmx_is_passed_over() -> None:
+    """In their order; the interval is a minute by default."""
+    config = Config(
+        {
+            "metrics.reporters": "jmx,a,b",
+            "metrics.reporter.jmx.class": JMX,
+            "metrics.reporter.a.class": SNAPSHOTS,
+            "metrics.reporter.a.stream": "kafka.metrics",
+            "metrics.reporter.b.class": SNAPSHOTS,
+            "metrics.reporter.b.stream": "other.m",
+            "metrics.reporter.b.interval": "5",
+        }
+    )
+    assert snapshot_reporters(config) == (
+        SnapshotReporter("a", SystemStream("kafka", "metrics"), 60),
+        SnapshotReporter("b", SystemStream("other", "m"), 5),
+    )
+    assert snapshot_reporters(Config({})) == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "metrics.reporter.a.class is missing"),
+        ({"class": "com.example.Own"}, "metrics.reporter.a.class = 'com.example.Own'"),
+        ({"class": SNAPSHOTS}, "metrics.reporter.a.stream is missing"),
+        ({"class": SNAPSHOTS, "stream": "x"}, "it must have the form system.stream"),
+        ({"class": SNAPSHOTS, "stream": "kafka.m", "interval": "0"}, "metrics.reporter.a.interval"),
+    ],
+)
+def test_another_reporter_is_refused(values: dict[str, str], said: str) -> None:
+    """With the key, and what to write."""
+    config = {f"metrics.reporter.a.{key}": value for key, value in values.items()}
+    with pytest.raises(ConfigError) as caught:
+        snapshot_reporters(Config({"metrics.reporters": "a", **config}))
+    assert said in str(caught.value)
+
+
+PIPELINE = {"task.pipeline.class": "m:p"}
+SMALL = {"cluster-manager.container.memory.mb": "1240"}
+LARGE = {"cluster-manager.container.memory.mb": "1280"}
+PREWARM = {"job.hotstandby.prewarm": "true"}
+
+
+@pytest.mark.parametrize(
+    ("values", "own", "temporary"),
+    [
+        (LARGE, False, False),
+        (LARGE | PREWARM, False, False),
+        (LARGE | PIPELINE, False, True),
+        (SMALL | PIPELINE, False, False),
+        (LARGE | PIPELINE | PREWARM, True, True),
+    ],
+    ids=str,
+)
+def test_who_has_one(values: dict[str, str], *, own: bool, temporary: bool) -> None:
+    """Own standbys by the key, temporary ones by their memory; none without a pipeline."""
+    config = Config({"job.name": "j", "job.default.system": "kafka", **values})
+    task = TaskConfig.of(config)
+    assert has_spark_beside(config, task, is_temporary=False) is own
+    assert has_spark_beside(config, task, is_temporary=True) is temporary

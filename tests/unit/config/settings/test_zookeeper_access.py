@@ -17,8 +17,7 @@ USER = {"auth.scheme": "DIGEST-MD5", "auth.username": "alice", "auth.password": 
 TLS = {"tls.enabled": "true", "tls.certificate.path": "c.pem", "tls.key.path": "k.pem"}
 
 
-def config(values: dict[str, str]) -> Config:
-    """The keys, with their common beginning."""
+def _config(values: dict[str, str]) -> Config:
     return Config({f"{PREFIX}.{name}": text for name, text in values.items()})
 
 
@@ -30,87 +29,75 @@ def test_nothing_is_shown_where_nothing_is_said() -> None:
 
 def test_a_client_with_a_user_or_a_certificate_owns_the_nodes() -> None:
     """Unless the configuration says otherwise."""
-    assert ZooKeeperAccess.of(config(USER)) == ZooKeeperAccess(
+    assert ZooKeeperAccess.of(_config(USER)) == ZooKeeperAccess(
         "DIGEST-MD5", "alice", "env:ZK", is_owned=True
     )
     tls = ZooKeeperTls("", "c.pem", "k.pem", "file:/p")
     more = {"tls.key.password": "file:/p"}
-    assert ZooKeeperAccess.of(config(TLS | more)) == ZooKeeperAccess(is_owned=True, tls=tls)
-    assert not ZooKeeperAccess.of(config(USER | {"acl": "open"})).is_owned
-    assert not ZooKeeperAccess.of(config({"tls.enabled": "true", "tls.ca.path": "a"})).is_owned
-    ticket = ZooKeeperAccess.of(config({"auth.scheme": "GSSAPI"}))
+    assert ZooKeeperAccess.of(_config(TLS | more)) == ZooKeeperAccess(is_owned=True, tls=tls)
+    assert not ZooKeeperAccess.of(_config(USER | {"acl": "open"})).is_owned
+    assert not ZooKeeperAccess.of(_config({"tls.enabled": "true", "tls.ca.path": "a"})).is_owned
+    ticket = ZooKeeperAccess.of(_config({"auth.scheme": "GSSAPI"}))
     assert (ticket.scheme, ticket.username, ticket.is_owned) == ("GSSAPI", "", True)
 
 
 def test_the_variables_of_secrets_are_known() -> None:
     """So that no child inherits them."""
     given = USER | {"tls.key.password": "env:KEY"}
-    assert secret_variables(config(given)) == ["ZK", "KEY"]
-    assert secret_variables(config({"auth.password": "file:/p"})) == []
+    assert secret_variables(_config(given)) == ["ZK", "KEY"]
+    assert secret_variables(_config({"auth.password": "file:/p"})) == []
 
 
-REFUSED = [
-    (
-        USER | {"auth.password": "hunter2"},
-        (
-            "auth.password = '********': it must say where the secret is: the "
-            "configuration goes "
-            "into the coordinator stream; write env:NAME of an environment "
-            "variable, or file:PATH"
-        ),
-    ),
-    (
-        {"auth.scheme": "digest", "auth.username": "alice"},
-        (
-            "auth.password is missing: job.coordinator.zk.auth.scheme=digest needs "
-            "it; set it, or "
-            "remove job.coordinator.zk.auth.scheme=digest"
-        ),
-    ),
-    (
-        {"auth.username": "alice"},
-        (
-            "auth.username = 'alice': it has no effect without job.coordinator.zk.auth.scheme="
-            "digest or DIGEST-MD5; set job.coordinator.zk.auth.scheme, or remove the key"
-        ),
-    ),
-    (
-        {"auth.scheme": "PLAIN"},
-        (
-            "auth.scheme = 'PLAIN': it must be digest or DIGEST-MD5 or GSSAPI; write digest or "
-            "DIGEST-MD5 or GSSAPI"
-        ),
-    ),
-    (
-        {"acl": "creator"},
-        (
-            "acl = 'creator': the nodes belong to a user or a certificate, and the job shows "
-            "none; set job.coordinator.zk.auth.scheme or "
-            "job.coordinator.zk.tls.certificate.path, or write open"
-        ),
-    ),
-    (
-        {"tls.ca.path": "a"},
-        (
-            "tls.ca.path = 'a': it has no effect without "
-            "job.coordinator.zk.tls.enabled=true; set "
-            "job.coordinator.zk.tls.enabled, or remove the key"
-        ),
-    ),
-    (
-        {"tls.enabled": "true", "tls.certificate.path": "c"},
-        (
-            "tls.key.path is missing: job.coordinator.zk.tls.certificate.path "
-            "needs it; set it, "
-            "or remove job.coordinator.zk.tls.certificate.path"
-        ),
-    ),
-]
+_IN_THE_STREAM = (
+    "it must say where the secret is: the configuration goes into the coordinator stream"
+)
+CERTIFICATE, SCHEME = f"{PREFIX}.tls.certificate.path", f"{PREFIX}.auth.scheme"
 
 
-@pytest.mark.parametrize(("values", "line"), REFUSED)
-def test_what_cannot_be_is_refused_in_one_line(values: dict[str, str], line: str) -> None:
+@pytest.mark.parametrize(
+    ("values", "rule", "remedy"),
+    [
+        (
+            USER | {"auth.password": "hunter2"},
+            f"auth.password = '********': {_IN_THE_STREAM}",
+            "write env:NAME of an environment variable, or file:PATH",
+        ),
+        (
+            {"auth.scheme": "digest", "auth.username": "alice"},
+            f"auth.password is missing: {SCHEME}=digest needs it",
+            f"set it, or remove {SCHEME}=digest",
+        ),
+        (
+            {"auth.username": "alice"},
+            f"auth.username = 'alice': it has no effect without {SCHEME}=digest or DIGEST-MD5",
+            f"set {SCHEME}, or remove the key",
+        ),
+        (
+            {"auth.scheme": "PLAIN"},
+            "auth.scheme = 'PLAIN': it must be digest or DIGEST-MD5 or GSSAPI",
+            "write digest or DIGEST-MD5 or GSSAPI",
+        ),
+        (
+            {"acl": "creator"},
+            "acl = 'creator': the nodes belong to a user or a certificate, and the job shows none",
+            f"set {SCHEME} or {CERTIFICATE}, or write open",
+        ),
+        (
+            {"tls.ca.path": "a"},
+            f"tls.ca.path = 'a': it has no effect without {PREFIX}.tls.enabled=true",
+            f"set {PREFIX}.tls.enabled, or remove the key",
+        ),
+        (
+            {"tls.enabled": "true", "tls.certificate.path": "c"},
+            f"tls.key.path is missing: {CERTIFICATE} needs it",
+            f"set it, or remove {CERTIFICATE}",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    values: dict[str, str], rule: str, remedy: str
+) -> None:
     """With key, value, rule and remedy; a password is not in it."""
     with pytest.raises(ConfigError) as caught:
-        ZooKeeperAccess.of(config(values))
-    assert str(caught.value) == f"{PREFIX}.{line}"
+        ZooKeeperAccess.of(_config(values))
+    assert str(caught.value) == f"{PREFIX}.{rule}; {remedy}"
