@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from homeport.container.api import (
     TaskContext,
     TaskCoordinator,
 )
+from homeport.testing import TestRunner
 
 
 class Count(StreamTask):
@@ -69,6 +71,24 @@ class CountBatch(BatchTask):
         for key in sorted(self.changed):
             collector.send("out", str(self.counts.get(key)).encode(), key.encode())
         self.changed.clear()
+
+
+def task_of(process: Callable[[IncomingMessage, MessageCollector], object]) -> type[StreamTask]:
+    """Return a task that does this with each message."""
+
+    class Made(StreamTask):
+        def process(
+            self, message: IncomingMessage, collector: MessageCollector, _: TaskCoordinator
+        ) -> None:
+            process(message, collector)
+
+    return Made
+
+
+def feed(runner: TestRunner, stream: str = "kafka.in", **record: Any) -> int:  # noqa: ANN401 - as of send
+    """Send a record and process the input; return how many records there were."""
+    runner.send(stream, **record)
+    return runner.run()
 
 
 def config(factory: str = "in-memory", **more: Any) -> dict[str, str]:  # noqa: ANN401 - of keys

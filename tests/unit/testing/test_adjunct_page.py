@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from homeport.testing import Record, TestRunner
+from tests.unit.testing.counting_job import feed
 
 PAGE = Path(__file__).parents[3] / "docs" / "adjunct-stores.md"
 _EXTRACTOR = "stores.planes.adstore.key.value.extractor.factory"
@@ -59,8 +60,7 @@ def test_the_join_of_the_page_joins(page: _Page) -> None:
         with TestRunner(page.job, overrides=overrides) as runner:
             runner.send_bytes("kafka.planes", key=b"N1", value=b"737-800")
             runner.send("kafka.flights", key=b"N1", value=b"")
-            runner.send("kafka.flights", key=b"N2", value=b"")
-            runner.run()
+            feed(runner, "kafka.flights", key=b"N2", value=b"")
             expected = [Record(b"N1", model), Record(b"N2", b"unknown")]
             assert runner.output("kafka.flight-models") == expected
 
@@ -69,8 +69,7 @@ def test_the_versions_of_the_page_are_served_as_a_whole(page: _Page) -> None:
     """Keys and records as they stand there; a flight waits for the first version."""
     overrides = dict(line.split("=") for line in page.versions.split())
     with TestRunner(page.job, overrides=overrides) as runner:
-        runner.send("kafka.flights", key=b"N1", value=b"")
-        runner.run()
+        feed(runner, "kafka.flights", key=b"N1", value=b"")
         assert runner.output("kafka.flight-models") == []
 
         def produce(

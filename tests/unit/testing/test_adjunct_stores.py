@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from homeport.config.errors import ConfigError
 from homeport.container.callables import TaskFailedError
 from homeport.container.processing.records import UndecodableError
 from homeport.testing import TestRunner
+from tests.unit.testing.counting_job import feed
 from tests.unit.testing.joining_job import PARTITIONS, Join, Models, config
 
 TASKS = ("Partition 0", "Partition 1")
@@ -32,8 +32,7 @@ def _airlines(runner: TestRunner, partition: int = 0, **names: str) -> None:
 
 
 def _fly(runner: TestRunner, tail: str, airline: str, partition: int = 0) -> str:
-    runner.send("kafka.flights", key=tail, value={"airline": airline}, partition=partition)
-    runner.run()
+    feed(runner, "kafka.flights", key=tail, value={"airline": airline}, partition=partition)
     value: str = runner.output("kafka.out")[-1].value
     return value
 
@@ -214,8 +213,7 @@ def test_an_extractor_keeps_what_it_makes_of_a_record() -> None:
         runner.send("kafka.planes", key="N1", value={"model": "737", "seats": 9}, partition=0)
         runner.send("kafka.planes", key="balloon-1", value={"model": "hot"}, partition=0)
         runner.send("kafka.planes", key="N2", value={"model": "747"}, partition=0)
-        runner.send("kafka.planes", key="N2", value=None, partition=0)
-        runner.run()
+        feed(runner, "kafka.planes", key="N2", value=None, partition=0)
         assert dict(runner.store("planes", task=TASKS[0]).all()) == {"N1": {"model": "737"}}
         runner.send("kafka.planes", key="N1", value="burst", partition=0)
         with pytest.raises(Exception, match=r"store planes: .*burst found") as caught:
@@ -267,25 +265,10 @@ def test_a_record_that_cannot_be_stored_is_refused_in_one_line(
         assert reason in (dead.headers["homeport.reason"] or b"").decode()
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "rule"),
-    [
-        ("stores.planes.rocksdb.ttl.ms", "1000", "live until their stream deletes them"),
-        ("stores.planes.changelog", "kafka.planes-log", "its stream is all the log"),
-    ],
-)
-def test_what_an_adjunct_store_cannot_be_is_refused(key: str, value: str, rule: str) -> None:
-    """In one line that names the key, before anything runs."""
-    with pytest.raises(ConfigError, match=rule) as caught:
-        TestRunner({**config(), key: value}, task=Join, partitions=PARTITIONS)
-    assert key in str(caught.value)
-
-
 def test_event_time_does_not_wait_for_adjunct_streams() -> None:
     """A task has no part in them: neither its watermark nor its partitions know them."""
     with _runner(task__watermark__lateness__ms="0") as runner:
-        runner.send("kafka.flights", key="N1", value={"airline": "U"}, partition=0, timestamp=5000)
-        runner.run()
+        feed(runner, "kafka.flights", key="N1", value={"airline": "U"}, partition=0, timestamp=5000)
         container = runner._running()
         (context,) = [c for c in container.contexts.values() if c.task_name == TASKS[0]]
         assert context.partitions == (("kafka", "flights", 0),)

@@ -22,7 +22,7 @@ from homeport.container.api import (
 from homeport.container.callables import TaskFailedError
 from homeport.testing import TestRunner
 from homeport.testing.job_under_test import TaskClass
-from tests.unit.testing.counting_job import CountBatch, config
+from tests.unit.testing.counting_job import CountBatch, config, feed, task_of
 
 WAIT_S = 20.0
 
@@ -249,12 +249,8 @@ def test_exceptions_of_the_task_s_own_code_are_ignored_as_ever(
             runner.run()
 
 
-class _Badly(StreamTask):
-    def process(
-        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> None:
-        del message, coordinator
-        collector.send("out", "text")  # that is the fault: the stream has no serde
+_Badly = task_of(lambda _, collector: collector.send("out", "text"))
+"""That is its fault: the stream has no serde."""
 
 
 class _BadlyAsync(StreamTask):
@@ -262,7 +258,7 @@ class _BadlyAsync(StreamTask):
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
         del message, coordinator
-        collector.send("out", "text")  # that is the fault: the stream has no serde
+        collector.send("out", "text")
 
 
 class _Clocked(StreamTask):
@@ -283,11 +279,9 @@ def test_within_a_batch_event_time_is_that_of_the_one_before(watch: _Watch, limi
     with _runner(_Clocked, limit, task__watermark__lateness__ms="0") as runner:
         for at in (1000, 2000):
             runner.send("kafka.in", key="a", value={"n": 1}, timestamp=at, partition=0)
-        runner.send("kafka.in", key="a", value={"n": 1}, timestamp=3000, partition=1)
-        runner.run()
+        feed(runner, key="a", value={"n": 1}, timestamp=3000, partition=1)
         assert watch.notes == ["None"] * 3
-        runner.send("kafka.in", key="a", value={"n": 1}, timestamp=9000, partition=0)
-        runner.run()
+        feed(runner, key="a", value={"n": 1}, timestamp=9000, partition=0)
         assert watch.notes[3:] == ["2000"]
 
 

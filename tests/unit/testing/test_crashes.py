@@ -12,7 +12,7 @@ from homeport.testing import TestRunner
 from homeport.testing.broker import Broker
 from homeport.testing.clients import MemoryProducer
 from homeport.testing.job_under_test import TaskClass
-from tests.unit.testing.counting_job import Count, CountBatch, config
+from tests.unit.testing.counting_job import Count, CountBatch, config, feed
 
 _TASKS = ("Partition 0", "Partition 1")
 _KEPT = ("flush", "write-OFFSET", "write-OFFSET-v2", "write-STORE-META")
@@ -122,8 +122,7 @@ def test_what_was_sent_before_a_commit_is_seen_by_nobody() -> None:
 def test_what_was_committed_is_there_though_the_stores_never_had_it() -> None:
     """The changelog brings it to the store."""
     with TestRunner(config("rocksdb"), task=Count) as runner:
-        runner.send("kafka.in", key="a", value={"n": 1})
-        runner.run()
+        feed(runner, key="a", value={"n": 1})
         runner.send("kafka.in", key="a", value={"n": 1})
         runner.crash_before("record-committed")
         runner.restart()
@@ -134,8 +133,7 @@ def test_what_was_committed_is_there_though_the_stores_never_had_it() -> None:
 def test_a_crash_loses_what_the_stores_had_not_flushed() -> None:
     """Files are as SIGKILL leaves them: a store is not closed, so its memory is not written."""
     with TestRunner(config("rocksdb", task__commit__ms=600_000), task=Count) as runner:
-        runner.send("kafka.in", key="a", value={"n": 1})
-        runner.run()
+        feed(runner, key="a", value={"n": 1})
         runner.send("kafka.in", key="a", value={"n": 1})
         runner.crash_before("flush counts/Partition 0")
         runner.restart()

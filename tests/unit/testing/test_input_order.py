@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from homeport.container.api import IncomingMessage, MessageCollector, StreamTask, TaskCoordinator
 from homeport.testing import TestRunner
 from homeport.testing.runner import START_MS
+from tests.unit.testing.counting_job import feed, task_of
 
 KEYS = {
     "job.name": "ordered",
@@ -16,12 +16,7 @@ KEYS = {
 TABLE = "systems.kafka.streams.table"
 
 
-class _Echo(StreamTask):
-    def process(
-        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> None:
-        del coordinator
-        collector.send("out", message.value)
+_Echo = task_of(lambda message, collector: collector.send("out", message.value))
 
 
 def _values(runner: TestRunner) -> list[bytes]:
@@ -42,8 +37,7 @@ def test_a_bootstrap_stream_goes_first() -> None:
         first = [b"table0", b"table1", b"table2", b"in0", b"in1", b"in2"]
         assert _values(runner) == first
         runner.send("kafka.in", value=b"in3")
-        runner.send("kafka.table", value=b"table3")
-        runner.run()
+        feed(runner, "kafka.table", value=b"table3")
         assert _values(runner)[6:] == [b"table3", b"in3"]
 
 
@@ -51,23 +45,12 @@ def test_a_bootstrap_stream_may_end_with_a_transaction() -> None:
     """The end of one takes an offset, and is no record: the others begin."""
     keys = {**KEYS, f"{TABLE}.samza.bootstrap": "true", "task.inputs": "kafka.in,kafka.out"}
     keys = {k.replace("streams.table", "streams.out"): v for k, v in keys.items()}
-    with TestRunner(keys, task=_Stop, partitions=1) as runner:
-        runner.send("kafka.in", value=b"a")
-        runner.run()
+    of_input = task_of(lambda m, to: to.send("out", m.value) if m.stream == "in" else None)
+    with TestRunner(keys, task=of_input, partitions=1) as runner:
+        feed(runner, value=b"a")
         runner.restart()
-        runner.send("kafka.in", value=b"b")
-        runner.run()
+        feed(runner, value=b"b")
         assert b"b" in _values(runner)
-
-
-class _Stop(_Echo):
-    """Echoes what comes from the input alone, so that its own output ends."""
-
-    def process(
-        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> None:
-        if message.stream == "in":
-            super().process(message, collector, coordinator)
 
 
 def test_a_priority_goes_first() -> None:

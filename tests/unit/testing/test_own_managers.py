@@ -11,6 +11,7 @@ from homeport.container.adjunct.user_manager import ManagerFailedError
 from homeport.container.processing.records import UndecodableError
 from homeport.testing import TestRunner
 from tests.unit.testing import managing_job
+from tests.unit.testing.counting_job import feed
 from tests.unit.testing.joining_job import PARTITIONS, Join, config
 
 TASKS = ("Partition 0", "Partition 1")
@@ -43,8 +44,7 @@ def test_a_record_brings_as_many_entries_as_its_manager_puts(*, is_crash: bool) 
             "N3": {"model": "747"}
         }
         _plane(runner, "N3", None)
-        runner.send("kafka.flights", key="N2", value={"airline": "UA"}, partition=0)
-        runner.run()
+        feed(runner, "kafka.flights", key="N2", value={"airline": "UA"}, partition=0)
         assert [record.value for record in runner.output("kafka.out")] == ["737/UNITED/1"]
         if is_crash:
             runner.crash()
@@ -57,8 +57,7 @@ def test_a_record_brings_as_many_entries_as_its_manager_puts(*, is_crash: bool) 
 def test_the_factory_has_the_documents_arguments() -> None:
     """One manager for each task; the first fills what the container shares."""
     with _runner() as runner:
-        runner.send("kafka.flights", key="N1", value={"airline": "U"}, partition=0)
-        runner.run()
+        feed(runner, "kafka.flights", key="N1", value={"airline": "U"}, partition=0)
         runner.restart()
         first, last = (managing_job.given[task] for task in TASKS)
         assert (first.task_name, first.task_inputs) == (TASKS[0], "kafka.flights, kafka.planes")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from homeport.config.errors import HomeportError, WireError
-from homeport.container.api import IncomingMessage, MessageCollector, StreamTask, TaskCoordinator
 from homeport.container.serde.serdes import SerdeFailedError
 from homeport.testing import TestRunner
+from tests.unit.testing.counting_job import task_of
 
 CONFIG = {
     "task.inputs": "kafka.in",
@@ -35,11 +35,7 @@ class Own:
         raise self.error
 
 
-class _Nothing(StreamTask):
-    def process(
-        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> None:
-        """Does nothing."""
+_Nothing = task_of(lambda *_: None)
 
 
 UNREADABLE = [

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from homeport.config.errors import HomeportError
-from homeport.container.api import IncomingMessage, MessageCollector, StreamTask, TaskCoordinator
+from homeport.container.api import StreamTask
 from homeport.container.callables import TaskFailedError
 from homeport.testing import TestRunner, TestRunnerError
+from tests.unit.testing.counting_job import task_of
 
 CONFIG = {"task.inputs": "kafka.in"}
 FAULT = "TransactionError: "
@@ -24,17 +25,7 @@ LARGE = {"systems.kafka.producer.max.request.size": "5000000"}
 
 
 def _sends(*arguments: Any, **options: Any) -> type[StreamTask]:  # noqa: ANN401 - of send
-    class Sends(StreamTask):
-        def process(
-            self,
-            message: IncomingMessage,
-            collector: MessageCollector,
-            coordinator: TaskCoordinator,  # noqa: ARG002 - asks for nothing
-        ) -> None:
-            given = {"headers": message.headers} if options == {"as": "it came"} else options
-            collector.send(*arguments, **given)
-
-    return Sends
+    return task_of(lambda _, collector: collector.send(*arguments, **options))
 
 
 def _refused(
@@ -61,7 +52,8 @@ def test_a_send_that_is_refused_names_task_record_and_stream() -> None:
 
 def test_a_header_without_a_value_goes_through() -> None:
     """Kafka has them; forwarded headers are as they came."""
-    with TestRunner(CONFIG, task=_sends("kafka.out", b"v", **{"as": "it came"})) as runner:
+    task = task_of(lambda m, collector: collector.send("kafka.out", b"v", headers=m.headers))
+    with TestRunner(CONFIG, task=task) as runner:
         runner.send_bytes("kafka.in", value=b"v", headers={"trace": None, "a": b""})
         runner.run()
         assert runner.output("kafka.out")[0].headers == {"trace": None, "a": b""}
@@ -167,15 +159,18 @@ def test_a_path_may_be_text(tmp_path: Path) -> None:
             assert runner.run() == 1
 
 
+DROPPING = {
+    **CONFIG,
+    "systems.kafka.samza.msg.serde": "json",
+    "task.drop.deserialization.errors": "true",
+    "task.dead.letter.stream": "kafka.dead",
+}
+
+
 def test_dead_letters_are_read_as_they_came() -> None:
     """Their stream has the serdes of its system, by which they cannot be read."""
-    more = {
-        "systems.kafka.samza.msg.serde": "json",
-        "systems.kafka.samza.key.serde": "long",
-        "task.drop.deserialization.errors": "true",
-        "task.dead.letter.stream": "kafka.dead",
-    }
-    with TestRunner({**CONFIG, **more}, task=_sends("kafka.out", {"a": 1})) as runner:
+    keys = {**DROPPING, "systems.kafka.samza.key.serde": "long"}
+    with TestRunner(keys, task=_sends("kafka.out", {"a": 1})) as runner:
         runner.send_bytes("kafka.in", key=b"k", value=b"not json", headers={"h": None})
         runner.run()
         (letter,) = runner.output("kafka.dead")
@@ -184,12 +179,7 @@ def test_dead_letters_are_read_as_they_came() -> None:
 
 def test_a_dead_letter_that_is_too_large_names_its_record() -> None:
     """The reason is one more header."""
-    more = {
-        "systems.kafka.samza.msg.serde": "json",
-        "task.drop.deserialization.errors": "true",
-        "task.dead.letter.stream": "kafka.dead",
-    }
-    with TestRunner({**CONFIG, **more}, task=_sends("kafka.out", {"a": 1})) as runner:
+    with TestRunner(DROPPING, task=_sends("kafka.out", {"a": 1})) as runner:
         runner.send_bytes("kafka.in", value=b"x" * 999_960)
         with pytest.raises(HomeportError) as error:
             runner.run()

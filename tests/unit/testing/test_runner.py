@@ -13,7 +13,7 @@ from homeport.container.callables import TaskFailedError
 from homeport.container.processing.records import UndecodableError
 from homeport.testing import Record, TestRunner, TestRunnerError
 from homeport.testing.memory_container import _NoWorkers
-from tests.unit.testing.counting_job import Count, CountBatch, config
+from tests.unit.testing.counting_job import Count, CountBatch, config, feed
 
 ENGINES = ["in-memory", "rocksdb"]
 
@@ -70,8 +70,7 @@ def test_nulls_go_through() -> None:
     with TestRunner(config(), task=Count) as runner:
         runner.send("kafka.in", value={"n": 2})
         runner.send("kafka.in", key="a", value={"n": 1})
-        runner.send("kafka.in", key="a")
-        runner.run()
+        feed(runner, key="a")
         assert list(runner.store("counts").all()) == [("<none>", 2)]
         assert runner.changelog("counts") == {"<none>": 2}
 
@@ -81,13 +80,11 @@ def test_nulls_go_through() -> None:
 def test_the_next_incarnation_goes_on(engine: str, *, same_host: bool) -> None:
     """State and position stay, on its host and on another; no record is read twice."""
     with TestRunner(config(engine), task=Count) as runner:
-        runner.send("kafka.in", key="a", value={"n": 1})
-        runner.run()
+        feed(runner, key="a", value={"n": 1})
         runner.restart(same_host=same_host)
         is_home = same_host and engine == "rocksdb"
         assert runner.restored("counts").records == (0 if is_home else 1)
-        runner.send("kafka.in", key="a", value={"n": 10})
-        assert runner.run() == 1
+        assert feed(runner, key="a", value={"n": 10}) == 1
         assert runner.output("kafka.out") == [Record(b"a", b"1"), Record(b"a", b"11")]
 
 
@@ -96,8 +93,7 @@ def test_a_store_without_a_changelog_begins_empty() -> None:
     keys = config("rocksdb")
     del keys["stores.counts.changelog"]
     with TestRunner(keys, task=Count) as runner:
-        runner.send("kafka.in", key="a", value={"n": 1})
-        runner.run()
+        feed(runner, key="a", value={"n": 1})
         assert runner.store("counts").get("a") == 1
         runner.restart()
         assert runner.store("counts").get("a") is None
@@ -155,10 +151,8 @@ def test_a_transaction_without_input_ends_at_once_by_default() -> None:
 def test_the_job_ends_when_every_task_has_voted() -> None:
     """Each has its end_of_stream; the container has finished in order, and runs no more."""
     with TestRunner(config(), task=Count, partitions=2) as runner:
-        runner.send("kafka.in", value="end", partition=0)
-        runner.run()
-        runner.send("kafka.in", value="end", partition=1)
-        runner.run()
+        feed(runner, value="end", partition=0)
+        feed(runner, value="end", partition=1)
         assert not runner.is_running
         assert runner.output("windows") == [Record(None, b"over")] * 2
         with pytest.raises(TestRunnerError, match="every task has voted for the end"):
@@ -198,8 +192,7 @@ def test_bad_records_go_to_the_dead_letters() -> None:
     )
     with TestRunner(keys, task=Count) as runner:
         runner.send_bytes("kafka.in", key=b"a", value=b"{")
-        runner.send("kafka.in", key="a", value={"n": 1})
-        assert runner.run() == 2
+        assert feed(runner, key="a", value={"n": 1}) == 2
         assert runner.store("counts").get("a") == 1
         (dead,) = runner.output("kafka.dead")
         assert (dead.key, dead.value) == (b"a", b"{")
@@ -212,14 +205,12 @@ def test_outputs_are_decoded_where_they_have_a_serde() -> None:
     with TestRunner(
         keys, task=Count, overrides={"systems.kafka.streams.out.samza.msg.serde": "json"}
     ) as runner:
-        runner.send("kafka.in", key="a", value={"n": 5})
-        runner.run()
+        feed(runner, key="a", value={"n": 5})
         assert runner.output("kafka.out") == [Record("a", 5)]
     with TestRunner(
         keys, task=Count, overrides={"systems.kafka.streams.out.samza.msg.serde": "long"}
     ) as runner:
-        runner.send("kafka.in", key="a", value={"n": 5})
-        runner.run()
+        feed(runner, key="a", value={"n": 5})
         with pytest.raises(WireError, match="'long'"):
             runner.output("kafka.out")
 
@@ -280,8 +271,7 @@ def test_what_a_test_asks_for_must_be_there() -> None:
 def test_a_folder_of_the_test_keeps_the_files(tmp_path: Path) -> None:
     """Its own folder is gone at the end; that of a test is the test's."""
     with TestRunner(config("rocksdb"), task=Count, folder=tmp_path) as runner:
-        runner.send("kafka.in", key="a", value={"n": 1})
-        runner.run()
+        feed(runner, key="a", value={"n": 1})
     assert list(tmp_path.glob("state/counts/Partition_0/OFFSET"))
 
 

@@ -186,7 +186,10 @@ def test_the_entry_has_what_is_written() -> None:
         ({"class": "protobuf"}, r"s\.schema\.file.*is missing"),
         ({"class": "protobuf", "schema.file": "f"}, r"s\.message.*is missing"),
         ({"class": "avro", "schema.registry.url": "r:1"}, "it must begin with http://"),
-        ({"class": "avro", "schema.registry.user": "u"}, "properties of a registry are set"),
+        (
+            {"class": "avro", "schema.registry.user": "u"},
+            r"s\.schema\.registry\.url is missing: properties of a registry are set",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_refused(values: dict[str, str], said: str) -> None:

@@ -351,6 +351,7 @@ def test_timers_are_in_memory_unless_a_store_is_named() -> None:
         ({"stores.t.msg.serde": "json"}, "timers need a store of their own"),
         ({"stores.t.key.serde": "long"}, "timers need a store of their own"),
         ({"stores.t.rocksdb.ttl.ms": "5000"}, "without a time to live"),
+        ({"task.watermark.lateness.ms": "-1"}, "at least 0"),
     ],
 )
 def test_a_store_that_cannot_hold_timers_is_refused(change: dict[str, str], said: str) -> None:
