@@ -13,13 +13,11 @@ from homeport.config.declarations.adjunct_keys import *  # noqa: F403 - its keys
 from homeport.config.declarations.cluster_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.job_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.key_types import Key, literal_text
-from homeport.config.declarations.metrics_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.rocksdb_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.standalone_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.store_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.system_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.task_keys import *  # noqa: F403 - as above
-from homeport.config.declarations.zookeeper_keys import *  # noqa: F403 - as above
 
 TOPICS = (
     *("app.run.", "job.", "processor.", "task.", "systems.", "serializers."),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key, TextKey
-from homeport.config.declarations.zookeeper_keys import CREATOR, GSSAPI, OPEN
+from homeport.config.declarations.standalone_keys import CREATOR, GSSAPI, OPEN
 from homeport.config.errors import ConfigError
 
 ENV, FILE = "env:", "file:"

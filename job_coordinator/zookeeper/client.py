@@ -28,7 +28,7 @@ from kazoo.security import CREATOR_ALL_ACL, make_acl, make_digest_acl_credential
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TextKey
-from homeport.config.declarations.zookeeper_keys import DIGEST, GSSAPI
+from homeport.config.declarations.standalone_keys import DIGEST, GSSAPI
 from homeport.config.errors import ConfigError
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.config.settings.zookeeper_access import ENV, FILE, ZooKeeperAccess, ZooKeeperTls

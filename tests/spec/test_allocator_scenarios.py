@@ -16,7 +16,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     RequestResource,
 )
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
-from tests.spec.pairs import group
+from tests.spec.pairs import asked, group
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
@@ -36,10 +36,6 @@ from tests.unit.appmaster.allocation.conftest import (
 )
 
 
-def _asked(instructions: tuple[Instruction, ...]) -> list[str | None]:
-    return [i.host for i in instructions if isinstance(i, RequestResource)]
-
-
 def _launched(instructions: tuple[Instruction, ...]) -> dict[str, str]:
     permits_of = [i for i in instructions if isinstance(i, PermitContainer)]
     return {i.incarnation.processor_id: i.resource_id for i in permits_of}
@@ -56,7 +52,7 @@ def _idle(machine: Machine) -> list[str]:
 
 def test_containers_without_a_host_are_requested_on_any_host(machine: Machine) -> None:
     """A1: four containers, no host known: four requests, none of them for a host."""
-    assert _asked(machine.deploy(dict.fromkeys("0123"))) == [None] * 4
+    assert asked(machine.deploy(dict.fromkeys("0123"))) == [None] * 4
 
 
 def test_a_launcher_serves_the_container_of_its_host(machine: Machine) -> None:
@@ -88,9 +84,9 @@ def test_each_host_is_requested_for_its_own_containers(machine: Machine) -> None
     for its turn there.
     """
     homes = {"0": "abc", "1": "def", "2": None, "3": "abc"}
-    assert _asked(machine.deploy(homes, "abc", "def", "xyz")) == ["abc", "def", "xyz"]
+    assert asked(machine.deploy(homes, "abc", "def", "xyz")) == ["abc", "def", "xyz"]
     assert (machine.phase("3"), machine.container("3").requested_host) == (P.QUEUED, "abc")
-    assert _asked(machine.feed(allocated(1))) == ["abc"]
+    assert asked(machine.feed(allocated(1))) == ["abc"]
 
 
 def test_a_delayed_request_is_not_sent_before_its_time(machine_with: MachineWith) -> None:
@@ -99,7 +95,7 @@ def test_a_delayed_request_is_not_sent_before_its_time(machine_with: MachineWith
     machine.deploy({"0": "abc", "1": "b", "2": "c", "3": "d"}, "abc", "b", "c", "d")
     for number, host in ((1, "b"), (2, "c"), (3, "d")):
         machine.run(str(number), f"r{number}", host, number + 1)
-        assert _asked(machine.feed(stopped(str(number), 1))) == []
+        assert asked(machine.feed(stopped(str(number), 1))) == []
     assert machine.phases == (P.REQUESTED, P.BACKING_OFF, P.BACKING_OFF, P.BACKING_OFF)
 
 
@@ -117,7 +113,7 @@ def test_expired_requests_take_what_is_there(machine: Machine) -> None:
 def test_expired_requests_are_cancelled(machine: Machine) -> None:
     """A8: host-1 and host-2 do not answer, host-3 does: one launch, there; requests are ended."""
     first = machine.deploy({"0": "host-1", "1": "host-2"}, "host-1", "host-2", "host-3")
-    assert _asked(first) == ["host-1", "host-2"]
+    assert asked(first) == ["host-1", "host-2"]
     stated = machine.feed(check_in("r3", "host-3"), expired(1), check_in("r3", "host-3"))
     assert _launched(stated) == {"0": "r3"}
     stated += machine.feed(expired(2), expired(3), expired(4))
@@ -128,9 +124,9 @@ def test_expired_requests_are_cancelled(machine: Machine) -> None:
 
 def test_homes_that_are_delivered_are_matched(machine: Machine) -> None:
     """A9: both homes come: two strict requests, two launches there, and none for any host."""
-    asked = machine.deploy({"0": "abc", "1": "xyz"}, "abc", "xyz")
+    first = machine.deploy({"0": "abc", "1": "xyz"}, "abc", "xyz")
     came = machine.feed(check_in("r1", "abc", request=1), check_in("r2", "xyz", request=2))
-    assert _asked(asked + came) == ["abc", "xyz"]
+    assert asked(first + came) == ["abc", "xyz"]
     assert _launched(came) == {"0": "r1", "1": "r2"}
 
 
@@ -139,8 +135,8 @@ def test_containers_whose_home_request_expires_are_requested_elsewhere(machine: 
     stated = machine.deploy({"0": "hostname-0", "1": "hostname-1"}, "hostname-0", "hostname-1")
     for request in range(1, 9):
         stated += machine.feed(expired(request))
-    assert {*_asked(stated)} == {"hostname-0", "hostname-1", None}
-    assert _asked(stated).count(None) >= 2
+    assert {*asked(stated)} == {"hostname-0", "hostname-1", None}
+    assert asked(stated).count(None) >= 2
     assert _launched(stated) == {}
 
 
@@ -149,7 +145,7 @@ def test_a_surplus_is_used_without_a_new_request(machine: Machine) -> None:
     stated = machine.deploy({"0": "h0", "1": "h1"}, "h0", "h1", "xyz", "zzz")
     stated += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"), expired(1), expired(2))
     stated += machine.feed(check_in("r1", "xyz"), check_in("r2", "zzz"))
-    assert _asked(stated) == ["h0", "h1"]
+    assert asked(stated) == ["h0", "h1"]
     assert _launched(stated) == {"0": "r1", "1": "r2"}
 
 
@@ -174,7 +170,7 @@ def test_a_cluster_that_answers_late_is_used_when_it_answers(machine: Machine) -
     assert _launched(stated) == {"0": "r3"}
     for request in (2, 3, 4, 5):
         stated += machine.feed(expired(request))
-    assert _asked(stated)[:2] == ["host-1", "host-2"]
+    assert asked(stated)[:2] == ["host-1", "host-2"]
     stated += machine.feed(check_in("r4", "host-4"))
     assert _launched(stated) == {"0": "r3", "1": "r4"}
     assert machine.phases == (P.STARTING, P.STARTING)
@@ -199,9 +195,9 @@ def test_without_affinity_last_hosts_are_not_requested(machine_with: MachineWith
     """
     machine = machine_with(host_affinity_enabled=False)
     homes = {"0": "abc", "1": "def", "2": None, "3": "abc"}
-    assert _asked(machine.deploy(homes)) == [None] * 4
+    assert asked(machine.deploy(homes)) == [None] * 4
     machine = machine_with(host_affinity_enabled=False)
-    assert _asked(machine.deploy(homes, "k", "l", "m", "n")) == ["k", "l", "m", "n"]
+    assert asked(machine.deploy(homes, "k", "l", "m", "n")) == ["k", "l", "m", "n"]
     assert all(c.home is None for c in machine.state.containers)
 
 
@@ -269,7 +265,7 @@ def test_actives_are_requested_before_standbys(machine: Machine) -> None:
     """
     homes = {"1-0": "d", "0": "a", "0-0": "b", "2": "e", "1": "c"}
     stated = machine.feed(group(homes), live("a", "b", "c", "d", "e"))
-    assert _asked(stated) == ["a", "c", "e", "b", "d"]
+    assert asked(stated) == ["a", "c", "e", "b", "d"]
 
 
 def test_delayed_containers_come_back_in_the_order_of_their_timers(
@@ -281,6 +277,6 @@ def test_delayed_containers_come_back_in_the_order_of_their_timers(
     for request in (2, 1):
         machine.feed(ResourceEnded(request_id=RequestId(request)))
     assert machine.phases == (P.BACKING_OFF, P.BACKING_OFF)
-    assert _asked(machine.feed(rest_over("1"))) == ["a"]
+    assert asked(machine.feed(rest_over("1"))) == ["a"]
     assert machine.phases == (P.BACKING_OFF, P.REQUESTED)
-    assert _asked(machine.feed(rest_over("0"))) == ["b"]
+    assert asked(machine.feed(rest_over("0"))) == ["b"]

@@ -66,11 +66,9 @@ def test_an_upgraded_job_comes_back_to_its_hosts(
 
 
 def test_a_job_that_yarn_restarts_goes_on_where_it_ran(machine: Machine) -> None:
-    """A job that YARN restarts goes on where it ran.
+    """The AM alone was restarted: a container that still runs is adopted, and nothing is requested.
 
     "When a job is simply restarted by Yarn or the user"
-
-    The AM alone was restarted: a container that still runs is adopted, and nothing is requested.
     """
     machine.feed(model({"0": "a", "1": "b"}, p0=3, p1=1))
     machine.feed(check_in("r0", "a", running=inc("0", 3)), check_in("r1", "b", inc("1", 1)))
@@ -79,12 +77,10 @@ def test_a_job_that_yarn_restarts_goes_on_where_it_ran(machine: Machine) -> None
 
 
 def test_a_failed_container_is_started_on_its_host(running: Machine) -> None:
-    """A failed container is started on its host.
+    """Where the launcher lives on that host, nothing needs to be requested at all.
 
     "On a container failure (due to any of the above cited reasons), the AM includes the hostname
     of the expected resource in the ResourceRequest."
-
-    Where the launcher lives on that host, nothing needs to be requested at all.
     """
     running.feed(stopped("0", 1))
     assert running.feed(check_in("r0", "a")) == permits("r0", "0", 2, (inc("0", 1),))
@@ -98,12 +94,10 @@ def test_a_failed_container_is_started_on_its_host(running: Machine) -> None:
 def test_a_failure_or_preemption_leads_to_a_new_resource(
     running: Machine, cause: StopCause
 ) -> None:
-    """A failure or preemption leads to a new resource.
+    """Home does not answer: the best other host is requested.
 
     "When a container failure or premption triggers the SamzaAppMaster to re-allocate on another
     available resource"
-
-    Home does not answer: the best other host is requested.
     """
     running.feed(stopped("0", 1, cause, 143), ResourceEnded(request_id=RequestId(1)))
     assert running.container("0").requested_host == "a"
@@ -124,12 +118,10 @@ def test_the_same_host_is_requested_each_time(machine: Machine) -> None:
 
 
 def test_a_host_is_claimed_by_its_name(machine: Machine) -> None:
-    """A host is claimed by its name.
+    """The request is strict: nothing but that host answers it, until it expires.
 
     "In order to re-use local state, Samza has to sucessfully claim the specific hosts from the
     Resource Manager (RM)."
-
-    The request is strict: nothing but that host answers it, until it expires.
     """
     assert machine.deploy({"0": "b"}, "a", "b") == asks(1, "b")
     machine.feed(check_in("r9", "a"))
@@ -137,12 +129,10 @@ def test_a_host_is_claimed_by_its_name(machine: Machine) -> None:
 
 
 def test_a_container_that_has_started_has_written_its_locality(machine: Machine) -> None:
-    """A container that has started has written its locality.
+    """So the report of the start makes its host home, and nothing before does.
 
     "To support this, the Samza containers write their locality information to the Coordinator
     Stream every time they start-up successfully."
-
-    So the report of the start makes its host home, and nothing before does.
     """
     machine.deploy({"0": "gone"}, "a")
     machine.feed(check_in("r0", "a", request=1))
@@ -152,12 +142,10 @@ def test_a_container_that_has_started_has_written_its_locality(machine: Machine)
 
 
 def test_the_last_known_host_is_the_one_that_is_requested(running: Machine) -> None:
-    """The last known host is the one that is requested.
+    """After it has run elsewhere, elsewhere is home.
 
     "Now, the Samza Application Master (AM) can identify the last known host of a container via
     the Job Coordinator(JC) and the application is no longer agnostic of the container locality."
-
-    After it has run elsewhere, elsewhere is home.
     """
     running.feed(LauncherSilent(ResourceId("r0")))
     running.run("0", "r9", "c", 3)
@@ -180,20 +168,15 @@ def test_locality_is_relaxed_after_the_configured_delay(machine: Machine) -> Non
 
 
 def test_a_node_that_does_not_run_is_not_waited_for(machine: Machine) -> None:
-    """A node that does not run is not waited for.
-
-    "it is possible that the requested node is not running"
-    """
+    """By the document, "it is possible that the requested node is not running"."""
     assert machine.deploy({"0": "gone"}, "a") == asks(1, "a")
 
 
 def test_a_node_without_room_is_waited_for_once(machine: Machine) -> None:
-    """A node without room is waited for once.
+    """Two at home there: when the one request expires, both go on.
 
     "or does not have sufficient resources at the time of request (even though the state in the
     data stores may be persisted)"
-
-    Two at home there: when the one request expires, both go on.
     """
     machine.deploy({"0": "a", "1": "a"}, "a", "b", "c")
     machine.feed(expired(1))
@@ -201,12 +184,10 @@ def test_a_node_without_room_is_waited_for_once(machine: Machine) -> None:
 
 
 def test_stickiness_is_best_effort(running: Machine) -> None:
-    """Stickiness is best effort.
+    """Whatever hosts do, the container is always on its way somewhere.
 
     "As you have observed, host-affinity cannot be guaranteed all the time due to varibale load
     distribution in the Yarn cluster. Hence, this is a best-effort policy that Samza provides."
-
-    Whatever hosts do, the container is always on its way somewhere.
     """
     running.feed(LauncherSilent(ResourceId("r0")))
     for request in range(3, 40):
@@ -232,12 +213,10 @@ def test_affinity_is_off_unless_the_job_turns_it_on(machine_with: MachineWith) -
 def test_a_job_without_state_is_placed_as_before(
     machine: Machine, machine_with: MachineWith
 ) -> None:
-    """A job without state is placed as before.
+    """Such a job's first deployment asks for the same hosts with affinity and without.
 
     "Enabling this feature for a stateless Samza job should not have any adverse effect on the
     job."
-
-    Such a job's first deployment asks for the same hosts with affinity and without.
     """
     without = machine_with(host_affinity_enabled=False)
     homes = dict.fromkeys("0123")
@@ -264,12 +243,10 @@ def test_racks_do_not_change_host_affinity(machine: Machine, machine_with: Machi
 
 
 def test_a_changed_count_leaves_unchanged_containers_alone(running: Machine) -> None:
-    """A changed count leaves unchanged containers alone.
+    """0 gives tasks to 2 and starts again where its state is; 1, which keeps its own, runs on.
 
     "We may be able to re-use local state for a subset of partitions. ... with task-container
     mapping, this will work better for typical container count adjustments."
-
-    0 gives tasks to 2 and starts again where its state is; 1, which keeps its own, runs on.
     """
     wider = model({"0": "a", "1": "b", "2": "c"}, version=2, p0=1, p1=1)
     stated = running.feed(replace(wider, floors={ProcessorId("0"): 2}))

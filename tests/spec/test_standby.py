@@ -54,12 +54,10 @@ def _home_expires(machine: Machine) -> None:
 
 
 def test_a_group_is_never_on_one_host(machine: Machine) -> None:
-    """A group is never on one host.
+    """Whatever launchers come, on whatever host, in whatever order.
 
     "Invariant-1: An active and its corresponding standby task/container should not be on the same
     host."
-
-    Whatever launchers come, on whatever host, in whatever order.
     """
     machine.feed(group({"0": "a", "0-0": "a", "0-1": "a"}), live("a", "b", "c"))
     for number, host in enumerate("aaabbbccc"):
@@ -69,12 +67,10 @@ def test_a_group_is_never_on_one_host(machine: Machine) -> None:
 
 
 def test_an_active_starts_after_its_standby_has_stopped(pair: Machine) -> None:
-    """An active starts after its standby has stopped.
+    """The launcher that is to run the active may ask as often as it likes.
 
     "Invariant-2: An active task/container should be started only after its corresponding standby
     has been successfully stopped."
-
-    The launcher that is to run the active may ask as often as it likes.
     """
     _home_expires(pair)
     assert pair.phase("0") is P.FAILING_OVER
@@ -161,13 +157,11 @@ def test_preferred_host_comes_before_any_host(machine: Machine) -> None:
 
 
 def test_a_launcher_is_matched_by_the_same_host_check(machine: Machine) -> None:
-    """A launcher is matched by the same host check.
+    """The launcher that came of the standby's request, on the active's host, is not for it.
 
     "When trying to match a container resource request to an allocated resource, the
     ContainerAllocator, ensures that corresponding active and standby containers are not on the
     same host (we call this the same-host-check)"
-
-    The launcher that came of the standby's request, on the active's host, is not for it.
     """
     machine.feed(group({"0": "a", "0-0": "b"}), live("a", "b"))
     machine.run("0", "r0", "a", 1)
@@ -194,11 +188,9 @@ def test_a_first_deployment_places_standbys_anywhere_else(machine: Machine) -> N
 
 
 def test_the_job_model_distinguishes_the_roles(pair: Machine) -> None:
-    """The job model distinguishes the roles.
+    """The same end of the same kind of launcher: the active is failed over, the standby is not.
 
     "The ContainerProcessManager can differentiate these scenarios using the JobModel."
-
-    The same end of the same kind of launcher: the active is failed over, the standby is not.
     """
     _home_expires(pair)
     assert pair.container("0").failover is not None
@@ -234,11 +226,9 @@ def test_without_its_host_the_request_expires(pair: Machine) -> None:
 
 
 def test_a_host_that_is_known_to_be_dead_is_not_waited_for(pair: Machine) -> None:
-    """A host that is known to be dead is not waited for.
+    """Its launchers fell silent: the failover begins in that step.
 
     "unreachable due to a network partition or dead"
-
-    Its launchers fell silent: the failover begins in that step.
     """
     pair.feed(LauncherSilent(ResourceId("r-0")))
     assert pair.phase("0") is P.FAILING_OVER
@@ -278,11 +268,9 @@ def test_the_actives_locality_points_to_the_standbys_host(pair: Machine) -> None
 
 
 def test_the_standby_is_stopped(pair: Machine) -> None:
-    """The standby is stopped.
+    """Together with the records, which are written first.
 
     "It will stop the standby container using nmClientAsync.stopContainerAsync"
-
-    Together with the records, which are written first.
     """
     pair.feed(loses_launcher("0"))
     decision = pair.decide(expired(request_of(pair, "0")))
@@ -291,12 +279,10 @@ def test_the_standby_is_stopped(pair: Machine) -> None:
 
 
 def test_both_are_never_started_on_the_host_at_once(pair: Machine) -> None:
-    """Both are never started on the host at once.
+    """Another launcher on that host is not the active's either, as long as the standby may run.
 
     "This is required because standby and active containers cannot be started simultaneously on
     the same host (since only one of them can lock the statedir)."
-
-    Another launcher on that host is not the active's either, as long as the standby may run.
     """
     _home_expires(pair)
     pair.feed(check_in("r9", "b"))
@@ -304,12 +290,10 @@ def test_both_are_never_started_on_the_host_at_once(pair: Machine) -> None:
 
 
 def test_the_standbys_host_is_requested_by_name(pair: Machine) -> None:
-    """The standby's host is requested by name.
+    """Where the standby's launcher is gone as well; else that launcher is the active's at once.
 
     "The ContainerProcessManager will then make a PreferredHost request to place the active
     container on the standby host."
-
-    Where the standby's launcher is gone as well; else that launcher is the active's at once.
     """
     _home_expires(pair)
     stated = pair.feed(loses_launcher("0-0"))
@@ -369,12 +353,10 @@ def test_the_standby_is_placed_on_another_host(pair: Machine) -> None:
 
 
 def test_a_backup_is_stopped_before_the_active_starts(pair: Machine) -> None:
-    """A backup is stopped before the active starts.
+    """What YARN says of the standby's container is no evidence that it has stopped.
 
     "Invariant: An active container should be started only after its corresponding backup has been
     stopped."
-
-    What YARN says of the standby's container is no evidence that it has stopped.
     """
     _home_expires(pair)
     pair.feed(ResourceEnded(request_id=RequestId(2)))
@@ -413,11 +395,9 @@ def test_a_standby_goes_to_any_host_that_passes_the_check(pair: Machine) -> None
 
 
 def test_failovers_to_standbys_are_reported(pair: Machine) -> None:
-    """Failovers to standbys are reported.
+    """A reason of its own kind, which the metrics count.
 
     "#Active to standby container failovers"
-
-    A reason of its own kind, which the metrics count.
     """
     decision = pair.decide(LauncherSilent(ResourceId("r-0")))
     assert ReasonKind.FAILOVER_TO_STANDBY in {r.kind for r in decision.reasons}
@@ -437,11 +417,9 @@ def test_an_active_that_could_not_be_failed_to_a_standby_is_reported(machine: Ma
 
 @pytest.mark.parametrize(("processor", "host"), [("0", "a"), ("0-0", "b")])
 def test_failures_are_reported_by_role(pair: Machine, processor: str, host: str) -> None:
-    """Failures are reported by role.
+    """The reason names the processor, whose role the JobModel knows.
 
     "#Active and #standby container failures"
-
-    The reason names the processor, whose role the JobModel knows.
     """
     decision = pair.decide(stopped(processor, 1))
     charged = [r for r in decision.reasons if r.kind is ReasonKind.CHARGED]

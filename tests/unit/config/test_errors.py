@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from homeport.config.errors import ConfigError, in_one_line
-
-ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
-
-
-def _errors() -> Iterator[str]:
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_bytes())):
-                if isinstance(node, ast.ClassDef) and node.name.endswith("Error"):
-                    yield node.name
-
-
-def test_no_two_errors_have_the_same_name() -> None:
-    """A handler that names an error catches it, whichever package raised it."""
-    counts = Counter(_errors())
-    assert counts["FencedError"] == 1
-    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_a_name_with_a_line_break_leaves_one_line() -> None:

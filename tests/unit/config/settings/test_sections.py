@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args, get_type_hints
+
 import pytest
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import BoolKey, IntKey, Key, ListKey, TextKey
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import OffsetDefault
 from homeport.config.settings.reporters_section import (
@@ -13,6 +16,7 @@ from homeport.config.settings.reporters_section import (
     SnapshotReporter,
     snapshot_reporters,
 )
+from homeport.config.settings.rocksdb_section import RocksDbConfig, UniversalCompaction
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -425,3 +429,21 @@ def test_who_has_one(values: dict[str, str], *, own: bool, temporary: bool) -> N
     task = TaskConfig.of(config)
     assert has_spark_beside(config, task, is_temporary=False) is own
     assert has_spark_beside(config, task, is_temporary=True) is temporary
+
+
+_TYPES: dict[type[Key], Any] = {IntKey: int, BoolKey: bool, TextKey: str, ListKey: tuple[str, ...]}
+
+
+@pytest.mark.parametrize(
+    "view",
+    [JobConfig, TaskConfig, ClusterManagerConfig, YarnConfig, RocksDbConfig, UniversalCompaction],
+)
+def test_a_field_that_names_its_key_has_the_type_of_its_values(view: type) -> None:
+    """None as well, where the key is read as a number or as text and has no default."""
+    hints = get_type_hints(view, include_extras=True).values()
+    named = [get_args(hint) for hint in hints if hasattr(hint, "__metadata__")]
+    assert named
+    for hint, key in named:
+        plain = next(of for kind, of in _TYPES.items() if isinstance(key, kind))
+        may_lack = getattr(key, "default", ()) is None
+        assert hint == (plain | None if may_lack else plain), key.name

@@ -33,8 +33,11 @@ _GOOD = Config(
 
 
 def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
-    """Unknown keys are no fault: user code reads them."""
+    """Unknown keys are no fault: user code reads them. A store may be lost with its host."""
     assert validate(_GOOD) == ()
+    assert validate(Config({k: v for k, v in _GOOD.items() if not k.endswith("changelog")})) == ()
+    memory = {"cluster-manager.container.memory.mb": "1280"}
+    assert validate(_GOOD.merged({**memory, "task.pipeline.class": "plane.summary:pipeline"})) == ()
 
 
 def test_a_metrics_reporter_sends_to_a_system_that_is_there() -> None:
@@ -47,17 +50,6 @@ def test_a_metrics_reporter_sends_to_a_system_that_is_there() -> None:
     assert validate(_GOOD.merged(reporter)) == ()
     with pytest.raises(ConfigError, match=r"^systems\.other\."):
         validate(_GOOD.merged({**reporter, "metrics.reporter.r.stream": "other.metrics"}))
-
-
-def test_a_pipeline_needs_some_memory() -> None:
-    """A pipeline brings a JVM, and Python must have room beside its heap."""
-    config = _GOOD.merged({"task.pipeline.class": "plane.summary:pipeline"})
-    (warning,) = validate(config)
-    assert warning == (
-        "cluster-manager.container.memory.mb = 1024 leaves Python 96 MB beside a heap of 512: "
-        "YARN may kill containers for their memory"
-    )
-    assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
 
 
 def test_the_ams_label_alone_is_refused() -> None:
@@ -117,6 +109,7 @@ _FAULTS = [
     ("task.spark.driver.memory.mb", "2048", "it must be below cluster-manager"),
     ("job.systemstreampartition.grouper.factory", "mine", "no such grouper of partitions"),
     ("job.container.count", "0", "it must be at least 1"),
+    ("job.elasticity.factor", "2", "a task reads whole partitions"),
     ("job.coordinator.replication.factor", "three", "it must be a whole number"),
     ("job.hotstandby.enabled", "true", "hot standby needs host affinity"),
     ("job.standbytasks.replication.factor", "2", "hot standby needs host affinity"),
@@ -354,12 +347,6 @@ def test_a_topic_may_have_several_uses_that_go_together() -> None:
     validate(_GOOD.merged(more))
 
 
-def test_a_store_may_have_no_changelog() -> None:
-    """Its content is lost with its host, which is the user's choice."""
-    plain = {k: v for k, v in _GOOD.items() if k != "stores.planes.changelog"}
-    assert validate(Config(plain)) == ()
-
-
 def test_a_store_name_is_a_folder_name() -> None:
     """Slashes and dots alone would leave the state directory."""
     for name in ("a/b", ".."):
@@ -378,31 +365,7 @@ def test_changelog_and_checkpoint_share_a_system() -> None:
         validate(_GOOD.merged(apart))
 
 
-def test_an_unknown_key_is_a_warning() -> None:
-    """A key that is nearly ours is probably a misspelling, but may be the user's."""
-    assert validate(_GOOD.merged({"task.comit.ms": "1"})) == (
-        "task.comit.ms is not a key of Homeport: did you mean task.commit.ms?",
-    )
-
-
-def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
-    """Its value asks for something that would not be done."""
-    with pytest.raises(ConfigError, match="a task reads whole partitions"):
-        validate(_GOOD.merged({"job.elasticity.factor": "2"}))
-
-
-def test_a_key_without_effect_is_a_warning() -> None:
-    """Java-only client properties, and an unused Spark, are reported."""
-    more = {"systems.kafka.consumer.key.deserializer": "x.Y", "job.hotstandby.prewarm": "true"}
-    assert validate(_GOOD.merged(more)) == (
-        (
-            "systems.kafka.consumer.key.deserializer = x.Y has no effect: librdkafka has nothing "
-            "like it; set systems.kafka.samza.key.serde"
-        ),
-        "job.hotstandby.prewarm has no effect: hot standby is off",
-    )
-
-
+_NO_SPARK = "has no effect: without a pipeline no Spark is started"
 _PREWARMED = {
     "job.hotstandby.enabled": "true",
     "job.hotstandby.prewarm": "true",
@@ -414,11 +377,38 @@ _PREWARMED = {
 }
 
 
-def test_without_a_pipeline_no_spark_is_made_ready() -> None:
-    """A warning, as the job runs all the same."""
-    assert validate(_GOOD.merged(_PREWARMED)) == (
-        "job.hotstandby.prewarm has no effect: without a pipeline no Spark is started",
-    )
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"task.comit.ms": "1"},
+            "task.comit.ms is not a key of Homeport: did you mean task.commit.ms?",
+        ),
+        (
+            {"systems.kafka.consumer.key.deserializer": "x.Y"},
+            (
+                "systems.kafka.consumer.key.deserializer = x.Y has no effect: "
+                "librdkafka has nothing like it; set systems.kafka.samza.key.serde"
+            ),
+        ),
+        (
+            {"job.hotstandby.prewarm": "true"},
+            "job.hotstandby.prewarm has no effect: hot standby is off",
+        ),
+        (_PREWARMED, f"job.hotstandby.prewarm {_NO_SPARK}"),
+        ({"job.container.prewarm": "true"}, f"job.container.prewarm {_NO_SPARK}"),
+        (
+            {"task.pipeline.class": "plane.summary:pipeline"},
+            (
+                "cluster-manager.container.memory.mb = 1024 leaves Python 96 MB beside a heap of "
+                "512: YARN may kill containers for their memory"
+            ),
+        ),
+    ],
+)
+def test_what_may_be_amiss_is_a_warning(more: dict[str, str], said: str) -> None:
+    """A key that is nearly ours, one without effect, a pipeline with too little memory."""
+    assert validate(_GOOD.merged(more)) == (said,)
 
 
 def test_a_spark_beside_a_standby_must_fit_into_the_container() -> None:
@@ -437,9 +427,6 @@ def test_a_spark_beside_an_active_container_must_fit_into_it() -> None:
     """The line says what it needs, what that leaves, and how many MB would do."""
     memory, heap = "cluster-manager.container.memory.mb", "task.spark.driver.memory.mb"
     plain = _GOOD.merged({"job.container.prewarm": "true"})
-    assert validate(plain) == (
-        "job.container.prewarm has no effect: without a pipeline no Spark is started",
-    )
     config = plain.merged({"task.pipeline.class": "my.pipeline:function"})
     assert validate(config.merged({memory: "2816"})) == ()
     for more, stated in (
