@@ -1,4 +1,4 @@
-"""Config: text in, typed values out."""
+"""Config, text in and typed values out; and errors, each in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.declarations.key_types import BoolKey, IntKey, Liveness
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, in_one_line
 
 
 def test_equal_content_is_equal_and_hashes_alike() -> None:
@@ -42,3 +42,36 @@ def test_a_value_of_another_type_stays_unchanged() -> None:
     truth = BoolKey(name="b", meaning="m", source="s", liveness=Liveness.LIVE, default=True)
     assert (number.plain(" 07 "), number.plain(" seven ")) == ("7", "seven")
     assert (truth.plain("YES"), truth.plain(" maybe ")) == ("true", "maybe")
+
+
+def test_a_name_with_a_line_break_leaves_one_line() -> None:
+    """Part of a key, as the name of a system, is what the user wrote."""
+    error = ConfigError("systems.a\nb.x", None, "the system 'a' needs\x00 it", "set systems.a\nb.x")
+    assert str(error) == (
+        r"systems.a\nb.x is missing: the system 'a' needs\u0000 it; set systems.a\nb.x"
+    )
+
+
+class Speechless(Exception):  # noqa: N818 - a user's
+    """Has no text."""
+
+    def __str__(self) -> str:
+        """Raises."""
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("a\n b"), "ValueError: a b"),
+        (ValueError(), "ValueError"),
+        (ValueError("cut \ud83d off"), "ValueError: cut \\ud83d off"),
+        (Speechless(), "Speechless: its text cannot be had (RuntimeError)"),
+    ],
+)
+def test_whatever_was_raised_is_one_line_that_can_be_written(
+    error: BaseException, line: str
+) -> None:
+    """Half a surrogate pair would end the process that writes it, without the line."""
+    assert in_one_line(error) == line
+    line.encode()

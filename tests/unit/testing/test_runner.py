@@ -13,6 +13,7 @@ from homeport.container.callables import TaskFailedError
 from homeport.container.processing.records import UndecodableError
 from homeport.testing import Record, TestRunner, TestRunnerError
 from homeport.testing.memory_container import _NoWorkers
+from homeport.testing.partitioner import murmur2, partition_of
 from tests.unit.testing.counting_job import Count, CountBatch, config, feed
 
 ENGINES = ["in-memory", "rocksdb"]
@@ -280,3 +281,24 @@ def test_the_fixture_starts_and_stops(job_runner: Callable[..., TestRunner]) -> 
     runners = [job_runner(config(), task=Count) for _ in range(2)]
     runners[0].send("kafka.in", key="a", value={"n": 1})
     assert [runner.run() for runner in runners] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("key", "signed"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_the_hash_is_that_of_kafka(key: bytes, signed: int) -> None:
+    """The values are those of Kafka's own tests."""
+    assert murmur2(key) == signed % (1 << 32)
+
+
+def test_a_record_without_a_key_goes_to_the_first_partition() -> None:
+    """It does so each time, where Kafka picks one."""
+    assert partition_of(None, 7) == 0
