@@ -301,7 +301,7 @@ class LocalCluster:
 
     @property
     def cluster_id(self) -> str:
-        """Unique to this `up`; in the environment of every process of the cluster."""
+        """Return what is unique to this `up`, and in the environment of each of its processes."""
         return self._record().cluster_id
 
     @property
@@ -319,7 +319,7 @@ class LocalCluster:
 
     @property
     def log_dir(self) -> Path:
-        """One log per daemon."""
+        """Return the folder of the logs, one per daemon."""
         return self._layout.logs
 
     def log_files(self, node: str | None = None) -> list[Path]:
@@ -331,7 +331,7 @@ class LocalCluster:
 
     @property
     def faults(self) -> NetworkFaults:
-        """Cuts and delays of the cluster's own network; ClusterError where it has none."""
+        """Return cuts and delays of the cluster's own network; ClusterError where it has none."""
         record = self._record()
         if record.network is None:
             raise ClusterError(

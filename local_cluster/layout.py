@@ -77,7 +77,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Held by the command that changes the cluster."""
+        """Return the file whose lock the command holds that changes the cluster."""
         return self.cache / "clusters" / f".{self.name}.lock"
 
     def broker(self, broker: str) -> Path:

@@ -33,7 +33,7 @@ _UNITS = {"ms": "ms", "bytes": "bytes", "mb": "MB"}
 
 
 def name_pattern(name: str) -> re.Pattern[str]:
-    """Matches the full names of a key, with a group for each part in angle brackets."""
+    """Return what matches the full names of a key, with a group for each part in angle brackets."""
     return re.compile("(.+?)".join(re.escape(piece) for piece in _PART.split(name)))
 
 

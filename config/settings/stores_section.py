@@ -101,7 +101,7 @@ class StoreConfig:
 
     @property
     def ttl_ms(self) -> int | None:
-        """Age from which entries may be removed; None: they stay. Only RocksDB's have one."""
+        """Return the age from which entries may be removed; None: they stay, as outside RocksDB."""
         return self.rocksdb.ttl_ms if self.factory == ROCKSDB else None
 
 

@@ -50,7 +50,7 @@ class DisturbedJob(Protocol):
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Return the name of the job, for people."""
 
     def not_working(self) -> dict[str, str] | str:
         """Return what keeps the job from being at work as a whole; empty where it is."""

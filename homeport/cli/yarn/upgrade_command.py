@@ -362,7 +362,7 @@ class Progress:
         self._looks = 0
 
     def is_over(self, state: UpgradeState) -> bool:
-        """Prints what is new; whether there will be no more."""
+        """Print what is new; return whether there will be no more."""
         for line in steps(self._last, state, self._count):
             print(line, flush=True)
         self._last = state
