@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.event_queue import EventQueue
-from homeport.appmaster.driver.rollouts.rolling_restarts import RollingRestarts
+from homeport.appmaster.driver.rollouts.rollouts import RollingRestarts
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.config.errors import InvariantViolation, WireError

@@ -7,23 +7,179 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+
+from immutables import Map
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
-from homeport.appmaster.allocation.protocol.events import Event
+from homeport.appmaster.allocation.protocol.events import Event, OlderModelsWanted
+from homeport.appmaster.allocation.protocol.instructions import PermitContainer
 from homeport.appmaster.driver.coordinator_stream_client import StreamNews
-from homeport.appmaster.driver.rollouts.rolling_restarts import RollingRestarts
 from homeport.appmaster.driver.rollouts.rollout import Rollout, Surroundings
 from homeport.appmaster.report.step import LauncherMessage, Step
+from homeport.appmaster.upgrade.observed import Seen
+from homeport.appmaster.upgrade.rolling import Reconfigured, following, older_for, seen_with
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.upgrade import UpgradeState
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.upgrade import RollingRestart, UpgradeState
+
+_UPGRADE = "an upgrade is under way"
+
+
+class RollingRestarts(Rollout):
+    """The rolling restart of this run of the job, if there is one.
+
+    A change that only a start reads comes into force with the record of its rolling restart. Where
+    that goes back, the former values are written to the coordinator stream, and come into force as
+    any others do.
+
+    Args:
+        stream: read to its head.
+        is_upgrading: whether an upgrade is under way, for which this waits.
+    """
+
+    event = "rolling-restart"
+
+    def __init__(
+        self, stream: CoordinatorStream, driver: Surroundings, is_upgrading: Callable[[], bool]
+    ) -> None:
+        super().__init__(driver)
+        self._job_models, self._post = driver.job_models, driver.post
+        self._is_upgrading = is_upgrading
+        self._rolling = RollingRestartManager(stream).read(driver.application)
+        self._state = self._rolling.state if self._rolling else None
+        self._older: Map[ProcessorId, int] = Map()
+        self._failing: set[ProcessorId] = set()
+        """What has failed since the last change."""
+        self._versions: dict[Incarnation, int] = {}
+        """With which JobModel an incarnation has started."""
+        self._restored: StreamNews | None = None
+        """What the stream had when the former values were written; it has them with the next."""
+
+    def following(
+        self, version: int, before: Config, after: Config, names: Collection[str]
+    ) -> RollingRestart:
+        """Return the record for that version of the JobModel, in which these keys are different."""
+        watch_ms = keys.ROLLING_RESTART_WATCH_MS.read(after)
+        change = Reconfigured(self._application, version, before, after, names, watch_ms)
+        return following(self._rolling, change)
+
+    def older(self) -> Map[ProcessorId, int]:
+        """Return the JobModel for the next start of each processor that is wanted as before.
+
+        The others start with the one in force: those that fail with the values from before, and
+        those for which this attempt has no JobModel with the same tasks.
+        """
+        rolling = self._rolling
+        if rolling is None or not rolling.is_under_way or rolling.back is not None:
+            return Map()
+        version, now = rolling.first - 1, self._job_models.model.containers
+        model = self._job_models.get(version)
+        before = {} if model is None else model.containers
+        kept = [p for p, container in now.items() if before.get(p) == container]
+        return Map(dict.fromkeys(older_for(rolling, kept, self._failing), version))
+
+    def older_now(self) -> Map[ProcessorId, int]:
+        """Return ``older``, which the allocator gets with the JobModel."""
+        self._older = self.older()
+        return self._older
+
+    async def run(self) -> None:
+        """Take the steps for ever; what an earlier driver has begun is known first."""
+        self._wants_older()
+        await super().run()
+
+    def begun(self, rolling: RollingRestart) -> None:
+        """Know that the record is in the stream, with its JobModel."""
+        if self._rolling is None or self._rolling.version != rolling.version:
+            self._failing.clear()
+        self._rolling = rolling
+        self._enter(rolling.state)
+
+    def heard(self, news: StreamNews) -> None:
+        """Know what the coordinator stream has now."""
+        self._news = news
+        for processor_id, (epoch, version) in news.versions.items():
+            self._versions[Incarnation(processor_id, epoch)] = version
+
+    def failed(self, incarnation: Incarnation) -> None:
+        """Know that this incarnation has failed, on the way."""
+        self._failing.add(incarnation.processor_id)
+
+    def entered(self, step: Step) -> None:
+        """Know a decision whose records are in the stream, and what launchers report."""
+        super().entered(step)
+        if self.is_under_way and step.decision.changes.containers:
+            self._wants_older()
+        for instruction in step.decision.instructions:
+            if isinstance(instruction, PermitContainer):
+                self._versions[instruction.incarnation] = instruction.model_version
+        if len(self._versions) > 4 * len(step.decision.state.containers):
+            live = {c.processor_id: c.epoch for c in step.decision.state.containers}
+            kept = {i: v for i, v in self._versions.items() if live.get(i.processor_id) == i.epoch}
+            self._versions = kept
+
+    def record(self, state: UpgradeState) -> CoordinatorStreamMessage:
+        """Return the record that has ``state``."""
+        return RollingRestartManager.message(self._with(state))
+
+    def hindrance(self) -> str:
+        """Return that an upgrade is under way; empty: none is."""
+        return _UPGRADE if self._is_upgrading() else ""
+
+    def seen(self, seen: Seen, now: AllocatorState) -> Seen:
+        """Return ``seen`` with the values that each container has in place of its package."""
+        if self._rolling is None:
+            return seen
+        found = {c.processor_id: self._versions.get(c.incarnation) for c in now.containers}
+        versions = {p: version for p, version in found.items() if version is not None}
+        return seen_with(seen, self._rolling, versions)
+
+    def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
+        """Return the values with which that incarnation has started; None: not known."""
+        version = self._versions.get(incarnation)
+        if version is None or self._rolling is None:
+            return None
+        return (self._rolling.release(version),)
+
+    async def prepared(self) -> bool:
+        """Write the former values where they must come back; return whether it was done."""
+        rolling, news = self._rolling, self._news
+        if rolling is None or news is None or not rolling.lacks_former or news is self._restored:
+            return False
+        is_written = rolling.is_former(news.config)
+        if not is_written:
+            await self._client.append(RollingRestartManager.former_messages(rolling))
+        self._restored = news
+        return not is_written
+
+    def _enter(self, state: UpgradeState) -> None:
+        self._rolling = self._with(state)
+        super()._enter(state)
+        self._wants_older()
+
+    def _wants_older(self) -> None:
+        """Have the allocator know which processors start with the JobModel from before."""
+        older = self.older()
+        if older != self._older:
+            self._older = older
+            self._post(OlderModelsWanted(older))
+
+    def _with(self, state: UpgradeState) -> RollingRestart:
+        if self._rolling is None:
+            raise InvariantViolation("a state without its rolling restart")
+        return replace(self._rolling, state=state)
+
 
 _RESTARTS = (
     "a rolling restart with a changed configuration is under way: wait for its end, or write the "

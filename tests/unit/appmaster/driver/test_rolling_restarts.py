@@ -11,8 +11,8 @@ import pytest
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
 from homeport.appmaster.driver.event_queue import EventQueue
-from homeport.appmaster.driver.rollouts.rolling_restarts import RollingRestarts
 from homeport.appmaster.driver.rollouts.rollout import Surroundings
+from homeport.appmaster.driver.rollouts.rollouts import RollingRestarts
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
