@@ -33,6 +33,16 @@ def give_away(folder: Path) -> None:
 
 
 @contextmanager
+def without_mask() -> Iterator[None]:
+    """In the block what this process makes has the mode that it asks for."""
+    before = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
 def open_folder() -> Iterator[Path]:
     """A new folder that every user may pass through, unlike pytest's own."""
     folder = Path(tempfile.mkdtemp())

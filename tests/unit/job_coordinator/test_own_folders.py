@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from another_user import another_user, open_folder, shared_base
+from another_user import another_user, open_folder, shared_base, without_mask
 
 from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder, open_own_file
 
@@ -24,11 +24,8 @@ def _mode(path: Path) -> int:
 
 def test_what_is_made_is_closed_whatever_the_mask(tmp_path: Path) -> None:
     """The given folder keeps its mode; each one below it has mode 0700."""
-    before = os.umask(0)
-    try:
+    with without_mask():
         make_own_folder(tmp_path.joinpath("base", *PARTS), tmp_path / "base")
-    finally:
-        os.umask(before)
     modes = [_mode(tmp_path.joinpath("base", *PARTS[:n])) for n in range(4)]
     assert modes == [0o755, 0o700, 0o700, 0o700]
 
@@ -172,12 +169,9 @@ def test_a_file_is_read_by_the_group_that_its_folder_passes_on(
     tmp_path.chmod(folder)
     (tmp_path / "earlier").write_text("")
     (tmp_path / "earlier").chmod(0o644)
-    before = os.umask(0)
-    try:
+    with without_mask():
         for name in ("new", "earlier"):
             os.close(open_own_file(tmp_path / name, os.O_RDWR))
-    finally:
-        os.umask(before)
     assert [_mode(tmp_path / name) for name in ("new", "earlier")] == [wanted, wanted]
 
 

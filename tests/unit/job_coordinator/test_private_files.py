@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
 import pytest
-from another_user import unprivileged
+from another_user import unprivileged, without_mask
 
 from homeport.cli.yarn.preflight import check_token_folder
 from homeport.config.errors import UnavailableError
@@ -28,20 +27,13 @@ def _mode(path: Path) -> int:
 
 def test_folder_and_file_are_their_owners_alone(tmp_path: Path) -> None:
     """Both are made with modes 0700 and 0600, whatever the process's mask leaves to others."""
-    before = os.umask(0)
-    try:
+    with without_mask():
         path = _write(tmp_path / "a" / "tokens")
-    finally:
-        os.umask(before)
     assert (_mode(path.parent), _mode(path)) == (0o700, 0o600)
     assert path.read_bytes() == SECRET
-
-
-def test_a_folder_that_others_can_read_is_closed(tmp_path: Path) -> None:
-    """What others could list, but not write, is the owner's alone afterwards."""
-    tmp_path.chmod(0o755)
-    _write(tmp_path)
-    assert _mode(tmp_path) == 0o700
+    path.parent.chmod(0o755)
+    _write(path.parent)
+    assert _mode(path.parent) == 0o700, "what others could list is closed"
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -96,15 +88,11 @@ def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    """The line has the system's reason."""
+def test_what_cannot_be_written_is_refused_with_the_systems_reason(tmp_path: Path) -> None:
+    """A file in place of the folder, a folder in place of the file: both stay."""
     (tmp_path / "tokens").write_bytes(b"")
     with pytest.raises(UnavailableError, match=r"tokens cannot hold this job's token: \w"):
         _write(tmp_path / "tokens")
-
-
-def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    """What cannot be replaced stays, and the line has the system's reason."""
     (tmp_path / NAME).mkdir()
     with pytest.raises(UnavailableError, match=f"{NAME} cannot be written: Is a directory"):
         _write(tmp_path)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from ssl import SSLContext
 from threading import Thread
 from typing import ClassVar
 from urllib.request import urlopen
@@ -32,6 +33,14 @@ from homeport.job_coordinator.http.server import JobCoordinatorServer
 SECRET = JobSecret(bytes(range(32)))
 KEY = keys.JOB_COORDINATOR_ACCESS_GENERATION.name
 NONCE = "0123456789abcdef" * 2
+
+
+def certified(folder: Path) -> tuple[str, SSLContext]:
+    """A new certificate, and the server's side of it, from files in the folder."""
+    certificate, key = make_certificate("counts_1")
+    (folder / CERTIFICATE_FILE_NAME).write_bytes(certificate)
+    (folder / KEY_FILE_NAME).write_bytes(key)
+    return certificate.decode(), server_context(folder)
 
 
 class Exchanged:
@@ -110,22 +119,17 @@ def test_a_submission_without_a_secret_keeps_its_token(loop: Loop) -> None:
 
 def test_certificates_are_exchanged_too(loop: Loop, tmp_path: Path) -> None:
     """A client that trusts the former one takes the new one by its proof, not another server's."""
-    certificate, key = make_certificate("counts_1")
-    (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(certificate)
-    (tmp_path / KEY_FILE_NAME).write_bytes(key)
+    certificate, tls = certified(tmp_path)
     new = list[str]()
-    tls = server_context(tmp_path)
-    exchanged = Exchanged(loop, ServedAccess(TOKEN, SECRET, tls, certificate.decode(), new.append))
-    client = CoordinatorClient(
-        exchanged.url, TOKEN, certificate=certificate.decode(), secret=SECRET
-    )
-    stranger = CoordinatorClient(exchanged.url, None, certificate=certificate.decode())
+    exchanged = Exchanged(loop, ServedAccess(TOKEN, SECRET, tls, certificate, new.append))
+    client = CoordinatorClient(exchanged.url, TOKEN, certificate=certificate, secret=SECRET)
+    stranger = CoordinatorClient(exchanged.url, None, certificate=certificate)
     impostor = Exchanged(loop, ServedAccess("x", JobSecret(b"another"), server_context(tmp_path)))
     try:
         assert client.check_in(CHECK_IN) == ORDER
         exchanged.exchange(1)
         assert client.check_in(CHECK_IN) == ORDER
-        assert client.access(SECRET).certificate == new[0] != certificate.decode()
+        assert client.access(SECRET).certificate == new[0] != certificate
         with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY"):
             stranger.status()
         assert CoordinatorClient(exchanged.url, None, certificate=new[0]).status_body()
@@ -142,14 +146,12 @@ def test_certificates_are_exchanged_too(loop: Loop, tmp_path: Path) -> None:
 
 def test_an_exchange_needs_no_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A full disk would end the keeper, and all containers with it."""
-    certificate, key = make_certificate("counts_1")
-    (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(certificate)
-    (tmp_path / KEY_FILE_NAME).write_bytes(key)
-    access = ServedAccess(TOKEN, SECRET, server_context(tmp_path), certificate.decode())
+    certificate, tls = certified(tmp_path)
+    access = ServedAccess(TOKEN, SECRET, tls, certificate)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     access.exchange(1)
     assert access.token == SECRET.token(1).encode()
-    assert access.certificate not in {None, certificate.decode()}
+    assert access.certificate not in {None, certificate}
 
 
 def test_a_generation_only_rises() -> None:
@@ -210,24 +212,20 @@ def test_a_server_that_has_no_secret_gets_no_token(plain: Exchanged, relay: str)
 def test_a_server_with_another_certificate_gets_no_token(loop: Loop, tmp_path: Path) -> None:
     """The stream may name its certificate too: only the proven one is trusted."""
     folders = (tmp_path / "am", tmp_path / "other")
-    made = []
     for folder in folders:
         folder.mkdir()
-        certificate, key = make_certificate("counts_1")
-        (folder / CERTIFICATE_FILE_NAME).write_bytes(certificate)
-        (folder / KEY_FILE_NAME).write_bytes(key)
-        made.append(certificate.decode())
+    (own, _), (other, others) = map(certified, folders)
     # One that passes the question on shows what the AM shows, with a key of its own.
-    passing = ServedAccess(TOKEN, SECRET, server_context(folders[1]), made[0])
-    http = ServedAccess(TOKEN, SECRET, server_context(folders[1]), None)
+    passing = ServedAccess(TOKEN, SECRET, others, own)
+    http = ServedAccess(TOKEN, SECRET, others, None)
     servers = [Exchanged(loop, access) for access in (passing, http)]
     try:
-        client = CoordinatorClient(servers[0].url, TOKEN, certificate=made[1])
+        client = CoordinatorClient(servers[0].url, TOKEN, certificate=other)
         client.require_proof(SECRET)
         with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY"):
             client.shutdown()
         with pytest.raises(WireError, match="it answers for a server without https"):
-            CoordinatorClient(servers[1].url, TOKEN, certificate=made[1]).require_proof(SECRET)
+            CoordinatorClient(servers[1].url, TOKEN, certificate=other).require_proof(SECRET)
     finally:
         for server in servers:
             loop.run(server.server.stop())
