@@ -22,8 +22,7 @@ from homeport.appmaster.doctor.zookeeper_checks import ServerFacts, SessionFacts
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.zookeeper.client import no_right
-from homeport.job_coordinator.zookeeper.leader_address import job_root
-from homeport.job_coordinator.zookeeper.tool_session import tool_session
+from homeport.job_coordinator.zookeeper.leader_address import job_root, tool_session
 
 _TIMEOUT_S = 5.0
 _PORT = 2181

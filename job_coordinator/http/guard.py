@@ -20,9 +20,15 @@ from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, address_text
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
+from homeport.job_coordinator.http.access import (
+    Caller,
+    Role,
+    Tokens,
+    is_of_another_page,
+    is_own,
+    names_of,
+)
 from homeport.job_coordinator.http.port.connections import LIMIT, WrongTokens
-from homeport.job_coordinator.http.port.host_names import is_own, names_of
 from homeport.job_coordinator.http.port.listening import Handler
 from homeport.job_coordinator.http.port.turns import Turns
 from homeport.job_coordinator.http.responses import error_answer, json_answer

@@ -1,24 +1,82 @@
-"""Where the processors of a standalone job answer, as tools find it: by the job's configuration."""
+"""Finds for tools, in a session of theirs, where the processors of a standalone job answer."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.zookeeper.client import no_right
-from homeport.job_coordinator.zookeeper.tool_session import RefusedError, tool_session
+from homeport.job_coordinator.zookeeper.client import (
+    REFUSALS,
+    Faults,
+    credentials_of,
+    new_client,
+    no_right,
+    refused_user,
+)
 
 STAGE = "1"
 """The last part of a tree's name: a job has one stage."""
+_APPLICATION = "standalone"
+"""In place of YARN's id, as the status of such a job has it."""
+_TIMEOUT_S = 15.0
+
+
+class RefusedError(HomeportError):
+    """ZooKeeper refuses the user, or gives it no right."""
+
+
+@contextlib.contextmanager
+def tool_session(
+    settings: StandaloneConfig,
+    session_s: float,
+    limit_s: float,
+    *,
+    read_only: bool = False,
+    prepare: Callable[[KazooClient], None] = lambda _: None,
+) -> Iterator[KazooClient]:
+    """A client with a session for the block, which is closed after it.
+
+    Args:
+        settings: where ZooKeeper is, and what it is shown.
+        session_s: the time-out that the session asks for.
+        limit_s: how long it may take until there is one.
+        read_only: whether a server without a quorum will do.
+        prepare: called with the client before it begins.
+
+    Raises:
+        ConfigError: what is shown ZooKeeper is not where the configuration says.
+        RefusedError: ZooKeeper refuses the user.
+        UnavailableError: ZooKeeper does not answer; the line says why.
+    """
+    faults = Faults(is_quiet=True)
+    credentials = credentials_of(settings.access)
+    client = new_client(settings, credentials, faults, timeout=session_s, read_only=read_only)
+    prepare(client)
+    try:
+        client.start(limit_s)
+        yield client
+    except (KazooException, KazooTimeoutError) as error:
+        if faults.is_refused or isinstance(error, REFUSALS):
+            raise RefusedError(refused_user(settings)) from None
+        what = faults.last or str(error) or type(error).__name__
+        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
+    finally:
+        client.stop()
+        client.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +139,39 @@ def registrations(client: KazooClient, root: str) -> list[RegisteredProcessor]:
                 url = nodes.decode_url(name, data)
                 found.append(RegisteredProcessor(nodes.decode_registration(name, data), url))
     return sorted(found, key=lambda processor: processor.registration.sequence)
+
+
+def is_standalone(config: Config) -> bool:
+    """Whether processors under ZooKeeper may run the job with this file."""
+    return keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config)
+
+
+def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
+    """One target for each processor that is registered now.
+
+    Raises:
+        ConfigError: a configuration does not say where ZooKeeper is, or what to show it.
+        RefusedError: ZooKeeper refuses the user, or gives it no right.
+        UnavailableError: ZooKeeper does not answer.
+    """
+    return [
+        target(config, processor)
+        for config in configs
+        for processor in registered_processors(config, _TIMEOUT_S)
+        if processor.url
+    ]
+
+
+def target(config: Config, processor: RegisteredProcessor) -> Mapping[str, Any]:
+    """The processor as Prometheus takes it; its metrics name it themselves."""
+    job, place = JobConfig.of(config), urllib.parse.urlsplit(processor.url)
+    return {
+        "targets": [place.netloc],
+        "labels": {
+            "__scheme__": place.scheme,
+            "__metrics_path__": f"{place.path}metrics",
+            "job_name": job.name,
+            "job_id": job.id,
+            "application": _APPLICATION,
+        },
+    }

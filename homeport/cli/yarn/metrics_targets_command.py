@@ -20,7 +20,7 @@ from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.zookeeper.processor_targets import is_standalone, standalone_targets
+from homeport.job_coordinator.zookeeper.leader_address import is_standalone, standalone_targets
 
 _SOURCE = "metrics-targets"
 

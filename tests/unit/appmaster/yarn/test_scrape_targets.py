@@ -25,8 +25,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.zookeeper.leader_address import RegisteredProcessor
-from homeport.job_coordinator.zookeeper.processor_targets import target
+from homeport.job_coordinator.zookeeper.leader_address import RegisteredProcessor, target
 
 RM = "http://rm:8088"
 

@@ -35,7 +35,7 @@ KEY = keys.JOB_COORDINATOR_ACCESS_GENERATION.name
 NONCE = "0123456789abcdef" * 2
 
 
-def certified(folder: Path) -> tuple[str, SSLContext]:
+def certified(folder: Path) -> tuple[str, SSLContext | None]:
     """A new certificate, and the server's side of it, from files in the folder."""
     certificate, key = make_certificate("counts_1")
     (folder / CERTIFICATE_FILE_NAME).write_bytes(certificate)

@@ -7,7 +7,7 @@ import pytest
 from homeport.config.access_tokens import digest_of
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.job_coordinator.http.access import Role, Tokens, is_of_another_page
+from homeport.job_coordinator.http.access import Role, Tokens, is_of_another_page, is_own, names_of
 
 READ, OPERATE = (keys.JOB_COORDINATOR_READ_TOKENS.name, keys.JOB_COORDINATOR_OPERATE_TOKENS.name)
 
@@ -70,3 +70,38 @@ def test_a_browser_says_which_page_asks(
 ) -> None:
     """By ``Origin``, and by ``Sec-Fetch-Site`` where it sends it; tools send neither."""
     assert is_of_another_page(origin, site, host) is is_other
+
+
+NAMES = names_of(["NM1.example.com.", "alias", "10.0.0.7", "fd00::7"])
+FURTHER = names_of(["jobs.example.com"])
+
+
+OWN = (
+    *("127.0.0.1", "127.0.0.1:8080", "192.168.7.9:1", "[::1]", "[::1]:8080", "[fe80::1%25eth0]:80"),
+    *("[::ffff:10.0.0.1]", "localhost", "LocalHost.:80", "nm1.example.com:8080"),
+    *("NM1.EXAMPLE.COM.", "nm1:80", "alias:", " alias ", "jobs.example.com", "jobs"),
+)
+FOREIGN = (
+    *("", "evil.example", "evil.example:8080", "nm1.evil.example", "nm1.example.com.evil.example"),
+    *("127.0.0.1.evil.example", "10", "localhost.evil.example", "localhost@evil.example"),
+    *("evil.example/127.0.0.1", "127.0.0.1, evil.example", "[evil.example]", "[::1", "[::1]x"),
+    *("::1.evil", "nm1:80:80", "nm1:eighty", "nm1\u212a", "0x7f.1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_known"), [*((host, True) for host in OWN), *((host, False) for host in FOREIGN)]
+)
+def test_an_address_or_a_name_of_this_machine_is_its_own(host: str, *, is_known: bool) -> None:
+    """With any port, as a tunnel has another one; a long name by its first part too.
+
+    No other name is, also one that begins or ends as an own one does.
+    """
+    assert is_own(host, NAMES, FURTHER) is is_known
+
+
+def test_without_a_name_there_are_addresses_alone() -> None:
+    """And this machine as it calls itself."""
+    assert is_own("localhost")
+    assert is_own("1.2.3.4")
+    assert not is_own("nm1")
