@@ -19,7 +19,7 @@ from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import exclusion
 from homeport.appmaster.allocation.job_end import begin_ending
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.room import Room, room_of
+from homeport.appmaster.allocation.job_state.hosts import Room, room_of
 from homeport.appmaster.allocation.job_state.state import ContainerPhase, Containers, JobPhase
 from homeport.appmaster.allocation.protocol.events import HostsObserved, Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import JobResult

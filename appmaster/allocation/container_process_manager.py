@@ -25,6 +25,9 @@ Decisions.
 * *Stop evidence* is a launcher's word, or the shell's that a launcher is silent beyond its limit.
   Skein's word about the container of a launcher that has a child is counted as stale (safety P1).
 * *The end*: what runs is stopped, with evidence, before EndJob, whatever the result.
+* *Only a check-in grants a launcher*: Skein's report merely says that one may come. A container is
+  permitted only in the answer to its launcher's check-in. The cluster manager ends a launcher whose
+  request was cancelled, so such a launcher gets no container, and its child is not adopted.
 * *A child that should not run* is stopped. One that is the current incarnation of a processor
   without a resource is adopted: the next driver finds its containers so.
 """
@@ -37,7 +40,6 @@ from typing import Any
 
 from homeport.appmaster.allocation import (
     capacity,
-    check_in,
     early_requests,
     exclusion,
     model_change,
@@ -55,9 +57,11 @@ from homeport.appmaster.allocation.job_end import (
     finish,
     has_nothing_left,
     is_at_its_end,
+    order_stop,
 )
 from homeport.appmaster.allocation.job_state.draft import Changes, Draft
 from homeport.appmaster.allocation.job_state.state import (
+    LIVE,
     WAITING,
     AllocatorState,
     ContainerPhase,
@@ -74,7 +78,10 @@ from homeport.appmaster.allocation.protocol import events
 from homeport.appmaster.allocation.protocol.instructions import (
     Instruction,
     JobResult,
+    PermitContainer,
     Record,
+    ReleaseResource,
+    StopContainer,
     WriteStop,
     in_order,
 )
@@ -254,6 +261,79 @@ def _launch_failed(
 
 
 # --- launchers
+
+
+def _on_launcher_checked_in(draft: Draft, event: events.LauncherCheckedIn) -> None:
+    """The launcher is recorded and gets its order, if any; before the first JobModel, nothing."""
+    if draft.phase is JobPhase.NEW:
+        return
+    exclusion.host_spoke(draft, event.host)
+    known = draft.resources.get(event.resource_id) or placement.claim(draft, event)
+    if known is None:
+        early_requests.over(draft, event.request_id, is_served=True)
+    elif known.ended is not None:
+        known = draft.resources[known.resource_id] = replace(
+            known, ended=None
+        )  # the report of its end was wrong
+    launcher = known or ResourceState(event.resource_id, event.host, event.request_id)
+    holder = draft.holder(event.resource_id)
+    if event.running is not None:
+        _with_child(draft, launcher, event.running, holder)
+    elif holder is not None:
+        _of_holder(draft, launcher, holder)
+    elif known is None:
+        _of_newcomer(draft, launcher)
+    elif known.is_released:
+        draft.instruct(ReleaseResource(known.resource_id))
+    elif draft.phase is JobPhase.ACTIVE and known.reserved_for is None:
+        allocator.grant(draft, known)  # idle: its holder is retired
+
+
+def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
+    """A new launcher without a child: released if its request was cancelled, else granted."""
+    if draft.forget_cancelled(launcher.request_id):
+        draft.release(launcher)
+        draft.because(
+            ReasonKind.CANCELLED_RELEASED, host=launcher.host, detail=str(launcher.resource_id)
+        )
+    elif draft.phase is JobPhase.ACTIVE:
+        allocator.grant(draft, launcher)
+    else:
+        draft.resources[launcher.resource_id] = launcher
+
+
+def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
+    """A launcher without a child that ``holder`` has: the permit, or the order to stop."""
+    if holder.phase is ContainerPhase.ASSIGNED:
+        if allocator.may_be_permitted(draft, holder):
+            allocator.permit(draft, holder, launcher)
+    elif holder.phase is ContainerPhase.STOPPING:
+        order_stop(draft, holder)
+    else:
+        resource_id, version = launcher.resource_id, holder.model_version
+        draft.instruct(PermitContainer(resource_id, holder.incarnation, version, holder.fence))
+
+
+def _with_child(
+    draft: Draft, launcher: ResourceState, running: Incarnation, holder: ContainerState | None
+) -> None:
+    """The child runs on, is adopted, or gets the order to stop."""
+    if holder is not None and holder.phase in LIVE and holder.incarnation == running:
+        if holder.phase is ContainerPhase.STOPPING:
+            order_stop(draft, holder)
+        return
+    owner = draft.containers.get(running.processor_id)
+    is_known = launcher.resource_id in draft.resources
+    is_news = not is_known and launcher.request_id not in draft.cancelled
+    if is_news and running in draft.retired and draft.phase is JobPhase.ACTIVE:
+        model_change.adopt_retired(draft, running, launcher)
+    elif is_news and owner and owner.phase in WAITING and owner.epoch == running.epoch:
+        allocator.adopt(draft, owner, launcher)
+    else:
+        draft.count_stale()
+        draft.instruct(StopContainer(launcher.resource_id, running))
+        why = "it is not the incarnation that was permitted last, or not there"
+        draft.because(ReasonKind.STRANGER_STOPPED, running.processor_id, launcher.host, why)
 
 
 def _on_resource_ended(draft: Draft, event: events.ResourceEnded) -> None:
@@ -453,7 +533,7 @@ _HANDLERS: Mapping[type[events.Event], Callable[[Draft, Any], None]] = {
     events.SettingsChanged: _on_settings_changed,
     events.OlderModelsWanted: _on_older_models_wanted,
     events.HostsObserved: capacity.hosts_observed,
-    events.LauncherCheckedIn: check_in.checked_in,
+    events.LauncherCheckedIn: _on_launcher_checked_in,
     events.ResourceAllocated: _on_resource_allocated,
     events.ResourceEnded: _on_resource_ended,
     events.LauncherSilent: _on_launcher_silent,

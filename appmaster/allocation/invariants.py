@@ -19,9 +19,9 @@ from homeport.appmaster.allocation.commands.unfinished import limited
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.job_end import is_at_its_end
 from homeport.appmaster.allocation.job_state.draft import Changes, Draft
+from homeport.appmaster.allocation.job_state.hosts import ranked
 from homeport.appmaster.allocation.job_state.occupancy import counted, occupancy_of
 from homeport.appmaster.allocation.job_state.placements import PlacementStep, SparkWait
-from homeport.appmaster.allocation.job_state.ranking import ranked
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,

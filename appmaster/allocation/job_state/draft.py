@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from homeport.appmaster.allocation.job_state.hosts import Ranking
 from homeport.appmaster.allocation.job_state.occupancy import OccupancyEdit
-from homeport.appmaster.allocation.job_state.ranking import Ranking
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,

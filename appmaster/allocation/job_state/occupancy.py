@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from immutables import Map
 
-from homeport.appmaster.allocation.job_state.ranking import Rank, Ranking, ranked
+from homeport.appmaster.allocation.job_state.hosts import Rank, Ranking, ranked
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     Containers,

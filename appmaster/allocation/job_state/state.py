@@ -26,9 +26,8 @@ from enum import Enum
 
 from immutables import Map
 
+from homeport.appmaster.allocation.job_state.hosts import Ranking, Room
 from homeport.appmaster.allocation.job_state.placements import Placement
-from homeport.appmaster.allocation.job_state.ranking import Ranking
-from homeport.appmaster.allocation.job_state.room import Room
 from homeport.appmaster.allocation.job_state.table import IndexValues, PersistentSet, Table
 from homeport.appmaster.allocation.protocol.events import (
     FailoverStep,

@@ -9,7 +9,7 @@ import pytest
 from homeport.appmaster.allocation import host_search
 from homeport.appmaster.allocation.capacity import TOO_SMALL
 from homeport.appmaster.allocation.exclusion import suspects_itself
-from homeport.appmaster.allocation.job_state.room import Room, room_of
+from homeport.appmaster.allocation.job_state.hosts import Room, room_of
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import (
     ContainerState,

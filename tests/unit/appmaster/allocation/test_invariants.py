@@ -11,9 +11,9 @@ from immutables import Map
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.invariants import check, check_step, of_warm_moves
 from homeport.appmaster.allocation.job_state.draft import Changes
+from homeport.appmaster.allocation.job_state.hosts import ranked
 from homeport.appmaster.allocation.job_state.occupancy import counted
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
-from homeport.appmaster.allocation.job_state.ranking import ranked
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
