@@ -15,7 +15,7 @@ driver:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
@@ -60,7 +60,17 @@ class InputAcceptance:
         Raises:
             ConfigError: one was recreated, and the job is not to begin it.
         """
-        return list(self._checked())
+        is_refused = keys.JOB_INPUT_RECREATED.read(self._config) == keys.RECREATED_REFUSE
+        lines = []
+        for stream in self.recreated:
+            if is_refused:
+                raise refusal(stream, self._known[stream], self._seen[stream])
+            lines.append(
+                f"input {stream} was deleted and recreated (its id is {self._seen[stream]}, it was "
+                f"{self._known[stream]}): it is begun where samza.offset.default says, and the "
+                "state stays"
+            )
+        return lines
 
     def accept(self, submission: int) -> None:
         """After ``check``: the stream has all ids of inputs, and the floors of recreated ones."""
@@ -72,14 +82,3 @@ class InputAcceptance:
             floors = dict.fromkeys(self.recreated, floor or 0)
         manager.write(self._seen, floors)
         self._stream.catch_up()
-
-    def _checked(self) -> Iterator[str]:
-        is_refused = keys.JOB_INPUT_RECREATED.read(self._config) == keys.RECREATED_REFUSE
-        for stream in self.recreated:
-            if is_refused:
-                raise refusal(stream, self._known[stream], self._seen[stream])
-            yield (
-                f"input {stream} was deleted and recreated (its id is {self._seen[stream]}, it was "
-                f"{self._known[stream]}): it is begun where samza.offset.default says, and the "
-                "state stays"
-            )

@@ -62,13 +62,7 @@ class JobModelStore:
 
         A file of that number with another digest was saved for a change that was never published.
         """
-        try:
-            body = self._path(wanted.version).read_bytes()
-            if hashlib.sha256(body).hexdigest() != wanted.digest:
-                return None
-            return decode_job_model(body)
-        except (OSError, HomeportError):
-            return None
+        return self._load(wanted.version, wanted.digest)
 
     def enter(self, version: int, model: JobModel) -> None:
         """The model is in force as ``version``."""
@@ -105,9 +99,11 @@ class JobModelStore:
             self._keep(version, model)
         return model
 
-    def _load(self, version: int) -> JobModel | None:
+    def _load(self, version: int, digest: str | None = None) -> JobModel | None:
         try:
-            return decode_job_model(self._path(version).read_bytes())
+            body = self._path(version).read_bytes()
+            is_wanted = digest in {None, hashlib.sha256(body).hexdigest()}
+            return decode_job_model(body) if is_wanted else None
         except (OSError, HomeportError):
             return None
 
