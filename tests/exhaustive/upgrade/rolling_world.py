@@ -22,8 +22,15 @@ from homeport.job_coordinator.model.upgrade import (
     UpgradeState,
 )
 from tests.exhaustive.judges import require
-from tests.exhaustive.upgrade.small_world import Moves, SmallWorld
-from tests.exhaustive.upgrade.things import NEW, OLD, Container, World, with_container
+from tests.exhaustive.upgrade.small_world import (
+    NEW,
+    OLD,
+    Container,
+    Moves,
+    SmallWorld,
+    World,
+    with_container,
+)
 
 BROKEN = "old_is_broken"
 

@@ -15,8 +15,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState
 from tests.exhaustive.mutants import Announce, Mutant, Patch
 from tests.exhaustive.search import Search
-from tests.exhaustive.upgrade.small_world import LAG, RESTART, SmallWorld
-from tests.exhaustive.upgrade.things import World
+from tests.exhaustive.upgrade.small_world import LAG, RESTART, SmallWorld, World
 
 
 @dataclass(frozen=True)

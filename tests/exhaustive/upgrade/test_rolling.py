@@ -12,8 +12,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import RollingRestart
 from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.upgrade.rolling_world import BROKEN, RollingWorld
-from tests.exhaustive.upgrade.small_world import LAG, LAUNCHER, RESTART, START
-from tests.exhaustive.upgrade.things import World
+from tests.exhaustive.upgrade.small_world import LAG, LAUNCHER, RESTART, START, World
 
 Announce = Callable[[str], None]
 GROUP = ("0-0", "0")

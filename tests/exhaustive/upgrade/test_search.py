@@ -19,12 +19,13 @@ from tests.exhaustive.upgrade.small_world import (
     ALL,
     LAG,
     LAUNCHER,
+    OLD,
     RESTART,
     SILENT,
     START,
     SmallWorld,
+    World,
 )
-from tests.exhaustive.upgrade.things import OLD, World
 
 Announce = Callable[[str], None]
 GROUP = ("0-0", "0")

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from homeport.appmaster.upgrade import machine
 from homeport.job_coordinator.model.upgrade import UpgradeState
 from tests.exhaustive.upgrade.rolling_world import BROKEN, RollingWorld
-from tests.exhaustive.upgrade.small_world import ALL, SmallWorld
-from tests.exhaustive.upgrade.things import Container, World
+from tests.exhaustive.upgrade.small_world import ALL, Container, SmallWorld, World
 from tests.transcripts.replay import replayed
 
 ROLLING = frozenset({"new_may_fail", "old_may_fail", "am_may_die", "may_hang", BROKEN})

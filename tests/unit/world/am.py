@@ -42,8 +42,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 from homeport.job_coordinator.status.shape import ShownStatus
 from tests.unit.world.clock import Process
-from tests.unit.world.links import Server
-from tests.unit.world.stand_ins import WorldLoop
+from tests.unit.world.stand_ins import Server, WorldLoop
 from tests.unit.world.world import World
 from tests.unit.world.yarn import Nodes, Yarn
 

@@ -3,9 +3,9 @@
 What is real in this world: the product. Drivers run ``application_master.main``, keepers
 ``lease_keeper.main``, launchers ``launcher.main`` and containers ``StreamContainer``, whole. What
 is a model: the clock and the turns of threads (``clock``), the brokers (``kafka``) and the library
-on top of them (``kafka_clients``), the network (``links``), YARN (``yarn``), supervisors (``am``),
-the disk below RocksDB (``containers``), threads and event loops (``stand_ins``). Everything is
-exact and repeats itself; a second of the world takes some milliseconds.
+on top of them (``kafka_clients``), YARN (``yarn``), supervisors (``am``), the disk below RocksDB
+(``containers``), the network, threads and event loops (``stand_ins``). Everything is exact and
+repeats itself; a second of the world takes some milliseconds.
 
 How a schedule is written (``schedules/*.py``; the groups are files)::
 

@@ -15,7 +15,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from tests.unit.world.scene import Scene
 from tests.unit.world.schedules.migrations import is_done, migrating
-from tests.unit.world.schedules.resets import (
+from tests.unit.world.schedules.topics import (
     a_zombie_in_mid_transaction,
     begins_anew,
     is_over,

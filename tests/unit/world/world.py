@@ -34,8 +34,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from tests.unit.world.clock import Clock, Process
 from tests.unit.world.kafka import Broker, Writer
 from tests.unit.world.kafka_clients import ModelAdmin, ModelConsumer, ModelProducer, Network
-from tests.unit.world.links import Links
-from tests.unit.world.stand_ins import Executor, Threads, Time
+from tests.unit.world.stand_ins import Executor, Links, Threads, Time
 
 COORDINATOR = "__samza_coordinator_j_1"
 CHECKPOINTS = "__samza_checkpoint_ver_1_for_j_1"

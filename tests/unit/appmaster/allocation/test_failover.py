@@ -26,7 +26,11 @@ from homeport.appmaster.allocation.protocol.events import (
     TimerFired,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
+    DeleteLocality,
     EndFailover,
+    Instruction,
+    Record,
+    SetTimer,
     WriteFailover,
     WriteLocality,
     WriteStop,
@@ -36,6 +40,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.spec.pairs import asked, group, loses_launcher, request_of, running
 from tests.unit.appmaster.allocation.conftest import (
+    SETTINGS,
     TAKEN_BACK,
     ZERO,
     A,
@@ -62,7 +67,37 @@ from tests.unit.appmaster.allocation.conftest import (
     stops,
     window_over,
 )
-from tests.unit.appmaster.allocation.failover_words import FIRST, MADE_WAY, SECOND, chooses, news
+
+FIRST, SECOND = ProcessorId("0-0"), ProcessorId("0-1")
+MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
+"""The first standby has stopped as ordered."""
+
+
+def waits() -> tuple[Instruction, ...]:
+    """The active waits for the stop of its standby."""
+    return (SetTimer(standby_stop_timer(ZERO), SETTINGS.stop_timeout_ms),)
+
+
+def chooses(
+    standby: ProcessorId,
+    host: Host,
+    *used: ProcessorId,
+    epoch: int = 1,
+    step: FailoverStep = FailoverStep.STANDBY,
+) -> tuple[Record, ...]:
+    """The records before the standby is touched; ``used``: standbys of this failover so far."""
+    return (
+        WriteFailover(ZERO, epoch, standby, host, step, tuple(sorted((*used, standby)))),
+        DeleteLocality(standby),
+        WriteLocality(ZERO, host, epoch),
+    )
+
+
+def news(machine: Machine, *events: Event) -> tuple[Record, ...]:
+    """The records that these events lead to."""
+    count = len(machine.records)
+    machine.feed(*events)
+    return machine.records[count:]
 
 
 @pytest.fixture
