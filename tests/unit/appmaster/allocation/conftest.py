@@ -107,6 +107,13 @@ class Machine:
         assert container.resource_id == resource
         self.feed(started(processor, container.epoch))
 
+    def at_home(self, homes: Mapping[str, str], *others: str) -> Machine:
+        """Each processor runs at home, the first one in r0; other hosts are live too."""
+        self.deploy(homes, *dict.fromkeys((*homes.values(), *others)))
+        for number, (processor, host) in enumerate(homes.items()):
+            self.run(processor, f"r{number}", host, number + 1)
+        return self
+
     def container(self, processor: str) -> ContainerState:
         """The container of this processor."""
         container = self.state.container(ProcessorId(processor))

@@ -93,8 +93,7 @@ def excluded(machine: Machine) -> list[Exclusion]:
 @pytest.fixture
 def lost(machine: Machine) -> Machine:
     """Processor 0 ran on ``a`` of four hosts, which fell silent; request 2 asks ``b``."""
-    machine.deploy({"0": "a"}, "a", "b", "c", "d")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"}, "b", "c", "d")
     stated = machine.feed(silent("r0"))
     assert stated == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
     assert excluded(machine) == [Exclusion(A)]
@@ -167,8 +166,7 @@ def test_half_of_the_hosts_or_a_single_host_is_no_fault_of_the_am() -> None:
 def test_the_only_host_is_never_excluded(machine_with: MachineWith) -> None:
     """There is no other host: it counts as a live one; a lease is not charged (safety C6)."""
     machine = machine_with(retry_count=8)
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"})
     machine.feed(silent("r0"))
     assert machine.container("0").requested_host == "a"
     assert machine.container("0").failures == 0
@@ -184,9 +182,7 @@ def test_the_end_of_the_job_forgets_all(lost: Machine) -> None:
 
 def test_silent_hosts_that_come_to_be_most_are_our_own_fault(machine: Machine) -> None:
     """Safety L5: two of five fell silent, two others are lost; two of three is more than half."""
-    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c", "d", "e")
-    machine.run("0", "r0", "a", 1)
-    machine.run("1", "r1", "b", 2)
+    machine.at_home({"0": "a", "1": "b"}, "c", "d", "e")
     machine.feed(silent("r0"), silent("r1"))
     assert excluded(machine) == [Exclusion(A), Exclusion(B)]
     assert SuspectOurselves((A, B)) in machine.feed(live("a", "b", "c"))

@@ -396,8 +396,7 @@ def test_a_group_that_is_apart_already_is_left_alone(machine: Machine) -> None:
 
 def test_a_launchers_own_fault_is_charged_with_what_yarn_says(machine: Machine) -> None:
     """YARN said that it ended it for its memory; then its launcher says that it stopped."""
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"})
     greed = ended(1, story="beyond its memory", is_own_fault=True)
     assert asked(machine.feed(greed)) == ["a"]
     assert machine.feed(stopped("0", 1, StopCause.SIGNALLED, 143))[:1] == remembers_failure("0")
@@ -409,8 +408,7 @@ def test_a_launchers_own_fault_is_charged_with_what_yarn_says(machine: Machine) 
 
 def test_an_early_request_is_granted_once(machine: Machine) -> None:
     """The second report of it is stale; a grant that is not used is not charged."""
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"})
     assert machine.feed(ended(1)) == asks(2, "a")
     machine.feed(allocated(2))
     machine.stale(allocated(2))

@@ -58,10 +58,7 @@ KILLED = ends(JobResult.KILLED, "shut down on request")
 @pytest.fixture
 def running(machine: Machine) -> Machine:
     """Processors 0 on a and 1 on b run with epoch 1 in resources r0 and r1."""
-    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
-    machine.run("0", "r0", "a", 1)
-    machine.run("1", "r1", "b", 2)
-    return machine
+    return machine.at_home({"0": "a", "1": "b"}, "c")
 
 
 def again(machine: Machine, processor: str, resource: str, host: str) -> None:
@@ -105,8 +102,7 @@ def test_a_stop_that_is_no_failure_is_not_charged(
 ) -> None:
     """A stray SIGTERM, a lost lease or an old order never retires a processor, retries or not."""
     machine = machine_with(retry_count=0)
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"})
     for epoch in range(1, 5):
         assert machine.feed(stopped("0", epoch, cause, 143)) == ()
         again(machine, "0", "r0", "a")
@@ -115,8 +111,7 @@ def test_a_stop_that_is_no_failure_is_not_charged(
 
 def test_a_launcher_whose_end_yarn_has_reported_needs_no_order_to_exit(machine: Machine) -> None:
     """Its child was cut off, and is waited for, when the launcher is gone."""
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"}, "b")
     machine.feed(ended(1, story="gone"))
     stated = machine.feed(stopped("0", 1, StopCause.CUT_OFF, 73))
     assert not [i for i in stated if i in releases("r0")]
@@ -192,9 +187,7 @@ def test_without_fail_job_the_others_go_on_and_the_job_fails_at_its_end(
 ) -> None:
     """fail.job.after.retries=false: degraded, and FAILED when all others have finished."""
     machine = machine_with(retry_count=0, fail_job_after_retries=False)
-    machine.deploy({"0": "a", "1": "b"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
-    machine.run("1", "r1", "b", 2)
+    machine.at_home({"0": "a", "1": "b"})
     assert machine.feed(stopped("0", 1)) == releases("r0")
     assert machine.phases == (P.FAILED, P.RUNNING)
     machine.stale(stopped("0", 1))
@@ -393,8 +386,7 @@ EVIDENCE = ended(1, "r0")
 @pytest.fixture
 def reported(machine: Machine) -> Machine:
     """Processor 0 runs on ``a`` for all we can prove, and YARN has reported its container's end."""
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"}, "b")
     assert machine.feed(ended(1)) == asks(2, "a")
     assert machine.phase("0") is P.RUNNING
     machine.stale(ended(1))
@@ -475,8 +467,7 @@ def test_a_launcher_that_yarn_has_ended_is_given_to_no_container(machine: Machin
 
 def test_an_end_is_recorded_once(machine: Machine) -> None:
     """When it is decided; a later wish for another end leaves nothing."""
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"})
     decided = machine.decide(ShutdownRequested(diagnostics="why")).records
     assert decided == (WriteJobEnd(JobResult.KILLED, "why"),)
     machine.stale(ShutdownRequested("FAILED"))

@@ -68,10 +68,7 @@ def change(
 @pytest.fixture
 def running(machine: Machine) -> Machine:
     """Processors 0 on a and 1 on b run with epoch 1 in resources r0 and r1; c is free."""
-    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
-    machine.run("0", "r0", "a", 1)
-    machine.run("1", "r1", "b", 2)
-    return machine
+    return machine.at_home({"0": "a", "1": "b"}, "c")
 
 
 GROWN = change(
@@ -239,8 +236,7 @@ def test_settings_change_while_the_job_runs(running: Machine) -> None:
 
 def test_a_permit_may_name_the_model_from_before(machine: Machine) -> None:
     """Where the shell wants that; a new version ends it, unless its event names it again."""
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"}, "b")
     before = Map({ProcessorId("0"): 1})
     machine.feed(replace(model({"0": "a"}, version=2, p0=1), older=before))
     machine.feed(stopped("0", 1, StopCause.ORDERED))
@@ -262,8 +258,7 @@ def test_what_rests_after_failures_is_tried_again_with_a_new_model(
 ) -> None:
     """It forgives them, and may be what mends the container."""
     machine = machine_with(last_retry_delay_ms=60_000)
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"}, "b")
     machine.feed(stopped("0", 1), check_in("r0", "a"), stopped("0", 2))
     assert machine.phase("0") is P.BACKING_OFF
     machine.feed(model({"0": "a"}, version=2, p0=2))

@@ -47,9 +47,7 @@ def _launch_fails(request: int) -> ResourceEnded:
 def running(machine_with: MachineWith) -> Machine:
     """One container at home on ``a``, two retries, a rest before the last."""
     machine = machine_with(last_retry_delay_ms=LAST_MS)
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a", 1)
-    return machine
+    return machine.at_home({"0": "a"}, "b")
 
 
 def _until_resting(machine: Machine) -> None:

@@ -108,9 +108,7 @@ def test_all_hosts(running: Machine) -> None:
 def test_a_resting_container_comes_back(machine_with: MachineWith) -> None:
     """The rest is over at once."""
     machine = machine_with(retry_count=1, last_retry_delay_ms=9000)
-    machine.deploy({"0": "a", "1": "b"}, "a", "b", "c")
-    machine.run("0", "r0", "a", request=1)
-    machine.run("1", "r1", "b", request=2)
+    machine.at_home({"0": "a", "1": "b"}, "c")
     machine.feed(stopped("0", 1, StopCause.FAILED))
     outlook = lost(machine.state, "c")
     assert ways(outlook)["0"] == (None, "a")

@@ -96,8 +96,7 @@ def test_no_move_but_those_of_the_table_is_possible(
 
 def test_a_missing_entry_of_the_state_is_none(machine: Machine) -> None:
     """Unknown processor, resource, holder."""
-    machine.deploy({"0": "a"}, "a")
-    machine.run("0", "r0", "a", 1)
+    machine.at_home({"0": "a"})
     assert machine.state.container(ProcessorId("1")) is None
     assert machine.state.resource(ResourceId("r1")) is None
     assert machine.state.holder(ResourceId("r1")) is None

@@ -151,8 +151,7 @@ def test_a_host_whose_launchers_fell_silent_is_excluded_probed_and_excluded_agai
 
 def test_a_probe_that_fails(machine: Machine) -> None:
     """The host is excluded again, and forgotten when the ResourceManager calls it lost."""
-    machine.deploy({"0": "a"}, "a", "b", "c")
-    machine.run("0", "r0", "a", request=1)
+    machine.at_home({"0": "a"}, "b", "c")
     machine.feed(silent("r0"), expired(2), expired(3), exclusion_over("a"))
     machine.feed(expired(4))
     asked = machine.container("0").request_id
@@ -169,8 +168,7 @@ def test_a_probe_that_fails(machine: Machine) -> None:
 
 def test_an_only_host_is_not_excluded(machine: Machine) -> None:
     """Where the others are lost there is nothing else to ask."""
-    machine.deploy({"0": "a"}, "a", "b", "c")
-    machine.run("0", "r0", "a", request=1)
+    machine.at_home({"0": "a"}, "b", "c")
     machine.feed(silent("r0"))
     assert "Host a may be requested again: it is the only host, and is believed" in stated(
         machine, live("a")
