@@ -93,17 +93,10 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
     idle = [r for r in draft.idle_resources() if separation.may_have(draft, container, r.host)]
     launcher = host_search.best_launcher(idle, choice, container.home, draft.loads)
     if launcher is not None:
-        draft.move(
-            replace(container, resource_id=launcher.resource_id),
-            Trigger.PLACED,
-            ContainerPhase.ASSIGNED,
-        )
-        draft.because(
-            ReasonKind.IDLE_LAUNCHER_TAKEN,
-            container,
-            launcher.host,
-            _why_not_home(draft, container, launcher.host),
-        )
+        held = replace(container, resource_id=launcher.resource_id)
+        draft.move(held, Trigger.PLACED, ContainerPhase.ASSIGNED)
+        why = _why_not_home(draft, container, launcher.host)
+        draft.because(ReasonKind.IDLE_LAUNCHER_TAKEN, container, launcher.host, why)
         log_what_it_waits_for(draft, container, launcher)
     elif choice is not None and draft.is_asked(choice):
         draft.change(replace(container, requested_host=choice))
@@ -116,11 +109,8 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
 
 def _request(draft: Draft, container: ContainerState, host: Host | None) -> None:
     request_id = draft.new_request_id()
-    draft.move(
-        replace(container, request_id=request_id, requested_host=host),
-        Trigger.PLACED,
-        ContainerPhase.REQUESTED,
-    )
+    asking = replace(container, request_id=request_id, requested_host=host)
+    draft.move(asking, Trigger.PLACED, ContainerPhase.REQUESTED)
     draft.instruct(RequestResource(request_id, host))
     draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
     if host is None:
@@ -155,9 +145,8 @@ def expire(draft: Draft, container: ContainerState) -> None:
     Those queued for the same host count it as tried too.
     """
     left, host = draft.end_request(container), container.requested_host
-    draft.because(
-        ReasonKind.REQUEST_EXPIRED, container, host, f"{draft.settings.request_timeout_ms} ms"
-    )
+    limit = f"{draft.settings.request_timeout_ms} ms"
+    draft.because(ReasonKind.REQUEST_EXPIRED, container, host, limit)
     tried = () if host is None else with_tried(container, host)
     draft.move(replace(left, tried=tried), Trigger.EXPIRED, ContainerPhase.QUEUED)
     if host is None:
@@ -252,13 +241,8 @@ def _log_grant(
 def log_what_it_waits_for(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
     """Why the container, which now holds ``launcher``, may not be permitted yet, if it may not."""
     for owner in former_owners(draft, container):
-        draft.because(
-            ReasonKind.WAITS_FOR_OWNER,
-            container,
-            launcher.host,
-            f"{named(owner)} may still run",
-            other=owner.processor_id,
-        )
+        host, why = launcher.host, f"{named(owner)} may still run"
+        draft.because(ReasonKind.WAITS_FOR_OWNER, container, host, why, other=owner.processor_id)
 
 
 def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
@@ -349,12 +333,8 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     )
     draft.record(WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence))
     draft.instruct(PermitContainer(launcher.resource_id, incarnation, version, fence))
-    draft.because(
-        ReasonKind.PERMITTED,
-        container,
-        launcher.host,
-        f"epoch {incarnation.epoch}, JobModel version {version}",
-    )
+    what = f"epoch {incarnation.epoch}, JobModel version {version}"
+    draft.because(ReasonKind.PERMITTED, container, launcher.host, what)
 
 
 def _drop_unfenced(

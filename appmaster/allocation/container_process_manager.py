@@ -438,7 +438,6 @@ def _on_container_started(draft: Draft, event: events.ContainerStarted) -> None:
             container,
             home=_home_of(draft, container),
             lag=container.lag if container.replica_of is not None else None,
-            fence=container.fence,
             unfenced=tuple(p for p in container.unfenced if p.incarnation not in container.fence),
         ),
         Trigger.STARTED,

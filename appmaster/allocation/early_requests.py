@@ -109,11 +109,8 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
         draft.because(ReasonKind.EARLY_WITHDRAWN, owner.processor_id, early.host)
         return
     draft.because(ReasonKind.EARLY_TAKEN_OVER, owner.processor_id, early.host)
-    asking = draft.move(
-        replace(owner, request_id=early.request_id, requested_host=early.host),
-        Trigger.PLACED,
-        ContainerPhase.REQUESTED,
-    )
+    asking = replace(owner, request_id=early.request_id, requested_host=early.host)
+    asking = draft.move(asking, Trigger.PLACED, ContainerPhase.REQUESTED)
     if early.phase is EarlyPhase.GRANTED:
         draft.move(asking, Trigger.ALLOCATED, ContainerPhase.ALLOCATED)
 

@@ -336,8 +336,5 @@ def is_launching(draft: Draft, container: ContainerState) -> bool:
 
 def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> ContainerState:
     """One that was given up is on its way again, and nothing is charged to it."""
-    return draft.move(
-        replace(container, failures=0, launch_failures=0, last_failure=None, tried=()),
-        Trigger.COMMANDED,
-        phase,
-    )
+    anew = replace(container, failures=0, launch_failures=0, last_failure=None, tried=())
+    return draft.move(anew, Trigger.COMMANDED, phase)

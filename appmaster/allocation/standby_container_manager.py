@@ -172,12 +172,8 @@ def _take_place(
     _write(draft, active, under_way)
     standby = replace(standby, home=None)
     is_to_stop = choice.step is FailoverStep.STANDBY
-    draft.because(
-        ReasonKind.FAILOVER_TO_STANDBY if is_to_stop else ReasonKind.FAILOVER_TO_STANDBY_HOST,
-        active,
-        host,
-        other=standby,
-    )
+    kind = ReasonKind.FAILOVER_TO_STANDBY if is_to_stop else ReasonKind.FAILOVER_TO_STANDBY_HOST
+    draft.because(kind, active, host, other=standby)
     if is_to_stop:
         if standby.phase is ContainerPhase.STOPPING:
             standby = draft.change(standby)
@@ -249,11 +245,8 @@ def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState |
     if launcher is None:
         draft.move(active, Trigger.WAY_IS_CLEAR, ContainerPhase.QUEUED)
         return
-    draft.move(
-        replace(active, resource_id=launcher.resource_id, launch_failures=0),
-        Trigger.WAY_IS_CLEAR,
-        ContainerPhase.ASSIGNED,
-    )
+    held = replace(active, resource_id=launcher.resource_id, launch_failures=0)
+    draft.move(held, Trigger.WAY_IS_CLEAR, ContainerPhase.ASSIGNED)
 
 
 def _give_reason(draft: Draft, kind: ReasonKind, active: ContainerState) -> None:
