@@ -242,15 +242,11 @@ def _launch_failed(
     place = container.requested_host or "any host"
     why = f": {ended.story}" if ended is not None and ended.story else ""
     story = f"no launcher checked in for request {container.request_id} ({place}){why}"
+    tried = allocator.with_tried(container, container.requested_host)
+    failed = replace(container, tried=tried, launch_failures=longer_series(container))
     fail(
         draft,
-        draft.change(
-            replace(
-                container,
-                tried=allocator.with_tried(container, container.requested_host),
-                launch_failures=longer_series(container),
-            )
-        ),
+        draft.change(failed),
         Trigger.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
         failure=Failure(FailureKind.NO_LAUNCHER, story, host=container.requested_host),
@@ -444,9 +440,8 @@ def _on_container_started(draft: Draft, event: events.ContainerStarted) -> None:
         ContainerPhase.RUNNING if is_starting else container.phase,
     )
     if is_starting:
-        draft.because(
-            ReasonKind.STARTED, container, draft.host_of(container), f"epoch {container.epoch}"
-        )
+        host, what = draft.host_of(container), f"epoch {container.epoch}"
+        draft.because(ReasonKind.STARTED, container, host, what)
 
 
 def _home_of(draft: Draft, container: ContainerState) -> Host | None:

@@ -111,10 +111,8 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
         left = draft.end_failover(draft.end_request(container))
         draft.move(replace(left, resource_id=None), Trigger.JOB_ENDING, ContainerPhase.STOPPED)
     for container in draft.each(LIVE):
-        stopping = draft.move(
-            draft.end_failover(container), Trigger.JOB_ENDING, ContainerPhase.STOPPING
-        )
-        order_stop(draft, stopping)
+        left = draft.end_failover(container)
+        order_stop(draft, draft.move(left, Trigger.JOB_ENDING, ContainerPhase.STOPPING))
 
 
 def end_if_over(draft: Draft) -> None:

@@ -186,9 +186,8 @@ def _give_reason(draft: Draft, kind: ReasonKind, container: ContainerState) -> N
 
 def _stop(draft: Draft, container: ContainerState) -> None:
     if container.phase is not ContainerPhase.STOPPING:
-        placed = draft.end_failover(container)
-        stopping = draft.move(placed, Trigger.MODEL_CHANGED, ContainerPhase.STOPPING)
-        order_stop(draft, stopping)
+        left = draft.end_failover(container)
+        order_stop(draft, draft.move(left, Trigger.MODEL_CHANGED, ContainerPhase.STOPPING))
 
 
 def _retire(draft: Draft, container: ContainerState) -> None:
@@ -237,9 +236,8 @@ def stopped(
     ``how``: reported by ``launcher``, or seen by its loss, when that is None.
     """
     is_kept = launcher is not None and launcher.ended is None
-    draft.because(
-        ReasonKind.STOPPED_AS_ORDERED, container, launcher.host if launcher else None, how.value
-    )
+    host = launcher.host if launcher else None
+    draft.because(ReasonKind.STOPPED_AS_ORDERED, container, host, how.value)
     if launcher is not None and not is_kept:
         del draft.resources[launcher.resource_id]
     active = standbys.awaiting(draft, container)

@@ -162,9 +162,8 @@ def _take_place(
     draft: Draft, active: ContainerState, choice: Choice, used: tuple[ProcessorId, ...]
 ) -> ContainerState:
     standby, host = choice.standby, choice.host
-    under_way = Failover(
-        choice.step, standby.processor_id, host, tuple(sorted({*used, standby.processor_id}))
-    )
+    chosen = tuple(sorted({*used, standby.processor_id}))
+    under_way = Failover(choice.step, standby.processor_id, host, chosen)
     draft.record(DeleteLocality(standby.processor_id))
     draft.record(WriteLocality(active.processor_id, host, active.epoch))
     tried = tuple(h for h in active.tried if h != host)
@@ -190,16 +189,8 @@ def _record(draft: Draft, active: ContainerState, under_way: Failover) -> Contai
 
 
 def _write(draft: Draft, active: ContainerState, under_way: Failover) -> None:
-    draft.record(
-        WriteFailover(
-            active.processor_id,
-            active.epoch,
-            under_way.standby,
-            under_way.host,
-            under_way.step,
-            under_way.used,
-        )
-    )
+    where = (under_way.standby, under_way.host, under_way.step, under_way.used)
+    draft.record(WriteFailover(active.processor_id, active.epoch, *where))
 
 
 def _failed_to_nobody(

@@ -36,8 +36,7 @@ _REASONS = {
 
 def stop(draft: Draft, container: ContainerState) -> None:
     """The container gets the order to stop."""
-    stopping = draft.move(container, Trigger.COMMANDED, ContainerPhase.STOPPING)
-    order_stop(draft, stopping)
+    order_stop(draft, draft.move(container, Trigger.COMMANDED, ContainerPhase.STOPPING))
 
 
 def begin(
@@ -115,7 +114,7 @@ def dismiss(draft: Draft, placement: Placement) -> None:
     if standby.phase is ContainerPhase.ASSIGNED:
         del draft.containers[standby.processor_id]
     elif standby.phase in _WELL:
-        order_stop(draft, draft.move(standby, Trigger.COMMANDED, ContainerPhase.STOPPING))
+        stop(draft, standby)
 
 
 def await_no_spark(draft: Draft, placement: Placement) -> Placement:
