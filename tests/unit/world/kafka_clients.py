@@ -17,9 +17,11 @@ from types import SimpleNamespace
 from typing import TypeVar
 
 from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -98,49 +100,20 @@ def _fenced(words: str) -> KafkaError:
     return KafkaError(KafkaError._FENCED, words, fatal=True)
 
 
-class Message:
-    """A record, or an event in the place of one, as ``confluent_kafka.Message``."""
+def _record_of(place: Place, record: Record) -> Message:
+    return Message(
+        topic=place[0],
+        partition=place[1],
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        timestamp=(TIMESTAMP_CREATE_TIME, record.at_ms),
+    )
 
-    def __init__(self, place: Place, offset: int, record: Record | None) -> None:
-        self._place = place
-        self._offset = offset
-        self._record = record
 
-    def error(self) -> KafkaError | None:
-        """None for a record; else that the end of the partition was reached."""
-        if self._record is not None:
-            return None
-        return KafkaError(KafkaError._PARTITION_EOF)
-
-    def topic(self) -> str:
-        """Its topic."""
-        return self._place[0]
-
-    def partition(self) -> int:
-        """Its partition."""
-        return self._place[1]
-
-    def offset(self) -> int:
-        """Its offset; of an end: the end."""
-        return self._offset
-
-    def key(self) -> bytes | None:
-        """Its key."""
-        return self._record.key if self._record else None
-
-    def value(self) -> bytes | None:
-        """Its value."""
-        return self._record.value if self._record else None
-
-    def timestamp(self) -> tuple[int, int]:
-        """(1, when it was appended)."""
-        return 1, self._record.at_ms if self._record else 0
-
-    def headers(self) -> None:
-        """None."""
-
-    def __len__(self) -> int:
-        return len(self.value() or b"") + len(self.key() or b"")
+def _event_of(place: Place, offset: int, code: int | None = None) -> Message:
+    error = None if code is None else KafkaError(code)
+    return Message(topic=place[0], partition=place[1], offset=offset, error=error)
 
 
 @dataclass
@@ -232,10 +205,10 @@ class ModelConsumer:
                 records = list(log.committed(at.position, end))
             else:
                 records = [r for r in log.records[at.position : end] if r.marker is None]
-            self._fetched += [Message(place, r.offset, r) for r in records]
+            self._fetched += [_record_of(place, r) for r in records]
             at.position = max(at.position, end)
             if self._tells_end:
-                self._fetched.append(Message(place, end, None))
+                self._fetched.append(_event_of(place, end, KafkaError._PARTITION_EOF))
                 at.reported_end = end
 
 
@@ -493,7 +466,7 @@ class ModelProducer:
             except UnknownTopicError as unknown:
                 error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, str(unknown))
             if item.on_delivery is not None:
-                item.on_delivery(error, Message(item.place, offset, None))
+                item.on_delivery(error, _event_of(item.place, offset))
 
     def _require_sound(self) -> None:
         if self._fatal is not None:
