@@ -222,21 +222,10 @@ class Topics:
 
     def __init__(self, broker: Broker) -> None:
         counts = broker.counts().items()
-        self.topics = {t: TopicMetadata(t, {p: _alone(p) for p in range(n)}) for t, n in counts}
-
-
-@dataclass
-class TopicMetadata:
-    """``TopicMetadata``."""
-
-    topic: str
-    partitions: Mapping[int, SimpleNamespace]
-    error: None = None
-
-
-@dataclass
-class _Offset:
-    offset: int
+        self.topics = {
+            t: SimpleNamespace(topic=t, partitions={p: _alone(p) for p in range(n)}, error=None)
+            for t, n in counts
+        }
 
 
 class ModelAdmin:
@@ -251,18 +240,18 @@ class ModelAdmin:
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         request_timeout: float = _DEFAULT_REQUEST_S,
-    ) -> dict[TopicPartition, Future[_Offset]]:
+    ) -> dict[TopicPartition, Future[SimpleNamespace]]:
         """{place: its oldest offset or its end, as that kind of reader sees it}."""
-        found: dict[TopicPartition, Future[_Offset]] = {}
+        found: dict[TopicPartition, Future[SimpleNamespace]] = {}
         for place, spec in asked.items():
-            answer: Future[_Offset] = Future()
+            answer: Future[SimpleNamespace] = Future()
             is_oldest = "Earliest" in type(spec).__name__ or getattr(spec, "_value", None) == -2
 
-            def ask(place: TopicPartition = place, is_oldest: bool = is_oldest) -> _Offset:  # noqa: FBT001 - a default
+            def ask(place: TopicPartition = place, is_oldest: bool = is_oldest) -> SimpleNamespace:  # noqa: FBT001 - a default
                 log = self._network.broker.partition((place.topic, place.partition))
                 is_committed = isolation_level == IsolationLevel.READ_COMMITTED
                 end = log.stable_end if is_committed else log.end
-                return _Offset(log.oldest if is_oldest else end)
+                return SimpleNamespace(offset=log.oldest if is_oldest else end)
 
             try:
                 words = f"ask the end of {place.topic}"
@@ -280,29 +269,32 @@ class ModelAdmin:
 
     def describe_topics(
         self, names: TopicCollection, *, request_timeout: float = _DEFAULT_REQUEST_S
-    ) -> dict[str, Future[_Described]]:
+    ) -> dict[str, Future[SimpleNamespace]]:
         """{topic: its id and partitions}."""
         return {
             name: self._ask(f"describe {name}", request_timeout, partial(self._described, name))
             for name in names.topic_names
         }
 
-    def _described(self, name: str) -> _Described:
+    def _described(self, name: str) -> SimpleNamespace:
         broker = self._network.broker
         if name not in broker.topic_ids:
             raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
-        return _Described(broker.topic_ids[name], [_Replicas()] * broker.counts()[name])
+        partitions = [SimpleNamespace(replicas=(1, 2, 3))] * broker.counts()[name]
+        return SimpleNamespace(topic_id=broker.topic_ids[name], partitions=partitions)
 
     def describe_configs(
         self, resources: Sequence[ConfigResource], *, request_timeout: float = _DEFAULT_REQUEST_S
-    ) -> dict[ConfigResource, Future[dict[str, _Entry]]]:
+    ) -> dict[ConfigResource, Future[dict[str, SimpleNamespace]]]:
         """{topic: how long it keeps deletions}."""
         return {
             resource: self._ask(
                 f"describe {resource.name}",
                 request_timeout,
                 lambda: {
-                    "delete.retention.ms": _Entry(str(self._network.broker.delete_retention_ms))
+                    "delete.retention.ms": SimpleNamespace(
+                        value=str(self._network.broker.delete_retention_ms)
+                    )
                 },
             )
             for resource in resources
@@ -315,22 +307,6 @@ class ModelAdmin:
         except KafkaException as error:
             answer.set_exception(error)
         return answer
-
-
-@dataclass
-class _Replicas:
-    replicas: Sequence[int] = (1, 2, 3)
-
-
-@dataclass
-class _Described:
-    topic_id: str
-    partitions: Sequence[_Replicas]
-
-
-@dataclass
-class _Entry:
-    value: str
 
 
 def _known(error: Exception) -> KafkaException:
