@@ -182,18 +182,6 @@ async def test_the_status_names_partners_that_do_not_answer(am: Am) -> None:
     await am.finished()
 
 
-@driven(Given(retries=1))
-async def test_only_the_keepers_report_ends_a_silent_container(am: Am) -> None:
-    """Its lease has run out: the launcher is given up and a request for a successor made."""
-    await am.started()
-    am.keeper.lost.add(FIRST)
-    await am.until(lambda: len(am.cluster.asked) == 2)
-    am.driver.post(ShutdownRequested())
-    await am.ended()
-    assert RequestId(1) in am.cluster.cancelled
-    assert "revoked" in am.events()
-
-
 def stated(am: Am) -> tuple[dict[str, int], list[str]]:
     """The status: the epoch of each container, and the containers not accounted for."""
     status = am.status()

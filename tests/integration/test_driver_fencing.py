@@ -13,17 +13,22 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.http.messages import OrderKind, Stopped
 from homeport.job_coordinator.metadata.epochs import FenceReport, fence_report_message
+from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 
 @driven(Given(retries=1))
 async def test_a_container_that_lost_its_lease_is_fenced_at_once_and_stays_listed(am: Am) -> None:
-    """Its transaction delays no other (safety I4); it may begin again, so successors list it."""
+    """Its transaction delays no other (safety I4); it may begin again, so successors list it.
+
+    Its launcher is given up, and a successor requested.
+    """
     await am.started()
     am.keeper.lost.add(FIRST)
     await am.until(lambda: am.fenced == [FIRST])
     await am.until(lambda: len(am.cluster.asked) == 2)
+    assert RequestId(1) in am.cluster.cancelled
     am.keeper.lost.clear()
     async with asyncio.timeout(LIMIT_S):
         while (order := await am.check_in(request_id=2)).kind is not OrderKind.RUN:  # noqa: ASYNC110 - it polls
@@ -35,6 +40,7 @@ async def test_a_container_that_lost_its_lease_is_fenced_at_once_and_stays_liste
     end = await am.ended()
     assert end.result is JobResult.SUCCEEDED
     assert am.fenced == [FIRST]
+    assert "revoked" in am.events()
 
 
 @driven(Given(retries=5))

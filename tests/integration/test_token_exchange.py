@@ -15,13 +15,19 @@ from yarn_jobs import Job, pids_of, wait_for
 from homeport.job_coordinator.http.client import CoordinatorClient
 
 
-def test_nothing_restarts_and_the_former_token_is_refused(make_job: Callable[[str], Job]) -> None:
-    """Later starts, and a later driver and keeper, go on with what is valid then."""
+def test_nothing_restarts_and_the_former_token_is_refused(
+    make_job: Callable[[str], Job], tmp_path: Path
+) -> None:
+    """Later starts, and a later driver and keeper, go on with what is valid then.
+
+    Another user, or machine, cannot exchange them.
+    """
     job = make_job("exchange")
     job.values["cluster-manager.jobcoordinator.tls.enabled"] = "true"
     job.produce(60)
     job.run()
     before, pids = job.wait_until_running(), job.settled()
+    _needs_the_submitters_files(job, tmp_path)
     former, certificate = job.token, job.written("yarn.am.certificate")
     for generation in (1, 2):
         done = job.operator("token", "exchange")
@@ -53,29 +59,21 @@ def test_nothing_restarts_and_the_former_token_is_refused(make_job: Callable[[st
     job.expects(180)
     done = job.operator("token", "exchange")
     assert done.returncode == 0, done.stderr
-    assert job.kill() == f"stopped {job.application_id} in order"
+    job.end()
     wait_for(lambda: not pids_of(job.application_id), job)
-    job.judge_history()
 
 
 def _is_another(job: Job, name: str, former: int) -> bool:
     return job.program(name) not in {None, former}
 
 
-def test_the_exchange_needs_the_submitters_files(
-    make_job: Callable[[str], Job], tmp_path: Path
-) -> None:
-    """Another user, or machine, gets one line, and nothing is written."""
-    job = make_job("exchange")
-    job.produce(1)
-    job.run()
-    job.wait_until_running()
+def _needs_the_submitters_files(job: Job, empty_cache: Path) -> None:
+    """Who does not have them gets one line, and nothing is written."""
     before = job.operator("config", "get", "--json").stdout
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
+        patch.setenv("HOMEPORT_CACHE_DIR", str(empty_cache))
         done = job.operator("token", "exchange")
     assert (done.returncode, done.stdout) == (1, "")
     assert "it does not have the secret of" in done.stderr
     assert "exchange as the user, and on the machine, of its submission" in done.stderr
     assert job.operator("config", "get", "--json").stdout == before
-    job.kill()
