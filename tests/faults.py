@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from clusters_under_test import ClusterUnderTest, NetworkUnderTest
+from clusters_under_test import ClusterUnderTest
 
 from homeport.local_cluster.resource_manager import node_states
 
@@ -29,10 +29,6 @@ class Faults:
     def __init__(self, cluster: ClusterUnderTest) -> None:
         """Faults of this cluster; where its daemons have no networks of their own, of machines."""
         self._cluster = cluster
-
-    @property
-    def _network(self) -> NetworkUnderTest:
-        return self._cluster.faults
 
     def __enter__(self) -> Self:
         return self
@@ -85,30 +81,30 @@ class Faults:
 
     def cut(self, *places: str) -> None:
         """Each of the places is cut from all others, both ways."""
-        self._network.cut(*places)
+        self._cluster.faults.cut(*places)
 
     def cut_pair(self, a: str, b: str) -> None:
         """These two are cut from each other, both ways; everybody else hears both."""
-        self._network.cut_pair(a, b)
+        self._cluster.faults.cut_pair(a, b)
 
     def cut_one_way(self, sender: str, receiver: str) -> None:
         """What the sender sends to the receiver is lost; the receiver may be "all"."""
-        self._network.cut_one_way(sender, receiver)
+        self._cluster.faults.cut_one_way(sender, receiver)
 
     def disconnect(self, *places: str) -> None:
         """Each of the places has no network and no address: what it sends fails at once.
 
         Others get no answer, and no connection is closed.
         """
-        self._network.disconnect(*places)
+        self._cluster.faults.disconnect(*places)
 
     def slow(self, place: str, delay_ms: int) -> None:
         """Each packet that the place sends is late by so much."""
-        self._network.slow(place, delay_ms)
+        self._cluster.faults.slow(place, delay_ms)
 
     def is_cut(self, a: str, b: str) -> bool:
         """Whether what ``a`` sends to ``b`` is lost."""
-        return self._network.is_cut(a, b)
+        return self._cluster.faults.is_cut(a, b)
 
     def is_lost(self, place: str) -> bool:
         """Whether it is off, stands still, or no other place hears it."""
@@ -124,7 +120,7 @@ class Faults:
         again.
         """
         if self._cluster.has_network:
-            self._network.heal(*places)
+            self._cluster.faults.heal(*places)
         for place in [p for p in self._cluster.machines if not places or p in places]:
             if self.is_paused(place):
                 self._cluster.resume_node(place)
