@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from check_history.reading import values_in
+from job_configs import job_config
 
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
@@ -36,7 +37,6 @@ from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
 from homeport.appmaster.lease.keeper_client import KeeperLink, KeeperReport
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
-from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -56,16 +56,7 @@ from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.planning.input_watch import InputsSeen
 from homeport.job_coordinator.status.container_report import ContainerReport
 
-CONFIG = Config(
-    {
-        "job.name": "j",
-        "job.default.system": "kafka",
-        "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
-        "systems.kafka.consumer.bootstrap.servers": "b:1",
-        "task.class": "m:C",
-        "task.inputs": "kafka.in",
-    }
-)
+CONFIG = job_config("b:1", {"job.name": "j", "task.class": "m:C"})
 IN = SystemStream("kafka", "in")
 COUNTS = {IN: 2}
 P0, NM1 = ProcessorId("0"), Host("nm1")

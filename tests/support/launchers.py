@@ -9,30 +9,23 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 from check_history.reading import values_in
+from coordinator_server import Backend, Loop
 from waiting import until
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.config import Config
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    Started,
-    Stopped,
-    Unfit,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Stopped, Unfit
 from homeport.job_coordinator.http.server import JobCoordinatorServer
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
-from homeport.job_coordinator.status.shape import ShownStatus
 
 TOKEN = "the token"  # noqa: S105 - of this test
 FIRST, SECOND = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("0"), 2)
@@ -80,21 +73,22 @@ while True: time.sleep(60)
 """
 
 
-class Am:
+class Am(Backend):
     """An AM that answers one fixed order, and remembers the reports it received."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self.localities = {}
         self.order = Order(OrderKind.WAIT, 50, 1000)
         self.check_ins: list[CheckIn] = []
         self.reports: list[Stopped] = []
         self.unfit_containers: list[Unfit] = []
         self.url = ""
         self.config: dict[str, str] = {}
-        self.packages: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.may_send = threading.Event()
         self.may_send.set()
-        self._loop = asyncio.new_event_loop()
+        self._loop = Loop()
         self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", 0, launchers=self)
         self.table = LeaseTable(LEASE_MS, boot_ms())
         self.table.register(FIRST, boot_ms())
@@ -102,38 +96,34 @@ class Am:
         guard = RenewalGuard(1_000_000, boot_ms())
         self.keeper = LeaseServer(self.table, guard, lease_ms=LEASE_MS, attempt=1, access=TOKEN)
         self.lease_url = ""
-        self._thread = threading.Thread(target=self._loop.run_forever)
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        host, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
+        host, port = self._loop.run(self._server.start())
         self.url = f"http://{host}:{port}/"
         opened = self.keeper.start("127.0.0.1", 0, None)
-        self.lease_url = asyncio.run_coroutine_threadsafe(opened, self._loop).result(10)
+        self.lease_url = self._loop.run(opened)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.may_send.set()
         self.gone()
         self.keeper_gone()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
         self._loop.close()
         gc.collect()  # what was cut off is reported here, not in another module's test
 
     def gone(self) -> None:
         """It answers no more."""
-        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
+        self._loop.run(self._server.stop())
 
     def back(self) -> None:
         """It answers again, at the same URL."""
         port = int(self.url.rstrip("/").rpartition(":")[2])
         self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", port, launchers=self)
-        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
+        self._loop.run(self._server.start())
 
     def keeper_gone(self) -> None:
         """No process renews leases any more."""
-        asyncio.run_coroutine_threadsafe(self.keeper.stop(), self._loop).result(10)
+        self._loop.run(self.keeper.stop())
 
     def orders(
         self, kind: OrderKind, incarnation: Incarnation | None = None, package: str | None = None
@@ -155,33 +145,16 @@ class Am:
         await asyncio.to_thread(self.may_send.wait, LIMIT_S)
         return self.packages.get(name)
 
-    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """There are none."""
-        return {}
-
     def job_model(self, version: int | None) -> JobModel | None:
         """One of the configuration of the moment."""
         del version
         processor_id = ProcessorId("0")
         return JobModel(Config(self.config), {processor_id: ContainerModel(processor_id, {})})
 
-    def locality(self) -> Mapping[ProcessorId, Host]:
-        """There is none."""
-        return {}
-
-    def is_running(self, resource_id: ResourceId) -> bool:
-        """Nothing does."""
-        del resource_id
-        return False
-
     async def check_in(self, message: CheckIn) -> Order:
         """The order of the moment."""
         self.check_ins.append(message)
         return self.order
-
-    async def started(self, message: Started) -> None:
-        """The tests do not use it."""
-        del message
 
     async def stopped(self, message: Stopped) -> None:
         """Kept."""
@@ -190,13 +163,6 @@ class Am:
     async def unfit(self, message: Unfit) -> None:
         """Kept."""
         self.unfit_containers.append(message)
-
-    async def shutdown(self) -> None:
-        """The tests do not use it."""
-
-    def status(self) -> ShownStatus:
-        """There is none."""
-        return ShownStatus()
 
 
 class Running:

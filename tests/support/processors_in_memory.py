@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from homeport.config.config import Config
+from job_configs import job_config
+
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.container.standalone.coordination import Coordination, Times
 from homeport.container.standalone.protocols import WorkFenced, WorkReport
@@ -134,17 +135,8 @@ class MemoryPlanner:
             task_hosts=found.task_hosts,
             processor_hosts={r.processor_id: r.location for r in processors},
         )
-        config = Config(
-            {
-                "job.name": "j",
-                "job.default.system": "kafka",
-                "task.class": "m:C",
-                "task.inputs": "kafka.in",
-                "task.name.grouper.factory": "group-by-container-ids",
-                "job.host-affinity.enabled": "true",
-                "systems.kafka.consumer.bootstrap.servers": "a:1",
-            }
-        )
+        keys = {"task.name.grouper.factory": "group-by-container-ids"}
+        config = job_config("a:1", {**keys, "job.host-affinity.enabled": "true"})
         counts = {SystemStream("kafka", "in"): self._tasks()}
         made = calculate_job_model(config, counts, before, [r.processor_id for r in processors])
         self._put(Computed(base, found.registrations, made, found.fenced))

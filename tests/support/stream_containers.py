@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import coordinator_server
 from check_history.reading import values_in
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -28,35 +29,13 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
-from homeport.job_coordinator.status.shape import ShownStatus
-
-
-class NoLaunchers:
-    """Each call of a launcher is a fault of the test."""
-
-    async def package(self, name: str) -> bytes | None:
-        """No launcher is in these tests."""
-        raise AssertionError(f"no launcher is in these tests: {name}")
-
-    async def check_in(self, message: CheckIn) -> Order:
-        """No launcher is in these tests."""
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
-    async def stopped(self, message: Stopped) -> None:
-        """No launcher is in these tests."""
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
-    async def unfit(self, message: Unfit) -> None:
-        """No launcher is in these tests."""
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
+from homeport.job_coordinator.model.job_model import JobModel
 
 P0 = ProcessorId("0")
 TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
@@ -89,29 +68,18 @@ class Counter(BatchTask):
 """
 
 
-class Backend(NoLaunchers):
+class Backend(coordinator_server.Backend):
     """Serves one JobModel; keeps what containers report."""
 
     def __init__(self, model: JobModel) -> None:
+        super().__init__()
         self.model = model
         self.reports: list[Started] = []
-
-    async def package(self, name: str) -> bytes | None:
-        """There is none."""
-        del name
-        return None
-
-    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """There are none."""
-        return {}
+        self.localities = {}
 
     def job_model(self, version: int | None) -> JobModel | None:
         """The one model there is, version 1."""
         return self.model if version in {None, 1} else None
-
-    def locality(self) -> Mapping[ProcessorId, Host]:
-        """None is known."""
-        return {}
 
     def is_running(self, resource_id: ResourceId) -> bool:
         """Nothing was permitted by this backend."""
@@ -120,13 +88,6 @@ class Backend(NoLaunchers):
     async def started(self, message: Started) -> None:
         """A container has started."""
         self.reports.append(message)
-
-    async def shutdown(self) -> None:
-        """The tests do not use it."""
-
-    def status(self) -> ShownStatus:
-        """The tests do not use it."""
-        return ShownStatus()
 
 
 class Served:
