@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from failover_scenarios import samples
+from failover_scenarios import MANAGER, samples
 from standby_jobs import (
-    MANAGER,
     Containers,
     are_apart,
     becomes_calm,

@@ -33,7 +33,7 @@ _PAUSE_S = 0.1
 _POLL_S = 20.0
 _PROGRAM = "homeport.container.incarnation.container_runner"
 
-_MANAGER = "samza_ContainerProcessManagerMetrics"
+MANAGER = "samza_ContainerProcessManagerMetrics"
 _COUNTED: Mapping[str, tuple[str, ...]] = {
     "active failures": (
         'homeport_container_failures_total{charged="false",role="active"}',
@@ -47,9 +47,9 @@ _COUNTED: Mapping[str, tuple[str, ...]] = {
         'homeport_container_failures_total{charged="true",role="active"}',
         'homeport_container_failures_total{charged="true",role="standby"}',
     ),
-    "failed over to a standby": (f"{_MANAGER}_failovers_to_standby_total",),
+    "failed over to a standby": (f"{MANAGER}_failovers_to_standby_total",),
     "choices lost": ("homeport_failed_failovers_total",),
-    "could not be failed to a standby": (f"{_MANAGER}_failovers_to_any_host_total",),
+    "could not be failed to a standby": (f"{MANAGER}_failovers_to_any_host_total",),
 }
 """STANDBY's additional metrics: {what is counted: the samples whose sum it is}."""
 

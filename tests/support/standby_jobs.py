@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from failover_scenarios import samples
+from failover_scenarios import counted
 from store_copies import entries, offset
 from topic_records import last_offsets
 from yarn_jobs import PARTITIONS, Job, wait_for
 
 Containers = dict[str, dict[str, Any]]
-
-MANAGER = "samza_ContainerProcessManagerMetrics"
-_FAILURES = re.compile(r'homeport_container_failures_total\{.*role="(\w+)"\}')
 
 
 def standby_job(
@@ -127,44 +122,11 @@ def standing_still(pid: int) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What STANDBY wants published ("Additional metrics"), from one driver's beginning.
-
-    ``lost_choices``: failovers whose standby could not be had after all.
-    """
-
-    active_failures: int = 0
-    standby_failures: int = 0
-    failovers: int = 0
-    not_to_a_standby: int = 0
-    lost_choices: int = 0
-
-    def __add__(self, other: Published) -> Published:
-        """Of two drivers, one after the other."""
-        return Published(
-            self.active_failures + other.active_failures,
-            self.standby_failures + other.standby_failures,
-            self.failovers + other.failovers,
-            self.not_to_a_standby + other.not_to_a_standby,
-            self.lost_choices + other.lost_choices,
-        )
-
-
-def published(job: Job) -> Published:
-    """What ``/metrics`` says now."""
-    numbers = samples(job)
-    failures = Counter[str]()
-    for name, value in numbers.items():
-        if (stated := _FAILURES.fullmatch(name)) is not None:
-            failures[stated[1]] += int(value)
-    return Published(
-        failures["active"],
-        failures["standby"],
-        int(numbers[f"{MANAGER}_failovers_to_standby_total"]),
-        int(numbers[f"{MANAGER}_failovers_to_any_host_total"]),
-        int(numbers["homeport_failed_failovers_total"]),
-    )
+def published(job: Job) -> Counter[str]:
+    """What STANDBY wants published, by the names of ``counted``, from one driver's beginning."""
+    found = Counter(counted(job))
+    del found["charged"]
+    return +found
 
 
 def chosen(job: Job, active: str = "0") -> list[str | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standby_jobs import Published, are_apart, becomes_calm, hosts_of, kinds, published, standby_job
+from standby_jobs import are_apart, becomes_calm, hosts_of, kinds, published, standby_job
 from yarn_jobs import Job, wait_for
 
 from homeport.job_coordinator.model.outcomes import RestoreKind
@@ -39,7 +39,13 @@ def test_on_full_hosts_actives_take_their_standbys_places_and_the_standbys_wait(
     )
     gone = {p: c for p, c in before.items() if c["host"] == lost}
     moved = [p for p, c in gone.items() if c["role"] == "active"]
-    stated = Published(len(moved), len(gone) - len(moved), failovers=len(moved))
+    stated = Counter(
+        {
+            "active failures": len(moved),
+            "standby failures": len(gone) - len(moved),
+            "failed over to a standby": len(moved),
+        }
+    )
     homeless = {f"{p}-0" for p in moved} | (set(gone) - set(moved))
     job.cluster.kill_node(lost)
     try:
