@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Launch, Ready, is_alive, wait_for
+from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Launch, Ready, wait_for
+from yarn_jobs import alive
 
 from homeport.container.child.running import EXITED
 from homeport.job_coordinator.http.messages import OrderKind
@@ -37,7 +38,7 @@ def test_a_permit_reaches_the_child_which_is_stopped_in_order(am: Am, ready: Rea
     assert "environment container_1700000000000_0001_01_000002" in launcher.child_log
     am.orders(OrderKind.STOP, FIRST)
     wait_for(lambda: bool(am.reports), launcher)
-    assert not is_alive(pid)
+    assert not alive(pid)
     report = am.reports[0]
     assert (report.incarnation, report.cause, report.exit_code) == (FIRST, StopCause.ORDERED, 143)
     assert report.last_lines[-1] == "stopping in order"
@@ -110,7 +111,7 @@ def test_a_child_that_does_not_stop_is_killed_in_time(am: Am, ready: Ready) -> N
     am.orders(OrderKind.STOP, FIRST)
     report = am.report(launcher)
     assert (report.cause, report.exit_code) == (StopCause.ORDERED, -9)
-    assert not is_alive(pid)
+    assert not alive(pid)
 
 
 def test_without_driver_and_keeper_it_kills_its_child_and_exits(am: Am, ready: Ready) -> None:
@@ -119,7 +120,7 @@ def test_without_driver_and_keeper_it_kills_its_child_and_exits(am: Am, ready: R
     am.gone()
     am.keeper_gone()
     assert launcher.process.wait(LIMIT_S) == 1
-    assert not is_alive(pid)
+    assert not alive(pid)
 
 
 def test_a_launcher_that_never_reaches_the_keeper_gives_its_permit_back(
@@ -140,7 +141,7 @@ def test_without_its_driver_the_child_runs_on(am: Am, ready: Ready) -> None:
     launcher, pid = ready("deaf")
     am.gone()
     time.sleep(3 * LEASE_MS / 1000)
-    assert is_alive(pid)
+    assert alive(pid)
     assert launcher.process.poll() is None
 
 
@@ -149,7 +150,7 @@ def test_a_lost_lease_costs_the_child_and_not_the_launcher(am: Am, ready: Ready)
     launcher, pid = ready("deaf")
     am.table.stopped(FIRST)
     assert am.report(launcher).cause is StopCause.LEASE_LOST
-    assert not is_alive(pid)
+    assert not alive(pid)
     am.orders(OrderKind.RUN, SECOND)
     wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
 
@@ -166,7 +167,7 @@ def test_a_child_whose_launcher_is_stopped_ends_itself(am: Am, ready: Ready) -> 
     """SIGSTOP of the launcher: without renewals the child's own thread ends it in time."""
     launcher, pid = ready("leased")
     launcher.process.send_signal(signal.SIGSTOP)
-    wait_for(lambda: not is_alive(pid), launcher)
+    wait_for(lambda: not alive(pid), launcher)
     launcher.process.send_signal(signal.SIGCONT)
     assert am.report(launcher).cause is StopCause.LEASE_LOST
 
@@ -176,7 +177,7 @@ def test_a_signal_stops_both_in_order(am: Am, ready: Ready) -> None:
     launcher, pid = ready()
     launcher.process.terminate()
     assert launcher.process.wait(LIMIT_S) == 143
-    assert not is_alive(pid)
+    assert not alive(pid)
     assert [r.cause for r in am.reports] == [StopCause.SIGNALLED]
 
 
@@ -184,7 +185,7 @@ def test_the_child_dies_with_its_launcher(ready: Ready) -> None:
     """Not even SIGKILL of the launcher leaves a child behind."""
     launcher, pid = ready("deaf")
     launcher.process.kill()
-    wait_for(lambda: not is_alive(pid), launcher)
+    wait_for(lambda: not alive(pid), launcher)
 
 
 def test_a_launcher_that_is_refused_leaves(am: Am, launch: Launch, tmp_path: Path) -> None:
@@ -250,8 +251,8 @@ def test_a_spare_that_was_killed_is_replaced(am: Am, ready: Ready) -> None:
     spare = launcher.spare_pid()
     os.kill(spare, signal.SIGKILL)
     assert launcher.spare_pid(spare) != spare
-    assert not is_alive(spare)
-    assert is_alive(child)
+    assert not alive(spare)
+    assert alive(child)
     assert am.reports == []
 
 
@@ -262,7 +263,7 @@ def test_a_spare_that_has_lost_what_it_had_is_replaced(am: Am, ready: Ready) -> 
     wait_for(lambda: am.check_ins[-1].spare == SpareReport("plain", is_ready=True), launcher)
     (launcher.folder / f"lose-{spare}").touch()
     assert launcher.spare_pid(spare) != spare
-    assert (is_alive(spare), is_alive(child)) == (False, True)
+    assert (alive(spare), alive(child)) == (False, True)
     wait_for(lambda: am.check_ins[-1].spare == SpareReport("plain", is_ready=True), launcher)
 
 
@@ -276,7 +277,7 @@ def test_a_spare_that_stands_still_is_not_used(am: Am, ready: Ready) -> None:
     os.kill(first, signal.SIGKILL)
     wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
     assert am.check_ins[-1].pid not in {first, spare}
-    assert not is_alive(spare)
+    assert not alive(spare)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -286,7 +287,7 @@ def test_a_spare_does_not_outlive_its_launcher(ready: Ready, number: signal.Sign
     spare = launcher.spare_pid()
     launcher.process.send_signal(number)
     launcher.process.wait(LIMIT_S)
-    wait_for(lambda: not is_alive(spare) and not is_alive(child), launcher)
+    wait_for(lambda: not alive(spare) and not alive(child), launcher)
 
 
 def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, ready: Ready) -> None:
@@ -297,9 +298,9 @@ def test_a_lease_that_is_lost_leaves_the_spare_to_the_next(am: Am, ready: Ready)
     am.table.stopped(FIRST)
     wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
     assert am.reports[0].cause is StopCause.LEASE_LOST
-    assert (is_alive(first), am.check_ins[-1].pid) == (False, spare)
+    assert (alive(first), am.check_ins[-1].pid) == (False, spare)
     launcher.process.send_signal(signal.SIGSTOP)
-    wait_for(lambda: not is_alive(spare), launcher)
+    wait_for(lambda: not alive(spare), launcher)
     launcher.process.send_signal(signal.SIGCONT)
     wait_for(lambda: len(am.reports) > 1, launcher)
     assert am.reports[1].cause is StopCause.LEASE_LOST
@@ -317,7 +318,7 @@ def test_a_signal_during_the_hand_over_stops_the_former_spare(am: Am, ready: Rea
     os.killpg(launcher.process.pid, signal.SIGTERM)
     os.kill(spare, signal.SIGCONT)
     assert launcher.process.wait(LIMIT_S) == 143
-    assert not is_alive(spare)
+    assert not alive(spare)
     assert am.reports[-1].incarnation == SECOND
     assert am.reports[-1].cause is StopCause.SIGNALLED
 

@@ -8,7 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from launchers import CHILD, FIRST, LIMIT_S, SECOND, Am, Launch, Ready, Running, is_alive, wait_for
+from launchers import CHILD, FIRST, LIMIT_S, SECOND, Am, Launch, Ready, Running, wait_for
+from yarn_jobs import alive
 from zipped import sha256_of, zipped
 
 from homeport.job_coordinator.http.messages import OrderKind
@@ -58,7 +59,7 @@ def test_the_spare_is_exchanged_while_the_child_runs(am: Am, ready: Ready) -> No
     am.orders(OrderKind.WAIT, package=NAME)
     wait_for(lambda: am.check_ins[-1].prepared == NAME, launcher)
     new = launcher.spare_pid(old)
-    assert (is_alive(old), is_alive(new), is_alive(first)) == (False, True, True)
+    assert (alive(old), alive(new), alive(first)) == (False, True, True)
     assert (am.check_ins[-1].running, am.check_ins[-1].package) == (FIRST, None)
     am.orders(OrderKind.RUN, SECOND, NAME)
     os.kill(first, signal.SIGKILL)
@@ -88,7 +89,7 @@ def test_an_am_that_goes_in_the_middle_of_a_fetch_costs_no_container(am: Am, rea
     am.back()
     wait_for(lambda: am.check_ins[-1].prepared == NAME, launcher)
     assert fetched(launcher.folder) == [FOLDER]
-    assert is_alive(child)
+    assert alive(child)
     assert am.reports == []
 
 
@@ -151,7 +152,7 @@ def test_a_disk_without_room_leaves_nothing_half(am: Am, ready: Ready) -> None:
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     wait_for(lambda: am.check_ins[-1].prepared == name, launcher)
     assert fetched(launcher.folder) == [f"__package-{name}"]
-    assert is_alive(child)
+    assert alive(child)
 
 
 def test_an_incarnation_whose_package_has_no_room_has_stopped_before_it_began(

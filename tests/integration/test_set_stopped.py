@@ -9,7 +9,8 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from launchers import FIRST, Am, Running, is_alive, wait_for
+from launchers import FIRST, Am, Running, wait_for
+from yarn_jobs import alive
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
@@ -72,7 +73,7 @@ def test_yarn_kills_a_launcher_before_its_child_has_ended(
     time.sleep(SIGKILL_DELAY_S)
     os.killpg(launcher.process.pid, signal.SIGKILL)
     wait_for(lambda: stops() == {FIRST: "signalled"}, launcher)
-    assert not is_alive(pid)
+    assert not alive(pid)
 
 
 def test_nothing_is_written_while_the_child_lives(am: Am, launch: Launch, stops: Stops) -> None:
@@ -81,7 +82,7 @@ def test_nothing_is_written_while_the_child_lives(am: Am, launch: Launch, stops:
     am.orders(OrderKind.RUN, FIRST)
     pid = launcher.child_pid(am)
     launcher.process.terminate()
-    while is_alive(pid):
+    while alive(pid):
         stated = stops()
-        assert not stated or not is_alive(pid)
+        assert not stated or not alive(pid)
     wait_for(lambda: stops() == {FIRST: "signalled"}, launcher)

@@ -246,12 +246,3 @@ Ready = Callable[..., tuple[Running, int]]
 def wait_for(condition: Callable[[], bool], launcher: Running) -> None:
     """Returns when ``condition`` holds; fails with the launcher's log at the limit."""
     until(condition, (launcher.folder / "launcher.log").read_text, LIMIT_S)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of that pid runs."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from confluent_kafka import Producer
 from topic_records import alter
 
@@ -175,16 +176,8 @@ class RestoredStores:
 def workers_of(parent: int) -> list[int]:
     """Process ids of the restore workers that process ``parent`` has started."""
     found: list[int] = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                status = dict(_fields((folder / "status").read_text(encoding="utf-8")))
-                command = (folder / "cmdline").read_bytes()
-                if status["PPid"] == str(parent) and b"restore_worker" in command:
-                    found.append(int(folder.name))
+    for child in psutil.Process(parent).children():
+        with contextlib.suppress(psutil.Error):
+            if any("restore_worker" in word for word in child.cmdline()):
+                found.append(child.pid)
     return found
-
-
-def _fields(text: str) -> Mapping[str, str]:
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {name: value.strip() for name, _, value in pairs}
