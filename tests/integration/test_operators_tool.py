@@ -12,11 +12,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from coordinator_server import TOKEN, Backend, Loop
+from coordinator_server import TOKEN, Backend, Loop, serving
 from forked_tool import MODULE, run_about
 from job_configs import job_config
 from json_answers import require_promised
@@ -32,7 +33,6 @@ from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.audit import AuditTrail, Change
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -159,14 +159,11 @@ class RunningBackend(Backend):
 @pytest.fixture
 def running(operator: Operator) -> Iterator[RunningBackend]:
     """The job runs: its AM answers at the URL that the stream says."""
-    loop, backend = Loop(), RunningBackend(operator.model)
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
-    host, port = loop.run(server.start())
-    backend.url = f"http://{host}:{port}/"
-    operator.store.write([wire.set_config("yarn.am.tracking.url", backend.url)])
-    yield backend
-    loop.run(server.stop())
-    loop.close()
+    backend = RunningBackend(operator.model)
+    with closing(Loop()) as loop, serving(loop, backend) as served:
+        backend.url = served.url
+        operator.store.write([wire.set_config("yarn.am.tracking.url", backend.url)])
+        yield backend
 
 
 def test_a_job_that_does_not_run_is_read_from_its_stream(operator: Operator) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from contextlib import closing
 
 import pytest
-from coordinator_server import RUNNING, Backend
+from coordinator_server import RUNNING, Backend, Loop, serving
 from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
-from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.codec import (
     LocalityModel,
     ProcessorLocality,
@@ -32,7 +29,6 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
     mirrored,
 )
-from homeport.job_coordinator.status.shape import ShownStatus
 
 #: What JSON is particular about.
 _ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
@@ -96,41 +92,14 @@ def test_localities_survive_samza_byte_for_byte(samza: SamzaPeer) -> None:
         assert samza.ask("processor-locality", one) == one
 
 
-class _Backend:
-    """Answers for the test's model."""
-
-    def job_model(self, _version: int | None) -> JobModel:
-        return _MODEL
-
-    def locality(self) -> dict[ProcessorId, Host]:
-        return {ProcessorId("0-0"): Host("nm1")}
-
-    def status(self) -> ShownStatus:
-        return ShownStatus()
-
-
 @pytest.fixture
 def url() -> Iterator[str]:
     """A job coordinator's server, with the slash at its end that Samza expects."""
-    address: Future[str] = Future()
-    loop = asyncio.new_event_loop()
-    ended = asyncio.Event()
-
-    async def serve() -> None:
-        server = JobCoordinatorServer(_Backend(), "token", "127.0.0.1", 0, launchers=Backend())
-        host, port = await server.start()
-        address.set_result(f"http://{host}:{port}/")
-        await ended.wait()
-        await server.stop()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    try:
-        yield address.result(20)
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join()
-        loop.close()
+    backend = Backend()
+    backend.models = {None: _MODEL}
+    backend.localities = {ProcessorId("0-0"): Host("nm1")}
+    with closing(Loop()) as loop, serving(loop, backend) as served:
+        yield served.url
 
 
 def test_samzas_container_reads_our_url(samza: SamzaPeer, url: str) -> None:

@@ -12,10 +12,11 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from coordinator_server import TOKEN, Backend, Loop, Served
+from coordinator_server import TOKEN, Backend, Loop, Served, serving
 from yarn_jobs import Job
 
 from homeport.appmaster.environment.class_data import own_java
@@ -33,7 +34,6 @@ from homeport.job_coordinator.http.pinned_tls import (
     KEY_FILE_NAME,
     server_context,
 )
-from homeport.job_coordinator.http.server import JobCoordinatorServer
 
 NODE = Path(adopt.__file__).parent
 OWN = {"python": list(sys.version_info[:2]), "machine": platform.machine(), "glibc": [2, 17]}
@@ -220,13 +220,8 @@ def test_what_does_not_fit_is_one_line(tree: Path, needed: dict[str, object], na
 @pytest.fixture
 def served() -> Iterator[Served]:
     """The AM's server, which notes what it gets."""
-    loop = Loop()
-    backend = Backend()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
-    _, port = loop.run(server.start())
-    yield Served(backend, server, port)
-    loop.run(server.stop())
-    loop.close()
+    with closing(Loop()) as loop, serving(loop, Backend()) as made:
+        yield made
 
 
 def test_the_application_master_gets_the_reason(tree: Path, served: Served, tmp_path: Path) -> None:
@@ -260,23 +255,17 @@ def test_over_https_the_reason_goes_to_the_certificate_of_the_submission_alone(
     certificate, key = make_certificate("travelling_1")
     (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(certificate)
     (tmp_path / KEY_FILE_NAME).write_bytes(key)
-    loop = Loop()
     backend = Backend()
     access = ServedAccess(TOKEN, tls=server_context(tmp_path))
-    server = JobCoordinatorServer(backend, access, "127.0.0.1", 0, launchers=backend)
-    _, port = loop.run(server.start())
-    variables = {
-        "SAMZA_COORDINATOR_URL": f"https://127.0.0.1:{port}/",
-        "SKEIN_CONTAINER_ID": "h-0_7",
-        "HOMEPORT_TOKEN_FILE": str(tmp_path / "homeport-token"),
-    }
-    try:
+    with closing(Loop()) as loop, serving(loop, backend, access) as served:
+        variables = {
+            "SAMZA_COORDINATOR_URL": f"https://127.0.0.1:{served.port}/",
+            "SKEIN_CONTAINER_ID": "h-0_7",
+            "HOMEPORT_TOKEN_FILE": str(tmp_path / "homeport-token"),
+        }
         assert start(tree, "-c", "pass", cwd=tmp_path, **variables).returncode == adopt.EX_CONFIG
         (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(make_certificate("travelling_1")[0])
         assert start(tree, "-c", "pass", cwd=tmp_path, **variables).returncode == adopt.EX_CONFIG
-    finally:
-        loop.run(server.stop())
-        loop.close()
     (said,) = [m for m in backend.said if isinstance(m, Unfit)]
     assert said.skein_id == "h-0_7"
     assert "needs CPython 3.9 on" in said.reason
