@@ -26,6 +26,12 @@ from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.cluster_resource_manager import ResourceReport
+from homeport.appmaster.driver import (
+    cluster_watch,
+    coordinator_stream_client,
+    resource_manager_client,
+)
+from homeport.appmaster.driver import driver as driver_module
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.http_backend import DriverBackend
@@ -62,6 +68,14 @@ COUNTS = {IN: 2}
 P0, NM1 = ProcessorId("0"), Host("nm1")
 FIRST = Incarnation(P0, 1)
 LIMIT_S = 15.0
+_PAUSES = {
+    cluster_watch: ("_POLL_S", "_HOSTS_POLL_S"),
+    coordinator_stream_client: ("_RETRY_S",),
+    driver_module: ("_POLL_S", "_RETRY_S"),
+    resource_manager_client: ("_POLL_S",),
+}
+"""Pauses between two looks, which a driver need not make before partners of a few lines."""
+_PAUSE_S = 0.05
 ISOLATION_MS = 3_600_000
 
 
@@ -332,9 +346,10 @@ class Am:
         await self.backend.stopped(Stopped(incarnation, StopCause.FINISHED, 0))
 
     async def ended(self) -> EndJob:
-        """What the job has ended with, once the first launcher has its order to exit."""
-        if self.cluster.asked and not self.running.done():
-            await self.until_order(OrderKind.EXIT)
+        """What the job has ended with, once each launcher has its order to exit."""
+        for request_id in [r for r, _, _ in self.cluster.asked]:
+            if request_id not in self.cluster.cancelled and not self.running.done():
+                await self.until_order(OrderKind.EXIT, request_id=request_id)
         return await self.running
 
     def status(self) -> Any:  # noqa: ANN401 - JSON
@@ -365,7 +380,11 @@ def drive(
         await story(am)
         await am.ended()
 
-    asyncio.run(both())
+    with pytest.MonkeyPatch.context() as patch:
+        for module, pauses in _PAUSES.items():
+            for pause in pauses:
+                patch.setattr(module, pause, _PAUSE_S)
+        asyncio.run(both())
 
 
 def driven(
