@@ -68,7 +68,7 @@ def _is_another(job: Job, name: str, former: int) -> bool:
 
 
 def _needs_the_submitters_files(job: Job, empty_cache: Path) -> None:
-    """Who does not have them gets one line, and nothing is written."""
+    """Without them, the tool says one line, and nothing is written."""
     before = job.operator("config", "get", "--json").stdout
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOMEPORT_CACHE_DIR", str(empty_cache))
