@@ -15,8 +15,7 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.start_up import Phases
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
-from homeport.container.progress.restore import RestorePlan
-from homeport.container.progress.restore_meter import progress_line
+from homeport.container.progress.restore import RestorePlan, progress_line
 from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.restore.restore_workers import RestoreWorkers
 from homeport.container.storage.changelog_reader import RestoreListener

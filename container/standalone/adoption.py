@@ -20,8 +20,8 @@ from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.host.stop_flag import OvertakenError
 from homeport.container.incarnation.coordinators import require_tree
-from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
+from homeport.container.standalone.planner import KeptStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, epoch_floor_message

@@ -17,14 +17,14 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
-from homeport.config.settings.sections import JobConfig, StandbyConfig
+from homeport.config.settings.sections import JobConfig, StandbyConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_no_migration
-from homeport.container.standalone.kept_stream import KeptStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.one_time_configuration import require_same_keys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.metadata import topics
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
@@ -68,6 +68,44 @@ class Answers(Protocol):
 
     def broken(self, cause: str) -> None:
         """The one line that says why none can be made."""
+
+
+class KeptStream:
+    """The job's coordinator stream, open from one computation to the next; ``close`` in any case.
+
+    Its clients take a third of a second to connect, in which the tasks of a processor that is back
+    stand still; a further read takes some hundredths. To be used from one thread.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._store: CoordinatorStreamStore | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has clients."""
+        return self._store is not None
+
+    def read(self) -> CoordinatorStreamStore:
+        """Return the job's own stream, read to its head as it is now.
+
+        ConfigError: it is not one compacted partition, or is another job's. UnavailableError: no
+        answer.
+        """
+        if self._store is None:
+            job = JobConfig.of(self._config)
+            system = SystemConfig.of(self._config, job.coordinator_system)
+            TopicAdmin(system).ensure(coordinator_topic_spec(job))
+            self._store = CoordinatorStreamStore.of(self._config, source=_SOURCE)
+            self._store.connect()  # beside what is read: a first record would wait half a second
+        self._store.bootstrap()
+        return self._store
+
+    def close(self) -> None:
+        """It has no clients; the next ``read`` makes others."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
 
 
 class JobPlanner:

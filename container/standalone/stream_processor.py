@@ -37,10 +37,9 @@ from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.coordination import Coordination, Times
 from homeport.container.standalone.growth_watch import GrowthWatch
-from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.location import location_of
-from homeport.container.standalone.planner import JobPlanner
+from homeport.container.standalone.planner import JobPlanner, KeptStream
 from homeport.container.standalone.processor_page import ProcessorPage, Served
 from homeport.container.standalone.protocols import Tree
 from homeport.job_coordinator.history.writer import HistoryWriter

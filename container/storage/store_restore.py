@@ -15,12 +15,12 @@ from homeport.container.progress.refusal import RefusalReason
 from homeport.container.progress.restore import (
     ChangelogRange,
     ChangelogTopic,
+    RestoreMeter,
     RestorePlan,
     expectation_of,
     plan_restore,
     restored,
 )
-from homeport.container.progress.restore_meter import RestoreMeter
 from homeport.container.progress.restore_schedule import is_read_in_place, largest_first
 from homeport.container.progress.store_meta import Expectation
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener

@@ -17,12 +17,19 @@ from homeport.container.engine.storage_engine import (
 )
 from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.clock_reading import NEVER, ClockReading
-from homeport.container.progress.flush_plan import FlushAction, FlushStep, StoreProgress, flush_plan
 from homeport.container.progress.offset_file import ForeignOffsetError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
-from homeport.container.progress.transaction_plan import Changes, Step, StoreId
+from homeport.container.progress.transaction_plan import (
+    Changes,
+    FlushAction,
+    FlushStep,
+    Step,
+    StoreId,
+    StoreProgress,
+    flush_plan,
+)
 from homeport.container.storage.directory import DirectoryFiles, OffsetFound, StoreDirectory
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.storage_engines import StorageEngines, persistent_engine

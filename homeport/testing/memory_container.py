@@ -46,8 +46,13 @@ from homeport.container.processing.task_factory import (
     typed_input,
 )
 from homeport.container.processing.task_instance import Context
-from homeport.container.progress.flush_plan import FlushStep, StoreProgress, flush_plan
-from homeport.container.progress.transaction_plan import Step, transaction_plan
+from homeport.container.progress.transaction_plan import (
+    FlushStep,
+    Step,
+    StoreProgress,
+    flush_plan,
+    transaction_plan,
+)
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.storage.container_storage import ContainerStorage

@@ -15,8 +15,12 @@ from counted_words import counts, has_processed, is_exact, local_state, successo
 from stopped_container import PLAN_VARIABLE, write_plan
 from stream_containers import DEADLINE_S, Job, Make, jobs
 
-from homeport.container.progress.flush_plan import StoreProgress, flush_plan
-from homeport.container.progress.transaction_plan import StoreId, transaction_plan
+from homeport.container.progress.transaction_plan import (
+    StoreId,
+    StoreProgress,
+    flush_plan,
+    transaction_plan,
+)
 from homeport.job_coordinator.model.ids import TaskName
 
 STORES = [StoreId("counts", TaskName(f"Partition {p}")) for p in (0, 1)]

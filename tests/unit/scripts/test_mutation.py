@@ -220,8 +220,8 @@ def test_a_sample_is_drawn_by_its_seed(tmp_path: Path) -> None:
 
 def test_only_modules_of_ours_are_taken() -> None:
     """A folder means all modules below it that hold anything; a test is none."""
-    found = mutants_main.modules_of(["container/progress/flush_plan.py", "container/progress"])
-    assert found[0] == ROOT / "container" / "progress" / "flush_plan.py"
+    found = mutants_main.modules_of(["container/progress/pace.py", "container/progress"])
+    assert found[0] == ROOT / "container" / "progress" / "pace.py"
     assert len(found) == len(set(found)) > 10
     assert not any(path.name == "__init__.py" for path in found)
     with pytest.raises(SystemExit, match=r"error: tests/unit: it is no module and no folder of"):

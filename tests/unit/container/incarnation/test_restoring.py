@@ -10,8 +10,7 @@ import pytest
 
 from homeport.container.incarnation import restoring
 from homeport.container.incarnation.restoring import RestoreReport
-from homeport.container.progress.restore import RestorePlan
-from homeport.container.progress.restore_meter import progress_line
+from homeport.container.progress.restore import RestorePlan, progress_line
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 from homeport.job_coordinator.status.container_report import ContainerReport, RestoreProgress

@@ -1,14 +1,20 @@
-"""The order of a transaction's steps, and when a transaction ends."""
+"""The order of the steps that end a transaction, and that flush a store."""
 
 from __future__ import annotations
+
+import pytest
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress import checkpoint
 from homeport.container.progress.transaction_plan import (
     Changes,
+    FlushAction,
+    FlushStep,
     Step,
     StoreId,
+    StoreProgress,
     checkpoint_sends,
+    flush_plan,
     transaction_plan,
 )
 from homeport.job_coordinator.model.ids import TaskName
@@ -18,7 +24,7 @@ T0, T1 = TaskName("Partition 0"), TaskName("Partition 1")
 LOGGED, SCRATCH = StoreId("s", T0), StoreId("t", T0)
 
 
-def _names(plan: tuple[Step, ...]) -> list[str]:
+def _names(plan: tuple[Step | FlushStep, ...]) -> list[str]:
     return [str(step) for step in plan]
 
 
@@ -84,3 +90,48 @@ def test_changes_know_their_task() -> None:
     """The store of one task."""
     changes = Changes("s", T0, SystemStream("kafka", "log"), 1, {b"a": None})
     assert changes.store_id == LOGGED
+
+
+def test_a_store_that_moved_is_flushed_and_then_its_files_say_so() -> None:
+    """R14: OFFSET is the position before the flush (safety S1); STORE-META is last (safety S2)."""
+    progress = StoreProgress(position=7, flushed=5, keeps_meta=True, is_meta_due=False)
+    assert flush_plan(LOGGED, progress) == (
+        FlushStep(FlushAction.FLUSH, LOGGED),
+        FlushStep(FlushAction.WRITE_OFFSET, LOGGED, 7),
+        FlushStep(FlushAction.WRITE_OFFSET_V2, LOGGED, 7),
+        FlushStep(FlushAction.WRITE_META, LOGGED),
+    )
+    without = StoreProgress(position=7, flushed=None, keeps_meta=False, is_meta_due=False)
+    assert flush_plan(LOGGED, without) == flush_plan(LOGGED, progress)[:3]
+
+
+@pytest.mark.parametrize(
+    ("progress", "steps"),
+    [
+        (StoreProgress(None, None, keeps_meta=True, is_meta_due=True), []),
+        (StoreProgress(7, 7, keeps_meta=True, is_meta_due=False), []),
+        (
+            StoreProgress(7, 7, keeps_meta=True, is_meta_due=True),
+            ["write-STORE-META s/Partition 0"],
+        ),
+    ],
+    ids=["without a position", "nothing new", "still at the head"],
+)
+def test_a_store_that_has_not_moved_is_left_alone(
+    progress: StoreProgress, steps: list[str]
+) -> None:
+    """But STORE-META says from time to time that it still stands at the head."""
+    assert not progress.has_moved
+    assert _names(flush_plan(LOGGED, progress)) == steps
+
+
+@pytest.mark.parametrize(
+    ("position", "flushed", "has_moved"),
+    [(None, 5, False), (None, None, False), (5, None, True), (6, 5, True), (5, 5, False)],
+)
+def test_offset_is_written_where_it_lies_behind(
+    position: int | None, flushed: int | None, *, has_moved: bool
+) -> None:
+    """A store without a position has nothing to write."""
+    progress = StoreProgress(position, flushed, keeps_meta=True, is_meta_due=False)
+    assert progress.has_moved is has_moved

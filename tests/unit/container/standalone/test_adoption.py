@@ -9,8 +9,8 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.container.standalone.adoption import AdoptionWatch, go_on_in
-from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
+from homeport.container.standalone.planner import KeptStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (

@@ -8,8 +8,8 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.container.standalone import kept_stream
-from homeport.container.standalone.kept_stream import KeptStream
+from homeport.container.standalone import planner
+from homeport.container.standalone.planner import KeptStream
 
 CONFIG = Config(
     {
@@ -43,8 +43,8 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append("close")
 
     admin = SimpleNamespace(ensure=lambda _spec: found.append("ensure"))
-    monkeypatch.setattr(kept_stream, "CoordinatorStreamStore", Store)
-    monkeypatch.setattr(kept_stream, "TopicAdmin", lambda _system: admin)
+    monkeypatch.setattr(planner, "CoordinatorStreamStore", Store)
+    monkeypatch.setattr(planner, "TopicAdmin", lambda _system: admin)
     return found
 
 

@@ -27,9 +27,8 @@ from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.engine.in_memory_store import InMemoryStore
-from homeport.container.progress.flush_plan import FlushStep
 from homeport.container.progress.restore import ChangelogTopic
-from homeport.container.progress.transaction_plan import Step
+from homeport.container.progress.transaction_plan import FlushStep, Step
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.container_storage import store_figures
 from homeport.container.storage.directory import StoreDirectory
