@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -146,61 +146,62 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     assert _checked(("stores.s.key.serde", "long"), ("stores.s.msg.serde", "checked_job:Hex")) == 0
 
 
-def _checked(
-    *serdes: tuple[str, ConfiguredSerde],
-    extractors: Sequence[list[str]] = (),
-    manager: str | None = None,
-) -> int:
-    """The exit code of the check of so many serdes and extractors, each [key, name] of a store."""
-    asked = {
-        "java-options": "",
-        "has-pipeline": False,
-        "serdes": [[key, msgspec.to_builtins(serde), ""] for key, serde in serdes],
-        "extractors": list(extractors),
-        "manager": manager,
-        "inputs": [],
-    }
+def _more(arguments: Sequence[str] = (), **asked: object) -> int:
+    """The exit code of the check that also gets this on its standard input."""
+    nothing: dict[str, object] = {"java-options": "", "has-pipeline": False, "manager": None}
+    nothing |= {"serdes": [], "extractors": [], "inputs": []}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
-        return main(["--more"])
+        patched.setattr(sys, "stdin", io.StringIO(json.dumps({**nothing, **asked})))
+        return main([*arguments, "--more"])
 
 
-def test_an_extractor_is_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> None:
+def _checked(*serdes: tuple[str, ConfiguredSerde]) -> int:
+    return _more(serdes=[[key, msgspec.to_builtins(serde), ""] for key, serde in serdes])
+
+
+EXTRACTOR = "stores.planes.adstore.key.value.extractor.factory"
+JOINING, MANAGING = "tests.unit.testing.joining_job", "tests.unit.testing.managing_job"
+API = "homeport.container.api"
+
+
+@pytest.mark.parametrize(
+    ("asks", "right", "wrong"),
+    [
+        (
+            lambda name: (EXTRACTOR, {"extractors": [[EXTRACTOR, name]]}),
+            f"{JOINING}:Models",
+            {
+                f"{JOINING}:Join": "it must name a subclass of KeyValueExtractorFactory",
+                f"{JOINING}:config": "this is a function",
+                f"{API}:KeyValueExtractorFactory": "define get_key_value_extractor",
+            },
+        ),
+        (
+            lambda name: ("adstore.manager.factory", {"manager": name}),
+            f"{MANAGING}:Managers",
+            {
+                f"{MANAGING}:Manager": f"subclass of AdjunctDataStoreManagerFactory of {API}",
+                f"{MANAGING}:missing": f"the module {MANAGING} has no 'missing'",
+                f"{API}:AdjunctDataStoreManagerFactory": "define get_adjunct_data_store_manager",
+            },
+        ),
+    ],
+    ids=["extractors", "managers"],
+)
+def test_extractors_and_managers_are_made_by_a_factory(
+    asks: Callable[[str], tuple[str, dict[str, object]]],
+    right: str,
+    wrong: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """What is none, or not whole, is refused before the job begins."""
-    key = "stores.planes.adstore.key.value.extractor.factory"
-    module = "tests.unit.testing.joining_job"
-    assert _checked(extractors=[[key, f"{module}:Models"]]) == 0
+    assert _more(**asks(right)[1]) == 0
     capsys.readouterr()
-    for name, words in (
-        (f"{module}:Join", "it must name a subclass of KeyValueExtractorFactory"),
-        (f"{module}:config", "this is a function"),
-        ("homeport.container.api:KeyValueExtractorFactory", "define get_key_value_extractor"),
-    ):
-        assert _checked(extractors=[[key, name]]) == 1
+    for name, words in wrong.items():
+        key, asked = asks(name)
+        assert _more(**asked) == 1
         line = capsys.readouterr().err
         assert line.startswith(f"error: {key} = '{name}': ")
-        assert words in line
-
-
-def test_managers_are_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> None:
-    """As extractors are."""
-    module = "tests.unit.testing.managing_job"
-    assert _checked(manager=f"{module}:Managers") == 0
-    capsys.readouterr()
-    for name, words in (
-        (
-            f"{module}:Manager",
-            "subclass of AdjunctDataStoreManagerFactory of homeport.container.api",
-        ),
-        (f"{module}:missing", f"the module {module} has no 'missing'"),
-        (
-            "homeport.container.api:AdjunctDataStoreManagerFactory",
-            "define get_adjunct_data_store_manager",
-        ),
-    ):
-        assert _checked(manager=name) == 1
-        line = capsys.readouterr().err
-        assert line.startswith(f"error: adstore.manager.factory = '{name}': ")
         assert words in line
 
 
@@ -222,20 +223,12 @@ def test_inputs_of_two_schemas_need_frames_of_their_own(
     arguments: list[str], *, has_pipeline: bool, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of SQL the frames are known when its text is; a StreamTask reads each by its own serde."""
-    asked = {
-        "java-options": "",
-        "has-pipeline": has_pipeline,
-        "serdes": [],
-        "extractors": [],
-        "manager": None,
-        "inputs": [
-            asdict(InputSerde(f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry))
-            for stream, entry in SCHEMAS.items()
-        ],
-    }
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
-        code = main([*arguments, "--more", "--input", "kafka.frame", "--input", "kafka.more"])
+    inputs = [
+        asdict(InputSerde(f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry))
+        for stream, entry in SCHEMAS.items()
+    ]
+    both = [*arguments, "--input", "kafka.frame", "--input", "kafka.more"]
+    code = _more(both, inputs=inputs, **{"has-pipeline": has_pipeline})
     assert (code, words in capsys.readouterr().err) == (int(bool(words)), True)
 
 

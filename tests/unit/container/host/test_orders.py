@@ -43,12 +43,6 @@ def test_a_launchers_permit_ends_with_the_pipe(pipe: _Pipe) -> None:
     assert pipe.orders.next_permit() is None
 
 
-def test_without_a_permit_there_is_none(pipe: _Pipe) -> None:
-    """The launcher has ended, or wants no such process any more."""
-    os.close(pipe.writer)
-    assert pipe.orders.next_permit() is None
-
-
 def test_an_incarnation_rests_and_another_permit_comes(pipe: _Pipe) -> None:
     """Its order to stop is its own: the next one begins without."""
     pipe.send("one\nrest\n")  # the order has overtaken the start

@@ -12,8 +12,6 @@ from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.environment import Environment
-from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.own_folders import NotOwnError
 
 WORD = "x"
@@ -24,15 +22,6 @@ def _environment(tmp_path: Path, **variables: str) -> Environment:
     (tmp_path / "homeport-token").write_text(f"{WORD}\n", encoding="utf-8")
     given = {"SAMZA_COORDINATOR_URL": "http://h:1/", "NM_HOST": "NM1"} | variables
     return Environment.of(given, tmp_path)
-
-
-def test_a_permit_lists_the_incarnations_to_fence() -> None:
-    """Fields as the launcher writes them."""
-    text = (
-        '{"processor_id":"1","epoch":3,"model_version":7,"fence":[{"processor_id":"0","epoch":2}]}'
-    )
-    fenced = Incarnation(ProcessorId("0"), 2)
-    assert Permit.from_json(text) == Permit(Incarnation(ProcessorId("1"), 3), 7, (fenced,))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"processor_id":"1","epoch":"x"}'])

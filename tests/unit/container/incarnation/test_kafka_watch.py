@@ -68,13 +68,18 @@ class _World:
 def test_a_silence_that_lasts_for_the_limit_ends_the_container_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The watch names the cause soon after the limit: it asks Kafka often in that time."""
+    """The watch names the cause soon after the limit: it asks Kafka often in that time.
+
+    Its thread is a daemon, with a name by which a dump of the threads shows it.
+    """
     world = _World([])
     world.watched(monkeypatch)
     (cause,) = world.causes
     assert "Kafka at away:1 has not answered on this host for 1000 ms" in cause
     assert LIMIT_MS <= world.now_ms <= LIMIT_MS * 1.2
     assert set(world.asked) == {"topic"}
+    (thread,) = world.ended_by
+    assert (thread.daemon, thread.name) == (True, "kafka-watch")
 
 
 def test_an_answer_ends_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,11 +90,3 @@ def test_an_answer_ends_a_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(world.causes) == 1
     assert world.answers == []
     assert world.now_ms - len(before) * LIMIT_MS / 10 >= LIMIT_MS
-
-
-def test_the_watch_keeps_no_process_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its thread is a daemon, with a name by which a dump of the threads shows it."""
-    world = _World([])
-    world.watched(monkeypatch)
-    (thread,) = world.ended_by
-    assert (thread.daemon, thread.name) == (True, "kafka-watch")

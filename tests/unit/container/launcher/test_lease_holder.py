@@ -80,16 +80,12 @@ def _held(keeper: _Keeper) -> Iterator[_Held]:
 def test_a_closed_lease_is_renewed_no_more_and_its_loss_is_not_reported(
     keeper: _Keeper, held: _Held
 ) -> None:
-    """Both threads end, long before the lease does."""
+    """Both threads end, long before the lease does; daemons, they keep no launcher from it."""
+    assert [thread.daemon for thread in held.threads] == [True, True]
     assert keeper.has_answered_all.wait(LIMIT_S)
     held.holder.close()
     assert held.has_ended()
     assert not held.is_lost.is_set()
-
-
-def test_a_lease_that_is_held_keeps_no_launcher_from_ending(held: _Held) -> None:
-    """Its threads are daemons."""
-    assert [thread.daemon for thread in held.threads] == [True, True]
 
 
 def test_the_log_names_an_absent_keeper_once_each_time(caplog: pytest.LogCaptureFixture) -> None:

@@ -110,21 +110,16 @@ def test_a_container_of_unknown_memory_has_no_spare(kept: _Kept) -> None:
 
 
 def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: _Kept) -> None:
-    """The container that starts comes first: the next spare begins after the pause."""
-    kept.wants()
+    """The container that starts comes first, also one without a spare: the next begins later."""
+    assert kept.spare.take(OLD) is None
+    assert kept.wants(after_ms=module._REST_MS - 1) == 0
+    assert kept.wants(after_ms=1) == 1
     handed = kept.spare.take(OLD)
     assert handed is kept.last
     assert handed.poll() is None
     assert kept.spare.last_report() is None
     assert kept.wants(after_ms=module._REST_MS - 1) == 1
     assert kept.wants(after_ms=1) == 2
-
-
-def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: _Kept) -> None:
-    """What starts then needs the host no less."""
-    assert kept.spare.take(OLD) is None
-    assert kept.wants(after_ms=module._REST_MS - 1) == 0
-    assert kept.wants(after_ms=1) == 1
 
 
 @pytest.mark.parametrize("fault", ["has died", "stands still", "has lost its Spark"])

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from homeport.config.errors import StoreError
+from homeport.config.path_names import job_folder
 from homeport.container.progress.host_directories import (
     DirectoryKind,
     HostRole,
@@ -15,6 +19,7 @@ from homeport.container.progress.host_directories import (
     judged,
     kind_of,
     owners,
+    task_directory,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, TaskModel
@@ -127,17 +132,14 @@ def test_old_state_without_a_task_is_removed(kind: DirectoryKind, reason: str) -
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("7d", 7 * DAY_MS), ("12h", 43_200_000), ("30m", 1_800_000), ("90s", 90_000), ("0s", 0)],
+    [
+        *(("7d", 7 * DAY_MS), ("12h", 43_200_000), ("30m", 1_800_000), ("90s", 90_000), ("0s", 0)),
+        *((text, None) for text in ("", "7", "d", "-1d", "1.5h", "1w")),
+    ],
 )
-def test_an_age_is_a_number_with_a_unit(text: str, expected: int) -> None:
-    """Days, hours, minutes or seconds."""
+def test_an_age_is_a_number_with_a_unit(text: str, expected: int | None) -> None:
+    """Days, hours, minutes or seconds; a number alone could be meant in any unit."""
     assert duration_ms(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5h", "1w"])
-def test_an_age_without_a_unit_is_refused(text: str) -> None:
-    """A number alone could be meant in any unit."""
-    assert duration_ms(text) is None
 
 
 def test_a_file_with_another_name_frees_nothing() -> None:
@@ -145,3 +147,32 @@ def test_a_file_with_another_name_frees_nothing() -> None:
     shared, own = (1, 10), (1, 11)
     assert freed_bytes([(shared, 2, 4096), (own, 1, 8192)]) == 8192
     assert freed_bytes([(shared, 2, 4096), (shared, 2, 4096)]) == 4096
+
+
+def test_names_are_samzas() -> None:
+    """A space becomes an underscore; brackets and commas stay."""
+    assert task_directory("store1", TaskName("Partition 0")) == PurePosixPath("store1/Partition_0")
+    name = TaskName("SystemStreamPartition [kafka, in, 0]")
+    expected = PurePosixPath("store1/SystemStreamPartition_[kafka,_in,_0]")
+    assert task_directory("store1", name) == expected
+    assert job_folder("my-job", "1") == "my-job-1"
+
+
+def test_different_jobs_have_different_roots() -> None:
+    """A hyphen of the id is escaped (safety K3)."""
+    assert job_folder("a", "1-0") != job_folder("a-1", "0")
+
+
+@given(st.text(min_size=0, max_size=20))
+def test_a_name_is_always_one_part_below_its_parent(text: str) -> None:
+    """No task name leads out of its store's directory, or into another's."""
+    path = task_directory("s", TaskName(text))
+    assert len(path.parts) == 2
+    assert path.parts[1] not in {"", ".", ".."}
+    assert "\0" not in str(path)
+
+
+def test_a_name_that_no_file_system_takes_is_refused() -> None:
+    """A path part has at most 200 bytes here."""
+    with pytest.raises(StoreError):
+        task_directory("s", TaskName("x" * 201))

@@ -31,22 +31,23 @@ def test_a_checkpoint_counts_unless_it_is_reset() -> None:
     assert checkpoint_of(SSP, {SSP: 14}, InputPolicy(OLDEST, FAIL, is_reset=True)) is None
 
 
-def test_reading_goes_on_where_the_next_record_is() -> None:
-    """Inside of the partition, and at its end."""
-    for lost in LostInput:
-        assert next_position(SSP, 15, RANGE, lost) == InputPosition(15)
-        assert next_position(SSP, 20, RANGE, lost) == InputPosition(20)
-        assert next_position(SSP, 10, RANGE, lost) == InputPosition(10)
+@pytest.mark.parametrize("lost", list(LostInput))
+@pytest.mark.parametrize(("following", "start"), [(15, 15), (20, 20), (10, 10), (9, 10)])
+def test_reading_goes_on_where_the_next_record_is(
+    following: int, start: int, lost: LostInput
+) -> None:
+    """Inside of the partition, and at its end.
+
+    The end of a transaction is no loss: a partition that was read to its last record, and is
+    emptied by retention, goes on.
+    """
+    assert next_position(SSP, following, RANGE, lost) == InputPosition(start)
 
 
 def test_without_a_checkpoint_the_default_decides() -> None:
-    """Oldest is the first that is kept, upcoming the end."""
+    """Oldest is the first that is kept, upcoming the end, as is a time that no record has."""
     assert first_position(OLDEST, RANGE) == InputPosition(10)
     assert first_position(UPCOMING, RANGE) == InputPosition(20)
-
-
-def test_a_time_that_no_record_has_is_the_end() -> None:
-    """Else the first record of that time or later."""
     assert first_position(1_700_000_000_000, RANGE, 13) == InputPosition(13)
     assert first_position(1_700_000_000_000, RANGE, None) == InputPosition(20)
 
@@ -67,12 +68,6 @@ def test_records_that_are_gone_fail_the_task_or_are_counted() -> None:
         "input lost: kafka.in partition 0: offsets 7 to 9 (3) were not read: Kafka has deleted "
         "records there; going on at 10"
     )
-
-
-@pytest.mark.parametrize("lost", list(LostInput))
-def test_the_end_of_a_transaction_is_no_loss(lost: LostInput) -> None:
-    """A partition that was read to its last record, and is emptied by retention, goes on."""
-    assert next_position(SSP, 9, RANGE, lost) == InputPosition(10)
 
 
 @pytest.mark.parametrize("lost", list(LostInput))

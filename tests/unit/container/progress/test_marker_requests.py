@@ -101,7 +101,7 @@ def test_an_answer_of_no_known_form_is_an_error(answer: bytes) -> None:
 
 
 def test_an_end_is_written_as_it_was_decided() -> None:
-    """With the producer, the epochs and the outcome that the coordinator recorded."""
+    """With producer, epochs and outcome; each byte of a name's length has seven bits of it."""
     assert marker_request(OUT, ABORTED) == WRITE
     committed = replace(
         ABORTED, outcome=Outcome.COMMITTED, producer_id=258, producer_epoch=3, coordinator_epoch=4
@@ -109,8 +109,9 @@ def test_an_end_is_written_as_it_was_decided() -> None:
     assert marker_request(OUT, committed) == WRITE[:19] + bytes.fromhex(
         "02000000000000010200030102046f7574020000000000000000040000"
     )
-    long = marker_request(("t" * 200, 7), ABORTED)
-    assert b"\x02\xc9\x01" + b"t" * 200 + b"\x02\0\0\0\7" in long
+    for letters, length in ((200, b"\xc9\x01"), (127, b"\x80\x01"), (126, b"\x7f")):
+        named = marker_request(("t" * letters, 7), ABORTED)
+        assert b"\x02" + length + b"t" * letters + b"\x02\0\0\0\7" in named
 
 
 def test_the_leader_says_whether_an_end_is_written() -> None:
@@ -124,9 +125,3 @@ def test_an_unknown_answer_to_an_end_is_an_error(answer: bytes) -> None:
     """Cut short, or of another partition: it is unknown whether the end is written."""
     with pytest.raises(WireError):
         marker_answer(OUT, ABORTED, answer)
-
-
-def test_a_name_whose_length_takes_two_bytes() -> None:
-    """Seven bits of it are in each; 127 letters and one are the fewest."""
-    assert b"\x02\x80\x01" + b"t" * 127 in marker_request(("t" * 127, 0), ABORTED)
-    assert b"\x02\x7f" + b"t" * 126 in marker_request(("t" * 126, 0), ABORTED)

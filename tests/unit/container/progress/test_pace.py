@@ -23,14 +23,10 @@ def _unasked() -> int:
     raise AssertionError("the number does not matter here")
 
 
-def test_the_first_step_waits_for_nothing() -> None:
-    """Whatever the least rest."""
-    assert Pace(0.25).left_s(0.0, least_s=5.0) == 0
-
-
 def test_a_step_takes_no_more_than_its_share_of_the_time() -> None:
-    """At a quarter, three times its own time passes before the next."""
+    """At a quarter, three times its own time passes before the next; the first waits for none."""
     pace = Pace(0.25)
+    assert pace.left_s(0.0, least_s=5.0) == 0
     pace.took(10.0, 12.0)
     assert pace.left_s(12.0) == 6
     assert pace.left_s(17.5) == 0.5

@@ -141,19 +141,14 @@ BEFORE = {b"kept": b"2", b"changed": b"1", b"gone": b"7"}
 def test_a_trim_has_the_older_value_of_each_key_that_changed(
     *, is_compacted: bool, unsure: int
 ) -> None:
-    """Null where there was none. A key behind one that has an older record was new for sure."""
+    """Null where there was none. A key behind one that has an older record was new for sure.
+
+    Where no key has an older record, each is new, or compaction has passed them all. A container
+    that died after the trim, before the checkpoint, finds it done.
+    """
     entries = {b"new": None, b"changed": b"1", b"late": None, b"gone": b"7"}
     assert trim_of(9, BEHIND, BEFORE, is_compacted=is_compacted) == Trim(9, entries, unsure)
-
-
-def test_a_trim_that_was_written_is_found_done() -> None:
-    """A container that died after it, before the checkpoint, leaves nothing to be written again."""
-    first = trim_of(9, BEHIND, BEFORE, is_compacted=False)
-    assert trim_of(9, {**BEHIND, **first.entries}, BEFORE, is_compacted=False) == Trim(9)
-
-
-def test_where_no_key_has_an_older_record_each_may_have_had_one() -> None:
-    """Every key of the changelog is new, or compaction has passed them all."""
+    assert trim_of(9, {**BEHIND, **entries}, BEFORE, is_compacted=False) == Trim(9)
     assert trim_of(9, BEHIND, {}, is_compacted=True).unsure == len(BEHIND)
 
 

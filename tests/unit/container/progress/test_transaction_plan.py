@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.config.system_stream import SystemStream
 from homeport.container.progress import checkpoint
 from homeport.container.progress.transaction_plan import (
-    Changes,
     FlushAction,
     FlushStep,
     Step,
@@ -86,12 +84,6 @@ def test_a_checkpoint_of_version_2_is_deleted_before_ours() -> None:
     ]
 
 
-def test_changes_know_their_task() -> None:
-    """The store of one task."""
-    changes = Changes("s", T0, SystemStream("kafka", "log"), 1, {b"a": None})
-    assert changes.store_id == LOGGED
-
-
 def test_a_store_that_moved_is_flushed_and_then_its_files_say_so() -> None:
     """R14: OFFSET is the position before the flush (safety S1); STORE-META is last (safety S2)."""
     progress = StoreProgress(position=7, flushed=5, keeps_meta=True, is_meta_due=False)
@@ -103,6 +95,8 @@ def test_a_store_that_moved_is_flushed_and_then_its_files_say_so() -> None:
     )
     without = StoreProgress(position=7, flushed=None, keeps_meta=False, is_meta_due=False)
     assert flush_plan(LOGGED, without) == flush_plan(LOGGED, progress)[:3]
+    assert progress.has_moved
+    assert without.has_moved
 
 
 @pytest.mark.parametrize(
@@ -123,15 +117,3 @@ def test_a_store_that_has_not_moved_is_left_alone(
     """But STORE-META says from time to time that it still stands at the head."""
     assert not progress.has_moved
     assert _names(flush_plan(LOGGED, progress)) == steps
-
-
-@pytest.mark.parametrize(
-    ("position", "flushed", "has_moved"),
-    [(None, 5, False), (None, None, False), (5, None, True), (6, 5, True), (5, 5, False)],
-)
-def test_offset_is_written_where_it_lies_behind(
-    position: int | None, flushed: int | None, *, has_moved: bool
-) -> None:
-    """A store without a position has nothing to write."""
-    progress = StoreProgress(position, flushed, keeps_meta=True, is_meta_due=False)
-    assert progress.has_moved is has_moved

@@ -93,18 +93,13 @@ def test_a_record_of_unknown_form_makes_the_state_of_its_id_unknown(value: bytes
     assert [ended.transactional_id for ended in ends.in_place(LOG)] == ["two"]
 
 
-def test_without_the_coordinators_epoch_nothing_is_known() -> None:
-    """An end could not be written as the coordinator would."""
-    ends = TransactionEnds()
-    ends.take(key("one"), plain(PREPARE_COMMIT, [LOG]), None)
-    assert ends.in_place(LOG) == []
-
-
 def test_after_a_key_of_no_known_form_nothing_is_known() -> None:
-    """It may be any id's."""
-    ends = _taken(("one", plain(PREPARE_COMMIT, [LOG])))
-    ends.take(key("one", version=1), plain(PREPARE_COMMIT, [LOG]), COORDINATOR_EPOCH)
-    assert ends.in_place(LOG) == []
+    """It may be any id's; nor without the coordinator's epoch, as which no end could be written."""
+    record = plain(PREPARE_COMMIT, [LOG])
+    for of, epoch in ((key("one", version=1), COORDINATOR_EPOCH), (key("one"), None)):
+        ends = _taken(("one", record))
+        ends.take(of, record, epoch)
+        assert ends.in_place(LOG) == []
 
 
 def test_a_key_is_an_id_of_the_known_form() -> None:
