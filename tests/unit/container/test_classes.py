@@ -95,42 +95,32 @@ def test_good_classes_are_loaded() -> None:
     assert main(["--task-class", "checked_job:Good", "--pipeline", "checked_job:pipeline"]) == 0
 
 
+_CLASS, _PIPELINE = ("--task-class", "task.class"), ("--pipeline", "task.pipeline.class")
+
+
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("kind", "name", "words"),
     [
-        ("checked_job", "must have the form module:name"),
-        ("no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
-        ("broken_job:X", "cannot be imported: AttributeError: module 'json' has no"),
-        ("exiting_job:X", "cannot be imported: SystemExit: 0"),
-        ("checked_job:Missing", "the module checked_job has no 'Missing'"),
-        ("checked_job:Other", "this is the class Other(object)"),
-        ("checked_job:pipeline", "this is a function"),
-        ("checked_job:Unfinished", "define process_batch"),
+        (_CLASS, "checked_job", "must have the form module:name"),
+        (_CLASS, "no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
+        (_CLASS, "broken_job:X", "cannot be imported: AttributeError: module 'json' has no"),
+        (_CLASS, "exiting_job:X", "cannot be imported: SystemExit: 0"),
+        (_CLASS, "checked_job:Missing", "the module checked_job has no 'Missing'"),
+        (_CLASS, "checked_job:Other", "this is the class Other(object)"),
+        (_CLASS, "checked_job:pipeline", "this is a function"),
+        (_CLASS, "checked_job:Unfinished", "define process_batch"),
+        (_PIPELINE, "checked_job:Good", "this is the class"),
+        (_PIPELINE, "checked_job:two", "called with one: missing"),
     ],
 )
-def test_a_bad_task_class_is_reported_in_one_line(
-    name: str, words: str, capsys: pytest.CaptureFixture[str]
+def test_a_bad_class_or_pipeline_is_reported_in_one_line(
+    kind: tuple[str, str], name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The line names key and value, and the exit code is 1."""
-    with pytest.raises(ConfigError):
-        load_task_class(name)
-    assert main(["--task-class", name]) == 1
+    """The line names key and value, and the exit code is 1; a pipeline takes exactly one frame."""
+    option, key = kind
+    assert main([option, name]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: task.class = '{name}': ")
-    assert words in line
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("checked_job:Good", "this is the class"), ("checked_job:two", "called with one: missing")],
-)
-def test_a_bad_pipeline_is_reported_in_one_line(
-    name: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It must take exactly one frame."""
-    assert main(["--pipeline", name]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"error: task.pipeline.class = '{name}': ")
+    assert line.startswith(f"error: {key} = '{name}': ")
     assert words in line
 
 

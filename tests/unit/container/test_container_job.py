@@ -46,7 +46,7 @@ def test_the_job_knows_which_systems_a_transaction_reaches() -> None:
 
 
 def test_an_unsupported_configuration_is_refused() -> None:
-    """Each with its key."""
+    """Each with its key; an unknown processor with those that the JobModel has."""
     for over, key in (
         ({"stores.s.changelog": "elsewhere.log"}, r"stores\.s\.changelog"),
         ({"stores.s.key.serde": "m:S"}, r"stores\.s\.key\.serde"),
@@ -55,6 +55,11 @@ def test_an_unsupported_configuration_is_refused() -> None:
             _view(over)
     with pytest.raises(ConfigError, match=r"'Partition 0' shares its container with tasks of"):
         job_of(KEYS, "0", replace(TASK, task_mode=TaskMode.STANDBY))
+    with pytest.raises(ConfigError, match="it has none"):
+        ContainerJob.of(JobModel(Config(KEYS), {}), ProcessorId("5"))
+    key = "systems.elsewhere.consumer.bootstrap.servers"
+    with pytest.raises(ConfigError, match=key):
+        job_of({name: value for name, value in KEYS.items() if name != key}, "0", TASK)
 
 
 def test_a_standby_needs_only_the_systems_it_follows() -> None:
@@ -109,16 +114,3 @@ def test_a_spark_waits_beside_a_temporary_standby_that_has_room(
     standby = temporary_standby(model.containers[ProcessorId("0")])
     model = replace(model, containers={**model.containers, standby.processor_id: standby})
     assert ContainerJob.of(model, standby.processor_id).spare is kind
-
-
-def test_an_unknown_processor_is_refused() -> None:
-    """With those that the JobModel has."""
-    with pytest.raises(ConfigError, match="it has none"):
-        ContainerJob.of(JobModel(Config(KEYS), {}), ProcessorId("5"))
-
-
-def test_an_input_whose_system_has_no_brokers_is_refused() -> None:
-    """By the key that lacks, before the container reads anything."""
-    key = "systems.elsewhere.consumer.bootstrap.servers"
-    with pytest.raises(ConfigError, match=key):
-        job_of({name: value for name, value in KEYS.items() if name != key}, "0", TASK)

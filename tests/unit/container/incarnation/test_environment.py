@@ -32,12 +32,19 @@ def test_a_malformed_permit_is_refused(text: str) -> None:
 
 
 def test_state_lives_below_the_nodes_folder(tmp_path: Path) -> None:
-    """In the job's folder there; the host is compared in lower case."""
+    """In the job's folder there; the host is compared in lower case.
+
+    Stores without a changelog live apart, in the work folder, or in a folder for each job: those of
+    two jobs never meet.
+    """
     environment = _environment(tmp_path, LOGGED_STORE_BASE_DIR="/state")
-    assert environment.host == "nm1"
-    assert environment.token == WORD
+    assert (environment.host, environment.token) == ("nm1", WORD)
     assert environment.state_root(JOB) == Path("/state/j-2")
     assert environment.history_folder(JOB) == Path("/state/j-2/.history")
+    config = Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"})
+    assert environment.scratch_root(config) == tmp_path / "state"
+    given = Config({**config, "job.non-logged.store.base.dir": "/scratch"})
+    assert environment.scratch_root(given) == Path("/scratch/j-2")
 
 
 @pytest.mark.parametrize("variable", ["LOGGED_STORE_BASE_DIR", "job.logged.store.base.dir", ""])
@@ -75,15 +82,6 @@ def test_without_the_nodes_folder_the_jobs_is_used_as_it_is(tmp_path: Path) -> N
     assert environment.state_root(JobConfig.of(config)) == Path("/own")
     assert environment.history_folder(JobConfig.of(config)) == Path("/history")
     assert environment.state_root(JOB) == tmp_path / "state"
-
-
-def test_stores_without_a_changelog_live_apart(tmp_path: Path) -> None:
-    """In the work folder, or in a folder for each job: those of two jobs never meet."""
-    environment = _environment(tmp_path, LOGGED_STORE_BASE_DIR="/state")
-    config = Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"})
-    assert environment.scratch_root(config) == tmp_path / "state"
-    given = Config({**config, "job.non-logged.store.base.dir": "/scratch"})
-    assert environment.scratch_root(given) == Path("/scratch/j-2")
 
 
 def test_a_missing_variable_of_the_launcher_is_named(tmp_path: Path) -> None:

@@ -77,30 +77,29 @@ def test_nothing_is_fetched_without_a_newer_version(case: _Case, version: int) -
     assert case.fetches == 0
 
 
-def test_a_newer_version_is_in_effect_at_the_turn_after_its_fetch(case: _Case) -> None:
-    """It is fetched once, and the history has it once."""
-    case.answers = [{KEY: "200"}]
-    case.memory.model_version = OWN + 1
-    assert [case.commit_ms() for _ in range(3)] == [1000, 200, 200]
-    ((event, fields),) = case.history
-    assert (event, fields["model_version"], fields["commit_ms"]) == ("retuned", OWN + 1, 200)
+@pytest.mark.parametrize(
+    ("answers", "commits_ms"),
+    [
+        ([{KEY: "200"}], [1000, 200, 200]),
+        ([UnavailableError("away"), UnavailableError("away"), {KEY: "200"}], [1000, 200]),
+        ([{KEY: "1000", "task.inputs": "kafka.other"}], [1000, 1000]),
+    ],
+    ids=["one key", "an AM that does not answer at first", "other keys"],
+)
+def test_a_newer_version_is_in_effect_at_the_turn_after_its_fetch(
+    case: _Case, answers: list[Mapping[str, str] | HomeportError], commits_ms: list[int]
+) -> None:
+    """It is fetched once, and the history has it once; one that changes other keys is no news.
 
-
-def test_a_version_that_changes_other_keys_is_no_news(case: _Case) -> None:
-    """The container goes on with its own values of them, and nothing is written down."""
-    case.answers = [{KEY: "1000", "task.inputs": "kafka.other"}]
+    The loop does not wait for the AM; the container goes on with its own values of other keys.
+    """
+    case.answers = answers
     case.memory.model_version = OWN + 1
-    assert [case.commit_ms(), case.commit_ms()] == [1000, 1000]
-    assert case.history == []
+    assert [case.commit_ms() for _ in commits_ms] == commits_ms
     assert case.fetches == 1
-
-
-def test_a_request_to_an_am_that_does_not_answer_is_repeated(case: _Case) -> None:
-    """Until it does; the loop does not wait for it."""
-    case.answers = [UnavailableError("away"), UnavailableError("away"), {KEY: "200"}]
-    case.memory.model_version = OWN + 1
-    assert [case.commit_ms(), case.commit_ms()] == [1000, 200]
-    assert case.fetches == 1
+    news = [] if commits_ms[-1] == 1000 else [("retuned", OWN + 1, 200)]
+    found = [(event, m["model_version"], m["commit_ms"]) for event, m in case.history]
+    assert found == news
 
 
 @pytest.mark.parametrize("answer", [WireError("nonsense"), {KEY: "never"}])

@@ -72,23 +72,23 @@ def test_a_predecessor_that_has_not_ended_is_no_failure_of_ours(tmp_path: Path) 
     successor.close()
 
 
-def test_a_tool_that_holds_a_directory_is_a_failure(tmp_path: Path) -> None:
-    """It is not part of the job, and may hold it for ever."""
-    job = job_of(KEYS)
-    tool = StoreDirectory(tmp_path / "s" / "Partition_0")
-    with pytest.raises(DirectoryHeldError, match=r"has it open: pid [0-9]+ on "):
-        open_stores(_storage(tmp_path, job, 5), job, PERMIT)
-    tool.release()
+@pytest.mark.parametrize(
+    ("is_known", "said"), [(True, r"has it open: pid [0-9]+ on "), (False, "its lock does not say")]
+)
+def test_another_that_holds_a_directory_is_a_failure(
+    tmp_path: Path, said: str, *, is_known: bool
+) -> None:
+    """A tool is not part of the job, and may hold it for ever; an unknown holder is none either.
 
-
-def test_an_unknown_holder_is_no_predecessor(tmp_path: Path) -> None:
-    """A lock with an empty file, as on a full disk, counts as held by an unknown process."""
+    A lock with an empty file, as on a full disk, counts as held by an unknown process.
+    """
+    other = StoreDirectory(tmp_path / "s" / "Partition_0")
+    if not is_known:
+        (tmp_path / "s" / "Partition_0" / LOCK_FILE).write_bytes(b"")
     job = job_of(KEYS)
-    somebody = StoreDirectory(tmp_path / "s" / "Partition_0")
-    (tmp_path / "s" / "Partition_0" / LOCK_FILE).write_bytes(b"")
-    with pytest.raises(DirectoryHeldError, match="its lock does not say"):
+    with pytest.raises(DirectoryHeldError, match=said):
         open_stores(_storage(tmp_path, job, 5), job, PERMIT)
-    somebody.release()
+    other.release()
 
 
 def test_generations_of_standalone_processors_are_in_one_order() -> None:

@@ -12,6 +12,7 @@ from homeport.config.errors import UnavailableError
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import packages
 from homeport.job_coordinator.http.messages import Order, OrderKind, Stopped
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.container.launcher.conftest import (
     FIRST,
@@ -49,6 +50,18 @@ def _in_its_folder(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
 def _packages_in(folder: Path) -> list[str]:
     """The fetched packages that are there."""
     return sorted(path.name for path in folder.glob("__package-*"))
+
+
+def _require_successor(life: Life) -> None:
+    """The second incarnation is the last, and imports from the first package."""
+    log = life.folder / "logs" / "container-0-2.log"
+    life.am.then(_wants(FIRST_NAME), lambda: "imports" in log.read_text())
+    assert life.run(SHOWS) == 0
+    assert log.read_text() == f"imports from {life.folder / _folder_of(FIRST_NAME)}\n"
+
+
+def _pids_of(life: Life, incarnation: Incarnation) -> set[int]:
+    return {m.pid for m in life.am.check_ins if m.running == incarnation}
 
 
 def test_a_child_runs_with_the_package_that_its_order_names(life: Life) -> None:
@@ -140,14 +153,10 @@ def test_the_spare_is_exchanged_for_one_with_the_package(life: Life) -> None:
     life.am.then(
         replace(run(SECOND), package=FIRST_NAME), lambda: life.am.running == SECOND, step_ms=0
     )
-    log = life.folder / "logs" / "container-0-2.log"
-    life.am.then(_wants(FIRST_NAME), lambda: "imports" in log.read_text())
-    assert life.run(SHOWS) == 0
-    assert log.read_text() == f"imports from {life.folder / _folder_of(FIRST_NAME)}\n"
+    _require_successor(life)
     child, old, new, *_ = life.started
     assert len({child.pid, old.pid, new.pid}) == 3
-    pids = {m.pid for m in life.am.check_ins if m.running == SECOND}
-    assert pids == {new.pid}
+    assert _pids_of(life, SECOND) == {new.pid}
     assert life.am.fetched == [FIRST_NAME]
 
 
@@ -158,12 +167,8 @@ def test_a_spare_of_another_package_gets_no_permit(life: Life) -> None:
     life.am.then(_wants(None), lambda: life.am.check_ins[-1].spare is not None, 1000)
     life.am.until_stopped(FIRST)
     life.am.then(replace(run(SECOND), package=FIRST_NAME), lambda: life.am.running == SECOND)
-    log = life.folder / "logs" / "container-0-2.log"
-    life.am.then(_wants(FIRST_NAME), lambda: "imports" in log.read_text())
-    assert life.run(SHOWS) == 0
-    assert log.read_text() == f"imports from {life.folder / _folder_of(FIRST_NAME)}\n"
-    pids = {m.pid for m in life.am.check_ins if m.running == SECOND}
-    assert pids == {life.started[2].pid}
+    _require_successor(life)
+    assert _pids_of(life, SECOND) == {life.started[2].pid}
 
 
 def test_the_way_back_is_to_the_submissions_package(life: Life) -> None:

@@ -110,6 +110,9 @@ def test_a_lease_counts_from_when_the_renewal_was_sent() -> None:
     assert lease is not None
     assert not lease.is_lost(10_999)
     assert lease.is_lost(11_000)
+    assert lease.renewed(5000, 6000, L_MS)
+    assert lease.renewed(4000, 7000, L_MS), "answers out of order do not shorten it"
+    assert lease.deadline_ms == 15_000
 
 
 def test_an_answer_that_took_the_whole_lease_is_none() -> None:
@@ -120,11 +123,3 @@ def test_an_answer_that_took_the_whole_lease_is_none() -> None:
     assert lease.deadline_ms == 13_000
     assert not lease.renewed(12_000, 13_000, L_MS)
     assert lease.is_lost(13_000)
-
-
-def test_answers_out_of_order_do_not_shorten_it() -> None:
-    """The latest sending counts."""
-    lease = Lease(L_MS)
-    lease.renewed(5000, 6000, L_MS)
-    lease.renewed(4000, 7000, L_MS)
-    assert lease.deadline_ms == 15_000

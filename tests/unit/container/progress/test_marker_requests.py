@@ -54,13 +54,9 @@ def test_a_batch_is_requested_and_found() -> None:
     """Its producer, the producer's epoch, and when its first record was written."""
     assert fetch_request(OUT, 9) == FETCH
     assert first_batch(OUT, 9, RECORDS) == BATCH
-
-
-def test_aborted_transactions_of_an_answer_are_passed_over() -> None:
-    """Only a reader of committed records receives some."""
     count = RECORDS.index(b"\xff\xff\xff\xff")
     listed = RECORDS[:count] + b"\0\0\0\1" + bytes(16) + RECORDS[count + 4 :]
-    assert first_batch(OUT, 9, listed) == BATCH
+    assert first_batch(OUT, 9, listed) == BATCH, "aborted transactions are passed over"
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,15 @@ STALE = "it last stood at the changelog's head 61 s ago, and deletions are kept 
 
 
 def test_a_good_store_reads_what_follows_its_position() -> None:
-    """The reserved key is the truth; an OFFSET behind it does not matter (safety S1)."""
+    """The reserved key is the truth; an OFFSET behind it does not matter (safety S1).
+
+    Where there is none, all is read, and nothing is removed for it.
+    """
     local = LocalState(exists=True, position=49, offset_file=20, meta=META)
     assert plan_restore(local, CHANGELOG, EXPECTED) == RestorePlan(50, 100)
+    plan = plan_restore(LocalState(exists=False), CHANGELOG, EXPECTED)
+    assert plan == RestorePlan(5, 100, reason="no state on this host")
+    assert restored(plan, 7) == Restored(RestoreKind.FULL, 5, 99, 7)
 
 
 def test_a_store_was_away_for_longer_than_deletions_were_kept_when_it_was_written() -> None:
@@ -46,13 +52,6 @@ def test_a_store_was_away_for_longer_than_deletions_were_kept_when_it_was_writte
     local = _local(49, 20, replace(META, delete_retention_ms=30_000))
     plan = plan_restore(local, CHANGELOG, EXPECTED)
     assert (plan.start, plan.refusal) == (5, RefusalReason.STALE)
-
-
-def test_no_store_reads_everything() -> None:
-    """Nothing has to be removed for it."""
-    plan = plan_restore(LocalState(exists=False), CHANGELOG, EXPECTED)
-    assert plan == RestorePlan(5, 100, reason="no state on this host")
-    assert restored(plan, 7) == Restored(RestoreKind.FULL, 5, 99, 7)
 
 
 def _damaged(**found: int) -> LocalState:
@@ -189,15 +188,6 @@ def test_what_was_seen_ten_seconds_ago_counts_and_nothing_before_it() -> None:
     assert (late.records_per_s, late.seconds_left) == (54.5, 11.0)
 
 
-def test_offsets_without_a_record_count_as_read() -> None:
-    """Of a compacted changelog few records may be left: the head comes near all the same."""
-    meter = RestoreMeter("s", TASK, RestorePlan(0, 1000), 0.0)
-    meter.read(1, 10, 499)
-    progress = meter.progress(1.0)
-    assert (progress.records, progress.remaining) == (1, 500)
-    assert (progress.records_per_s, progress.seconds_left) == (1.0, 1.0)
-
-
 def test_without_progress_the_remaining_time_is_unknown() -> None:
     """Neither at the first moment nor after a standstill of the whole window."""
     meter = RestoreMeter("s", TASK, RestorePlan(0, 10), 0.0)
@@ -209,7 +199,10 @@ def test_without_progress_the_remaining_time_is_unknown() -> None:
 
 
 def test_at_the_head_nothing_is_left() -> None:
-    """Neither records nor seconds; nor beyond it."""
+    """Neither records nor seconds; nor beyond it. Offsets without a record count as read."""
+    compacted = RestoreMeter("s", TASK, RestorePlan(0, 1000), 0.0)
+    compacted.read(1, 10, 499)
+    assert compacted.progress(1.0) == RestoreProgress("s", TASK, 1, 10, 500, 1.0, 1.0)
     meter = RestoreMeter("s", TASK, RestorePlan(0, 10), 0.0)
     meter.read(10, 100, 9)
     progress = meter.progress(1.0)

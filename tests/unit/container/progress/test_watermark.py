@@ -47,13 +47,9 @@ def test_an_idle_source_holds_no_other_back() -> None:
     assert mark.at(2250) == 150
     assert mark.at(9000) == 150
     assert mark.idles_at_ms(9000) is None
-
-
-def test_a_single_source_is_never_idle() -> None:
-    """There is no other that it could hold back."""
-    mark = Watermark("a", 0, 1, 0)
-    mark.saw("a", 100, 0)
-    assert (mark.at(50), mark.idles_at_ms(50)) == (100, None)
+    single = Watermark("a", 0, 1, 0)
+    single.saw("a", 100, 0)
+    assert (single.at(50), single.idles_at_ms(50)) == (100, None), "it holds back no other"
     assert Watermark("ab", 0, None, 0).idles_at_ms(0) is None
 
 
@@ -61,10 +57,13 @@ PLACES = {"system": ["k"] * 4, "stream": ["a", "a", "b", "b"], "partition": [0, 
 
 
 def test_each_partition_of_the_rows_has_its_newest_time() -> None:
-    """Rows without a time, and with the -1 of a record that has none, give none."""
+    """Rows without a time, with the -1 of a record that has none, or with one beyond, give none."""
     rows = pa.table({**PLACES, "timestamp": [5, 9, None, -1]})
     sources = [("k", "a", 0), ("k", "b", 0), ("k", "b", 1)]
     assert newest_times(rows, "timestamp", sources) == [(("k", "a", 0), 9)]
+    rows = pa.table({"at": [3, 9, 7]})
+    assert newest_times(rows, "at", ["x"], 8) == [("x", 7)]
+    assert newest_times(rows, "at", ["x"], 2) == []
 
 
 def test_a_pipeline_may_make_times_of_another_type() -> None:
@@ -81,10 +80,3 @@ def test_rows_that_name_no_place_are_of_all_sources() -> None:
     placed = pa.table({**PLACES, "timestamp": [1, 2, 3, 4]})
     assert newest_times(placed, "timestamp", ["x"]) == [("x", 4)]
     assert newest_times(rows.slice(0, 0), "at", ["x"]) == []
-
-
-def test_a_time_beyond_the_last_one_is_none() -> None:
-    """It neither counts, nor hides the times before it."""
-    rows = pa.table({"at": [3, 9, 7]})
-    assert newest_times(rows, "at", ["x"], 8) == [("x", 7)]
-    assert newest_times(rows, "at", ["x"], 2) == []

@@ -127,21 +127,15 @@ def test_a_stop_waits_for_the_work(local: _Local) -> None:
 
 
 def test_what_an_earlier_connection_saw_counts_no_more(local: _Local) -> None:
-    """Its answer may be older than what is known."""
+    """It may be older than what is known; so may the second answer to a question sent again."""
     other = Registration(0, ProcessorId("other"), Host("there"))
     local.coordination.event(Connection(is_up=True), ProcessorsSeen((other,)))
-    local.coordination.stop()
-    local.join()
-    assert local.state is not None
-    assert [r.processor_id for r in local.state.registrations] == [OWN]
-
-
-def test_an_answer_that_no_work_waits_for_changes_nothing(local: _Local) -> None:
-    """As the second one to a question that was sent again after a reconnection."""
     local.coordination.confirmed(Incarnation(OWN, 1), is_newest=False)
     local.coordination.stop()
     local.join()
     assert local.work.killed == 0
+    assert local.state is not None
+    assert [r.processor_id for r in local.state.registrations] == [OWN]
 
 
 def test_a_generation_that_is_not_the_newest_is_ended_before_it_goes_on(tmp_path: Path) -> None:
