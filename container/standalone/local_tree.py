@@ -46,6 +46,12 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True, rename={"locality_data": 
     fenced: Mapping[ProcessorId, Long]
 
 
+def unusable(folder: Path, reason: str | None) -> ConfigError:
+    """Return the error of a work folder in which this process may not write."""
+    rule = f"it must be a folder that can be written ({reason})"
+    return ConfigError(_OPTION, str(folder), rule, "name another one")
+
+
 class LocalTree:
     """Keeps the tree of a job of one processor in its ``folder``.
 
@@ -102,8 +108,7 @@ class LocalTree:
             fd = open_own_file(self._folder / _LOCK, os.O_RDWR)
         except (NotOwnError, OSError) as error:
             reason = error.reason if isinstance(error, NotOwnError) else error.strerror
-            rule = f"it must be a folder that can be written ({reason})"
-            raise ConfigError(_OPTION, str(self._folder), rule, "name another one") from None
+            raise unusable(self._folder, reason) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

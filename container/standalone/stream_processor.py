@@ -21,7 +21,7 @@ from pathlib import Path
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
-from homeport.config.errors import ConfigError, HomeportError, in_one_line
+from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import JobConfig
@@ -37,7 +37,7 @@ from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.coordination import Coordination, Times
 from homeport.container.standalone.growth_watch import GrowthWatch
-from homeport.container.standalone.local_tree import LocalTree
+from homeport.container.standalone.local_tree import LocalTree, unusable
 from homeport.container.standalone.location import location_of
 from homeport.container.standalone.planner import JobPlanner, KeptStream
 from homeport.container.standalone.processor_page import ProcessorPage, Served
@@ -68,11 +68,6 @@ class ProcessorPhase(Enum):
     RUNNING = "RUNNING"
     STOPPING = "STOPPING"
     STOPPED = "STOPPED"
-
-
-_LOG = logging.getLogger(__name__)
-
-_LOOPBACK = "127.0.0.1"
 
 
 class ServerThread:
@@ -120,7 +115,7 @@ def _own_address() -> str:
             "%s says where it is to answer",
             keys.JOB_COORDINATOR_URL_HOST.name,
         )
-        return _LOOPBACK
+        return "127.0.0.1"
 
 
 class StreamProcessor:
@@ -155,7 +150,7 @@ class StreamProcessor:
         base = (work_dir or Path.cwd() / job.directory_name).absolute()
         # A folder that the user names has the user's mode; what is below it, ours.
         self._given = Path.cwd() if work_dir is None else base
-        self.work_dir = base / _folder_name(self.processor_id)
+        self.work_dir = base / f"processor-{escaped(self.processor_id)}"
         self._own_folders = [self.work_dir]
         self._tree: Tree
         if is_local:
@@ -203,8 +198,7 @@ class StreamProcessor:
                 make_own_folder(folder, below=self._given)
         except (NotOwnError, OSError) as error:
             reason = str(error) if isinstance(error, NotOwnError) else error.strerror
-            rule = f"it must be a folder that can be written ({reason})"
-            raise ConfigError("--work-dir", str(self.work_dir), rule, "name another one") from None
+            raise unusable(self.work_dir, reason) from None
         if isinstance(self._tree, LocalTree):
             self._tree.acquire()
             self._begin_tree(self._tree)
@@ -340,10 +334,6 @@ def _processor_id(config: Config, given: str | None, *, is_local: bool) -> Proce
     if found:
         return ProcessorId(found)
     return ProcessorId("0" if is_local else f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}")
-
-
-def _folder_name(processor_id: ProcessorId) -> str:
-    return f"processor-{escaped(processor_id)}"
 
 
 def _child_environment(config: Config) -> dict[str, str]:
