@@ -49,8 +49,11 @@ if TYPE_CHECKING:
     from homeport.container.host.permit import Permit
     from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator
     from homeport.container.incarnation.environment import Environment
-    from homeport.container.incarnation.standby_container import StandbyContainer
-    from homeport.container.incarnation.standby_tasks import StandbysOnly, StandbyTasks
+    from homeport.container.incarnation.standby_tasks import (
+        StandbyContainer,
+        StandbysOnly,
+        StandbyTasks,
+    )
     from homeport.container.incarnation.stream_container import StreamContainer
     from homeport.container.storage.task_store import Reached
 
@@ -192,16 +195,14 @@ def _made(
     standbys: StandbyTasks | None,
 ) -> StreamContainer | StandbyContainer | StandbysOnly:
     launcher, stop, ready = given.memory or NoLauncher(), given.stop, given.ready
-    if job.is_standby and standbys is not None:
-        ready.stop()
-        from homeport.container.incarnation.standby_tasks import StandbysOnly  # noqa: PLC0415 - as in _prepared
-
-        return StandbysOnly(job, permit, environment, coordinator, stop, standbys)
     if job.is_standby:
         ready.stop()
-        from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as in _prepared
+        from homeport.container.incarnation import standby_tasks  # noqa: PLC0415 - as in _prepared
 
-        return StandbyContainer(job, permit, environment, coordinator, stop, launcher)
+        given_both = (job, permit, environment, coordinator, stop)
+        if standbys is not None:
+            return standby_tasks.StandbysOnly(*given_both, standbys)
+        return standby_tasks.StandbyContainer(*given_both, launcher)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as in _prepared
 
     arguments = (job, permit, environment, coordinator, stop, launcher, ready)

@@ -1,12 +1,16 @@
-"""StandbyTasks: the standby tasks of a standalone processor, beside its active ones.
+"""The standby tasks of a container on YARN, or of a standalone processor, beside its active ones.
 
-One thread of the processor's child keeps their stores as the changelogs are. Which tasks these are
-may change while the active ones work: the processor writes another list into a file, and what is
-not in it is let go of before anything else. The locks of the directories do the rest: a process
-that takes over a store waits for them (safety S5), opens what is there, and reads the tail of its
-changelog.
+A container of standbys has no task object, no Spark, no producer and no checkpoint: its stores
+follow their changelogs, and adjunct stores their streams, where an active container that starts on
+this host finds them. Its process gives way to the active containers of the host: it is nicer than
+they are by ten, reads at most a thousand records at a time into eight MB of buffers, and asks
+rarely while nothing comes.
 
-A standby that fails does no harm to the active tasks: log and history say so, and it begins again.
+In a processor's child one thread keeps their stores so. Which tasks these are may change while the
+active ones work: the processor writes another list into a file, and what is not in it is let go of
+before anything else. The locks of the directories do the rest: a process that takes over a store
+waits for them (safety S5), opens what is there, and reads the tail of its changelog. A standby that
+fails does no harm to the active tasks: log and history say so, and it begins again.
 
 Source: STANDBY, parts 1 and 4.
 """
@@ -26,12 +30,13 @@ from homeport.config.settings.sections import StandbyConfig
 from homeport.config.settings.tuning import Tuning
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, unheard
-from homeport.container.host.niceness import thread_gives_way
+from homeport.container.host.niceness import give_way, thread_gives_way
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment, orders_file
+from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.replicas import Replicas
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.codec import decode_job_model
@@ -215,6 +220,81 @@ def standbys_of_child(
         has_shared=active is not None,
     )
     return active or first or model, standbys
+
+
+class StandbyContainer:
+    """Keeps the standby tasks of a container on YARN; ``run`` once."""
+
+    def __init__(
+        self,
+        job: ContainerJob,
+        permit: Permit,
+        environment: Environment,
+        coordinator: Coordinator,
+        stop: StopFlag,
+        launcher: LeaseMemory | NoLauncher,
+    ) -> None:
+        """Begin nothing; ``launcher`` gets the reports, and keeps a spare for the active one."""
+        self._job = job
+        self._permit = permit
+        self._environment = environment
+        self._coordinator = coordinator
+        self._stop = stop
+        self._want_spare = launcher.want_spare
+        self.shutdown_ms = job.task.shutdown_ms
+        self.is_over = False
+        """Its process is for one incarnation."""
+        self._phases = start_up.Phases()
+        self._history = start_up.history_of(job, permit, environment)
+        self._replicas = Replicas(
+            job, permit, environment, self._history, launcher.announce, stop.pause
+        )
+        self._tuning = LiveTuning(
+            job.config, permit.model_version, coordinator.config, launcher, self._history, stop
+        )
+
+    def run(self) -> bool:
+        """Return False after the order to stop; all that was read is on the disk.
+
+        HomeportError: the container has failed. StopRequestedError: the order came before it
+        followed.
+        """
+        give_way()
+        with start_up.open_coordinator_stream(self._job) as stream:
+            with self._phases.phase("kafka"):
+                start_up.await_kafka(self._job, self._stop)
+            with self._phases.phase("fence"):
+                start_up.fence_and_only_read(self._job, self._permit, self._history, self._stop)
+            with self._phases.phase("coordinator-stream"):
+                stream.bootstrap()
+            self._coordinator.confirm(stream, self._permit)
+            start_up.require_forms(stream, self._job, self._replicas.storage)
+            restored = self._replicas.restore(self._phases)
+            self._stop.check()
+            with self._phases.phase("locality"):
+                host = self._environment.host
+                start_up.write_locality(stream, self._job, self._permit, host, self._history)
+        started = Started(self._permit.incarnation, restored, self._phases.total())
+        self._coordinator.report_started(started, self._history, self._stop)
+        self._want_spare(self._job.spare)
+        try:
+            self._replicas.follow(self._flush_s, self._stop.check, self._flushed)
+        except StopRequestedError:
+            _LOG.info("ordered to stop")
+        self._flushed(self._replicas.storage.flush())
+        self._replicas.close()
+        _LOG.info("stopped in order")
+        return False
+
+    def kill_children(self) -> None:
+        """Do nothing: it has none."""
+
+    def _flush_s(self) -> float:
+        return self._tuning.latest().commit_ms / 1000
+
+    def _flushed(self, moved: int) -> None:
+        if moved:
+            self._history("commit", stores=moved)
 
 
 class StandbysOnly:

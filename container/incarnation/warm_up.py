@@ -131,8 +131,7 @@ class GettingReady:
 
 
 def _import_all(kind: SpareKind) -> None:
-    for module in ("stream_container", "standby_container"):
-        importlib.import_module(f"homeport.container.incarnation.{module}")
+    importlib.import_module("homeport.container.incarnation.stream_container")
     importlib.import_module("homeport.container.processing.records").use_arrow_once()
     if kind in {SpareKind.SPARK, SpareKind.WARM}:
         with importlib.import_module("homeport.job_coordinator.user_code").IMPORTING:

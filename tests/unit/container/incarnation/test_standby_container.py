@@ -11,8 +11,8 @@ from small_jobs import LOGGED, environment_in, job_of, no_master
 from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
-from homeport.container.incarnation import standby_container, start_up
-from homeport.container.incarnation.standby_container import StandbyContainer
+from homeport.container.incarnation import standby_tasks, start_up
+from homeport.container.incarnation.standby_tasks import StandbyContainer
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -42,7 +42,7 @@ def test_a_standby_fences_its_list_before_it_looks_whether_it_was_overtaken(
     steps: list[str] = []
     stream = _Stream(steps)
     before = list(stream.log)
-    monkeypatch.setattr(standby_container, "give_way", lambda: None)
+    monkeypatch.setattr(standby_tasks, "give_way", lambda: None)
     monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _: nullcontext(stream))
     monkeypatch.setattr(start_up, "await_kafka", lambda *_: steps.append("kafka"))
     monkeypatch.setattr(start_up, "fence", lambda _, id_: steps.append(id_))
