@@ -48,7 +48,7 @@ DEAF = "trap '' TERM; echo deaf; exec sleep 600"
 Until = Callable[[], bool]
 
 
-class Am(CoordinatorClient):
+class _Am(CoordinatorClient):
     """Answers by steps, each until its condition holds, and then by the order to exit.
 
     It is the keeper too, and grants all, unless it has a ``keeper_fault``. ``on_report`` may
@@ -69,7 +69,6 @@ class Am(CoordinatorClient):
 
     @property
     def running(self) -> Incarnation | None:
-        """What runs, as the last check-in says."""
         return self.check_ins[-1].running
 
     def then(self, answer: Order | HomeportError, until: Until, step_ms: int = 0) -> None:
@@ -86,7 +85,6 @@ class Am(CoordinatorClient):
         self.then(stop, lambda: any(r.incarnation == incarnation for r in self.reports))
 
     def check_in(self, message: CheckIn) -> Order:
-        """The answer of the step."""
         self._go_on()
         self.check_ins.append(message)
         while self._steps and self._steps[0][1]():
@@ -106,19 +104,16 @@ class Am(CoordinatorClient):
         self.reports.append(message)
 
     def at(self, url: str, timeout_s: float, *, holds: bool = False) -> CoordinatorClient:
-        """The keeper, by one connection."""
         assert (url, timeout_s > 0, holds) == (KEEPER, True, True)
         return self
 
     def renew(self, message: Renewal) -> LeaseGrant:
-        """Granted for longer than any test takes."""
         del message
         if self.keeper_fault is not None:
             raise self.keeper_fault
         return LeaseGrant(LeaseAnswer.GRANTED, 600_000)
 
     def package(self, name: str) -> bytes:
-        """One that the test has put there."""
         self.fetched.append(name)
         if name not in self.packages:
             raise WireError(f"404 there is no package {name}")
@@ -132,7 +127,7 @@ class Am(CoordinatorClient):
         assert time.monotonic() < self._limit_s, f"no further: {self.check_ins[-1:]}"
 
 
-class QuietWitnesses(Witnesses):
+class _QuietWitnesses(Witnesses):
     """A testimony that starts no witness."""
 
     def __init__(self, shutdown_ms: int) -> None:
@@ -140,7 +135,6 @@ class QuietWitnesses(Witnesses):
         self.stopped: list[Incarnation] = []
 
     def of_stopped(self, report: Stopped) -> None:
-        """Noted."""
         self.stopped.append(report.incarnation)
 
     def of_running(self, incarnation: Incarnation, pid_fd: int) -> None:
@@ -155,8 +149,8 @@ class Life:
     """
 
     folder: Path
-    am: Am
-    witnesses: QuietWitnesses
+    am: _Am
+    witnesses: _QuietWitnesses
     started: list[ChildProcess]
     launchers: list[Launcher]
     wanted: SpareKind = SpareKind.NONE
@@ -201,7 +195,7 @@ class Life:
 
 @pytest.fixture(name="life")
 def _life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
-    am, witnesses, leases = Am(), QuietWitnesses(SHUTDOWN_MS), list[LeaseHolder]()
+    am, witnesses, leases = _Am(), _QuietWitnesses(SHUTDOWN_MS), list[LeaseHolder]()
     made = Life(tmp_path, am, witnesses, [], [])
     start, hold = ChildProcess.start, LeaseHolder.hold
 
@@ -240,7 +234,7 @@ def _life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
 
 
 def run(incarnation: Incarnation) -> Order:
-    """The order to run it."""
+    """Return the order to run it."""
     return Order(OrderKind.RUN, 10, 600_000, incarnation, 7, lease_url=KEEPER)
 
 
@@ -249,7 +243,7 @@ def wait() -> Order:
     return Order(OrderKind.WAIT, 10, 0)
 
 
-def check_ins(am: Am, count: int) -> Until:
+def check_ins(am: _Am, count: int) -> Until:
     """Holds at the ``count``-th check-in after its first call."""
     seen: list[int] = []
 

@@ -1,8 +1,4 @@
-"""A launcher's life: its AM answers as the test says, shells stand for the children.
-
-Both clocks are the test's, so that nothing waits; ``tests/integration/test_launcher.py`` has the
-launcher as a process.
-"""
+"""A launcher's life; ``conftest`` has its AM and its children."""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 from homeport.container.launcher import stop_reporter as module
+from homeport.container.launcher.stop_recorder import has_ended
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Stopped
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -116,3 +120,17 @@ def test_a_stop_witness_leaves_nothing_open(witnessed: _Witnessed) -> None:
 def _told_once_more(witnessed: _Witnessed) -> list[dict[str, Any]]:
     witnessed.reporter.is_unanswered(KILLED)
     return witnessed.briefs()
+
+
+def test_a_process_has_ended_only_once_it_is_gone() -> None:
+    """While it lives, the witness may not write that it has stopped (safety A4)."""
+    waits_for_input = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(waits_for_input, stdin=subprocess.PIPE) as child:
+        pid_fd = os.pidfd_open(child.pid)
+        try:
+            assert has_ended(pid_fd, 0) is False
+            child.kill()
+            assert has_ended(pid_fd, 1000 * int(LIMIT_S)) is True
+        finally:
+            child.kill()
+            os.close(pid_fd)
