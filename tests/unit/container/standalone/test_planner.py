@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from waiting import until
 
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
-from homeport.config.errors import ConfigError, WireError
+from homeport.config.errors import ConfigError, UnavailableError, WireError
+from homeport.container.standalone import planner
 from homeport.container.standalone.planner import (
     JobPlanner,
+    KeptStream,
     _require_own,
     standbys_before,
     warn_of_missing_standbys,
@@ -223,3 +226,56 @@ def test_standbys_without_a_place_are_one_line(caplog: pytest.LogCaptureFixture)
     both = {**containers, ProcessorId("q"): ContainerModel(ProcessorId("q"), kept)}
     warn_of_missing_standbys(config, both, {Host("here"), Host("there")})
     assert caplog.records == []
+
+
+CONFIG = Config(
+    {
+        "job.name": "j",
+        "job.default.system": "kafka",
+        "systems.kafka.consumer.bootstrap.servers": "a:1",
+    }
+)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The calls that reach Kafka, in their order."""
+    found: list[str] = []
+
+    class Store:
+        @classmethod
+        def of(cls, _config: Config, *, source: str) -> Store:
+            found.append(f"made by {source}")
+            return cls()
+
+        def connect(self) -> None:
+            found.append("connect")
+
+        def bootstrap(self) -> None:
+            found.append("read")
+            if found.count("read") == 3:
+                raise UnavailableError("Kafka is away")
+
+        def close(self) -> None:
+            found.append("close")
+
+    admin = SimpleNamespace(ensure=lambda _spec: found.append("ensure"))
+    monkeypatch.setattr(planner, "CoordinatorStreamStore", Store)
+    monkeypatch.setattr(planner, "TopicAdmin", lambda _system: admin)
+    return found
+
+
+def test_a_further_read_needs_no_further_clients(said: list[str]) -> None:
+    """Until it is closed, as after a fault; a second close does nothing."""
+    stream = KeptStream(CONFIG)
+    assert stream.read() is stream.read()
+    opened = ["ensure", "made by homeport", "connect", "read"]
+    assert said == [*opened, "read"]
+    with pytest.raises(UnavailableError):
+        stream.read()
+    stream.close()
+    stream.close()
+    assert not stream.is_open
+    assert said[-2:] == ["read", "close"]
+    stream.read()
+    assert said[-4:] == opened
