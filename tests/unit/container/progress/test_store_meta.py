@@ -1,4 +1,4 @@
-"""STORE-META: its text, and what it says of a store."""
+"""STORE-META: its text, and what it says of a store; the time between two readings of clocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import (
     FORMAT,
@@ -191,3 +191,21 @@ def test_an_idle_store_says_now_and_then_that_it_is_at_the_head() -> None:
     assert is_meta_due(META, replace(META, at_head=later), DAY_MS)
     assert is_meta_due(META, replace(META, at_head=ClockReading(9_999, "boot-2")), DAY_MS)
     assert not is_meta_due(META, META, 0)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "elapsed"),
+    [
+        (ClockReading(100), ClockReading(150), 50),
+        (ClockReading(100), ClockReading(99), None),
+        (ClockReading(100, "a", 10), ClockReading(150, "b", 1), 50),
+        (ClockReading(100, "a", 10), ClockReading(90, "b", 500), None),
+        (ClockReading(100, "a", 10), ClockReading(90, "a", 500), 490),
+        (ClockReading(100, "a", 10), ClockReading(900, "a", 20), 800),
+    ],
+)
+def test_the_time_away_is_never_too_short(
+    earlier: ClockReading, later: ClockReading, elapsed: int | None
+) -> None:
+    """Within one start of the machine the longer of two; else the calendar's, unless set back."""
+    assert elapsed_ms(earlier, later) == elapsed
