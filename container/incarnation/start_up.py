@@ -110,35 +110,22 @@ def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: Contain
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
-    """A task begins in a partition at ``next_offset``, as its configuration says.
-
-    ``checkpoint``: where it would have gone on; None: the job keeps no checkpoints.
-    """
-
-    task_name: TaskName
-    ssp: SystemStreamPartition
-    checkpoint: int | None
-    next_offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class Positions:
     """Where each task goes on reading.
 
     Shapes: ``starts`` {task: {partition: next offset}}; ``new``: the tasks that have a partition
     without a checkpoint, or one whose next records are lost, or a checkpoint of Samza's; ``ends``
-    {partition: its end};
-    ``lost`` {partition: its position, behind the gap}; ``resets``: where no checkpoint counts;
-    ``changes``: what an operator has set in the checkpoints, by task; ``trims``: what a Samza job
-    has left in the changelogs; ``with_v2``: the tasks that have a checkpoint of version 2.
+    {partition: its end}; ``lost`` {partition: its position, behind the gap}; ``resets``: where no
+    checkpoint counts, by task; ``changes``: what an operator has set in the checkpoints, by task;
+    ``trims``: what a Samza job has left in the changelogs; ``with_v2``: the tasks that have a
+    checkpoint of version 2.
     """
 
     starts: Offsets
     new: frozenset[TaskName] = frozenset()
     ends: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
     lost: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
-    resets: tuple[Reset, ...] = ()
+    resets: tuple[tuple[TaskName, Change], ...] = ()
     changes: tuple[tuple[TaskName, Change], ...] = ()
     trims: tuple[StoreTrim, ...] = ()
     with_v2: frozenset[TaskName] = frozenset()
@@ -373,7 +360,7 @@ def read_positions(
     )
     starts: Offsets = {task.task_name: {} for task in job.tasks}
     lost: dict[SystemStreamPartition, InputPosition] = {}
-    resets: list[Reset] = []
+    resets: list[tuple[TaskName, Change]] = []
     new: set[TaskName] = set()
     found = _Found(job, readers, ranges, first_counts, checkpoints)
     own: Starts = {}
@@ -388,14 +375,14 @@ def read_positions(
             starts[name][ssp] = position.offset
             if of_store is None and found.resets(ssp, known):
                 checkpoint = known[ssp] + 1 if ssp in known else None
-                resets.append(Reset(name, ssp, checkpoint, position.offset))
+                resets.append((name, Change(ssp, checkpoint, position.offset)))
             # Of several tasks that have lost records, the one that is the farthest behind.
             if position.lost > lost.get(ssp, InputPosition(0)).lost:
                 lost[ssp] = position
             if position.lost or ssp not in known:
                 new.add(name)
     ends = {ssp: available.end for ssp, available in ranges.items()}
-    resets = [reset for reset in resets if reset.checkpoint != reset.next_offset]
+    resets = [(name, reset) for name, reset in resets if reset.first != reset.next_offset]
     changes = tuple((name, change) for name, item in whole.items() for change in item.changes)
     new.update(name for name, item in whole.items() if item.is_samzas)
     logged = () if storage is None else storage.logged

@@ -25,7 +25,7 @@ from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
 from homeport.container.incarnation.restoring import RestoreReport, restore_stores
 from homeport.container.incarnation.standby_tasks import StandbyTasks
-from homeport.container.incarnation.start_up import History, Reset
+from homeport.container.incarnation.start_up import History
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import Drain, InputEnds
@@ -85,26 +85,10 @@ _LAST_CALL_S = 5.0
 """A process whose pipeline is still at work after that is not used for another incarnation."""
 
 
-def report_change(history: History, task_name: TaskName, change: Change) -> None:
-    """Note in the history where an operator made the task go on; no commit shows it."""
-    history(
-        "checkpoint-set",
-        task=task_name,
-        input=change.ssp.name,
-        first=change.first,
-        next=change.next_offset,
-    )
-
-
-def report_reset(history: History, reset: Reset) -> None:
-    """Note in the history where the task begins; its last commit does not show it."""
-    history(
-        "input-reset",
-        task=reset.task_name,
-        input=reset.ssp.name,
-        first=reset.checkpoint,
-        next=reset.next_offset,
-    )
+def report_change(history: History, event: str, task_name: TaskName, change: Change) -> None:
+    """Note in the history where the task goes on by order or configuration; no commit shows it."""
+    place, first = change.ssp.name, change.first
+    history(event, task=task_name, input=place, first=first, next=change.next_offset)
 
 
 def report_trim(history: History, item: StoreTrim) -> None:
@@ -370,9 +354,9 @@ class StreamContainer:
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
         # Before it is so: a container that dies in between leaves a line too many, not too few.
         for task_name, change in positions.changes:
-            report_change(self._history, task_name, change)
-        for reset in positions.resets:
-            report_reset(self._history, reset)
+            report_change(self._history, "checkpoint-set", task_name, change)
+        for task_name, reset in positions.resets:
+            report_change(self._history, "input-reset", task_name, reset)
         for ssp, position in positions.lost.items():
             self._lost(ssp, position)
         for trim in positions.trims:

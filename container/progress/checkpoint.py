@@ -43,7 +43,8 @@ CHANGES_HEADER = "homeport.changes"
 class Change:
     """A partition goes on at ``next_offset``, not at ``first``; None: it had no checkpoint.
 
-    ``first``: before all changes that no container has seen.
+    By an operator: ``first``: before all changes that no container has seen. Or by the job's
+    configuration, whatever a checkpoint says.
     """
 
     ssp: SystemStreamPartition

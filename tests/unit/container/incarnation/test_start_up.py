@@ -23,7 +23,6 @@ from homeport.container.incarnation.stream_container import (
     StreamContainer,
     report_change,
     report_lost,
-    report_reset,
 )
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.kafka.log_reader import LogReader
@@ -357,8 +356,8 @@ def test_a_stream_that_is_reset_begins_at_each_start(
     assert found.new == frozenset()
     noted: list[dict[str, object]] = []
     for reset in found.resets:
-        report_reset(lambda name, **more: noted.append({"name": name, **more}), reset)
-    said = {"name": "input-reset", "task": TASK, "first": 16, "next": start}
+        report_change(lambda _, **more: noted.append(more), "input-reset", *reset)
+    said = {"task": TASK, "first": 16, "next": start}
     places = [] if start == 16 else [f"elsewhere.in.{ssp.partition}" for ssp in SSPS]
     assert noted == [{**said, "input": place} for place in places]
 
@@ -369,7 +368,9 @@ def test_what_an_operator_has_set_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     found = _positions(monkeypatch, dict.fromkeys(SSPS, 15), {}, (change,))
     assert found.changes == ((TASK, change),)
     noted: list[object] = []
-    report_change(lambda name, **more: noted.append((name, more)), *found.changes[0])
+    report_change(
+        lambda name, **more: noted.append((name, more)), "checkpoint-set", *found.changes[0]
+    )
     place = f"elsewhere.in.{SSPS[0].partition}"
     assert noted == [("checkpoint-set", {"task": TASK, "input": place, "first": 20, "next": 16})]
 
@@ -379,7 +380,7 @@ def test_without_checkpoints_each_start_says_where_it_begins(
 ) -> None:
     """Nothing else says it to the reader of a history."""
     found = _positions(monkeypatch, {}, {"task.checkpoint.factory": "none"})
-    assert found.resets == tuple(start_up.Reset(TASK, ssp, None, 10) for ssp in SSPS)
+    assert found.resets == tuple((TASK, Change(ssp, None, 10)) for ssp in SSPS)
     assert _positions(monkeypatch, {}, {}).resets == ()
 
 
@@ -431,7 +432,7 @@ def test_what_is_lost_or_reset_is_said_before_it_is_committed(
         {TASK: {SSPS[0]: 5, SSPS[1]: 9}},
         frozenset({TASK}),
         lost={SSPS[0]: InputPosition(5, 2)},
-        resets=(start_up.Reset(TASK, SSPS[1], 20, 9),),
+        resets=((TASK, Change(SSPS[1], 20, 9)),),
         changes=((TASK, Change(SSPS[1], 30, 20)),),
     )
     container = StreamContainer.__new__(StreamContainer)
