@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_jobs import model_of, task_of
 
 from homeport.config.errors import StoreError
 from homeport.config.path_names import job_folder
@@ -22,18 +23,12 @@ from homeport.container.progress.host_directories import (
     task_directory,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, TaskModel
+from homeport.job_coordinator.model.job_model import ContainerModel
 
 NM1, NM2, NM3 = Host("nm1"), Host("nm2"), Host("nm3")
 DAY_MS = 86_400_000
-TASK = TaskModel(TaskName("Partition 0"), (), 0)
-STANDBY = TaskModel(
-    TaskName("Standby-Partition 0-0"), (), 0, TaskMode.STANDBY, TaskName("Partition 0")
-)
-CONTAINERS = [
-    ContainerModel(ProcessorId("0"), {TASK.task_name: TASK}),
-    ContainerModel(ProcessorId("0-0"), {STANDBY.task_name: STANDBY}, ProcessorId("0")),
-]
+CONTAINERS = list(model_of({}, task_of()).containers.values())
+(TASK,), (STANDBY,) = (tuple(container.tasks.values()) for container in CONTAINERS)
 OWN = PurePosixPath("counts/Partition_0")
 
 

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
+from small_jobs import model_of, task_of
+
 from homeport.config.config import Config
 from homeport.container.standalone.growth_watch import GrowthWatch
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStream,
-    SystemStreamPartition,
-    TaskModel,
-)
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 
 INPUT = SystemStream("kafka", "in")
 
 
 def _model(partitions: int) -> JobModel:
-    """One container that reads so many partitions of one input."""
-    tasks = {}
-    for number in range(partitions):
-        name = TaskName(f"Partition {number}")
-        inputs = (SystemStreamPartition("kafka", "in", number),)
-        tasks[name] = TaskModel(name, inputs, number)
-    one = ProcessorId("one")
-    return JobModel(Config({}), {one: ContainerModel(one, tasks)})
+    return model_of({}, *map(task_of, range(partitions)))
 
 
 def test_each_growth_is_reported_once_and_to_the_leader_alone() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from small_jobs import task_of
 from waiting import until
 
 from homeport.config.config import Config
@@ -25,12 +26,7 @@ from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskModel,
-)
+from homeport.job_coordinator.model.job_model import ContainerModel
 from homeport.job_coordinator.standalone.plan import Member, Standby
 from homeport.job_coordinator.standalone.protocol import Computed
 from homeport.job_coordinator.zookeeper.tree import Readings
@@ -188,17 +184,6 @@ def test_a_job_that_has_run_elsewhere_is_refused(recorded: str, own: str, line: 
         _require_own(stream, config, 4)
 
 
-def _model_of(**inputs: tuple[int, ...]) -> JobModel:
-    """A task for each name, with these partitions; all in one container."""
-    tasks = {
-        TaskName(name): TaskModel(
-            TaskName(name), tuple(SystemStreamPartition("kafka", "in", n) for n in numbers), 0
-        )
-        for name, numbers in inputs.items()
-    }
-    return JobModel(Config({}), {ProcessorId("p"): ContainerModel(ProcessorId("p"), tasks)})
-
-
 def test_the_standbys_of_a_version_are_known_to_the_next() -> None:
     """By task and name, each with its processor."""
     p, q = ProcessorId("p"), ProcessorId("q")
@@ -210,7 +195,8 @@ def test_the_standbys_of_a_version_are_known_to_the_next() -> None:
 def test_standbys_without_a_place_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """It says how many, why, and what to do; nothing where all have theirs, or none is wanted."""
     config = Config({"job.standbytasks.replication.factor": "2"})
-    containers = _model_of(a=(0,), b=(1,)).containers
+    tasks = {task.task_name: task for task in (task_of(0), task_of(1))}
+    containers = {ProcessorId("p"): ContainerModel(ProcessorId("p"), tasks)}
     warn_of_missing_standbys(config, containers, {Host("here")})
     assert [record.getMessage() for record in caplog.records] == [
         (
@@ -221,7 +207,6 @@ def test_standbys_without_a_place_are_one_line(caplog: pytest.LogCaptureFixture)
     ]
     caplog.clear()
     warn_of_missing_standbys(Config({}), containers, {Host("here")})
-    tasks = containers[ProcessorId("p")].tasks
     kept = {task.task_name: task for task in (standby_task(t, 0) for t in tasks.values())}
     both = {**containers, ProcessorId("q"): ContainerModel(ProcessorId("q"), kept)}
     warn_of_missing_standbys(config, both, {Host("here"), Host("there")})
