@@ -35,16 +35,12 @@ FACTORY = "job.coordinator.factory"
 
 
 class _Answers:
-    """Keeps what comes."""
+    """Keeps JobModels, and why there is none."""
 
     def __init__(self) -> None:
         self.found: queue.SimpleQueue[Computed | str] = queue.SimpleQueue()
-
-    def planned(self, answer: Computed) -> None:
-        self.found.put(answer)
-
-    def broken(self, cause: str) -> None:
-        self.found.put(cause)
+        self.planned: Callable[[Computed], None] = self.found.put
+        self.broken: Callable[[str], None] = self.found.put
 
 
 def test_a_version_that_its_machine_has_not_seen_yet_makes_an_order_void() -> None:

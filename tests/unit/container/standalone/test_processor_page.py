@@ -90,15 +90,12 @@ def test_its_url_is_one_that_others_can_ask(host: str, named: str) -> None:
         thread.stop()
 
 
-def _planned(own: Registration) -> _Stepped:
+def _planned(
+    own: Registration, plan: Plan = PLAN, phase: BarrierPhase = BarrierPhase.NEW
+) -> _Stepped:
     stepped = _Stepped(own)
-    stepped.feed(
-        SessionBegun(),
-        Registered(own.sequence),
-        ProcessorsSeen((FIRST, SECOND)),
-        PlanSeen(PLAN),
-        BarrierSeen(1, BarrierPhase.NEW),
-    )
+    stepped.feed(SessionBegun(), Registered(own.sequence), ProcessorsSeen((FIRST, SECOND)))
+    stepped.feed(PlanSeen(plan), BarrierSeen(1, phase))
     return stepped
 
 
@@ -214,14 +211,7 @@ def test_the_status_has_each_standby_with_its_lag() -> None:
     """What was not said is not known: in a restore, and of a processor that does not answer."""
     standbys = {ONE: (Standby(B, TaskName("Standby-b-0")),), TWO: (OF_A,)}
     plan = next_plan(None, (FIRST, SECOND), {ONE: (A,), TWO: (B,)}, {}, standbys=standbys)
-    stepped = _Stepped(FIRST)
-    stepped.feed(
-        SessionBegun(),
-        Registered(1),
-        ProcessorsSeen((FIRST, SECOND)),
-        PlanSeen(plan),
-        BarrierSeen(1, BarrierPhase.DONE),
-    )
+    stepped = _planned(FIRST, plan, BarrierPhase.DONE)
     unknown = {"lag": None, "lag_seconds": None, "is_caught_up": None}
     own, other = stepped.page.status().to_json()["containers"]
     assert own["standbys"] == [{"name": "Standby-b-0", "task": "b", **unknown}]
