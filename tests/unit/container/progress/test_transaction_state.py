@@ -62,6 +62,7 @@ def test_a_transaction_has_the_end_that_was_prepared(
     found = [replace(ended, unlike_ms={}) for ended in ends.in_place(LOG)]
     assert found == [_ended("two", Outcome.ABORTED), _ended("one", Outcome.COMMITTED)]
     assert ends.in_place(OUT) == ends.in_place(LOG)
+    assert ends.places() == BOTH
     assert ends.in_place(("a-changelog", 2)) == []
 
 
