@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -136,7 +136,7 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     assert _checked(("stores.s.key.serde", "long"), ("stores.s.msg.serde", "checked_job:Hex")) == 0
 
 
-def _more(arguments: Sequence[str] = (), **asked: object) -> int:
+def _more(asked: Mapping[str, object], arguments: Sequence[str] = ()) -> int:
     """The exit code of the check that also gets this on its standard input."""
     nothing: dict[str, object] = {"java-options": "", "has-pipeline": False, "manager": None}
     nothing |= {"serdes": [], "extractors": [], "inputs": []}
@@ -146,7 +146,7 @@ def _more(arguments: Sequence[str] = (), **asked: object) -> int:
 
 
 def _checked(*serdes: tuple[str, ConfiguredSerde]) -> int:
-    return _more(serdes=[[key, msgspec.to_builtins(serde), ""] for key, serde in serdes])
+    return _more({"serdes": [[key, msgspec.to_builtins(serde), ""] for key, serde in serdes]})
 
 
 EXTRACTOR = "stores.planes.adstore.key.value.extractor.factory"
@@ -185,11 +185,11 @@ def test_extractors_and_managers_are_made_by_a_factory(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What is none, or not whole, is refused before the job begins."""
-    assert _more(**asks(right)[1]) == 0
+    assert _more(asks(right)[1]) == 0
     capsys.readouterr()
     for name, words in wrong.items():
         key, asked = asks(name)
-        assert _more(**asked) == 1
+        assert _more(asked) == 1
         line = capsys.readouterr().err
         assert line.startswith(f"error: {key} = '{name}': ")
         assert words in line
@@ -218,7 +218,7 @@ def test_inputs_of_two_schemas_need_frames_of_their_own(
         for stream, entry in SCHEMAS.items()
     ]
     both = [*arguments, "--input", "kafka.frame", "--input", "kafka.more"]
-    code = _more(both, inputs=inputs, **{"has-pipeline": has_pipeline})
+    code = _more({"inputs": inputs, "has-pipeline": has_pipeline}, both)
     assert (code, words in capsys.readouterr().err) == (int(bool(words)), True)
 
 
