@@ -52,7 +52,6 @@ from homeport.appmaster.driver.event_queue import EventQueue, Item
 from homeport.appmaster.driver.launcher_messages import LauncherMessages, StandbyReports
 from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
-from homeport.appmaster.driver.publisher import Publisher
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.rollouts import Rollouts
@@ -67,7 +66,7 @@ from homeport.appmaster.report.event_log import EventLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
 from homeport.config.config import INT_MAX, Config
-from homeport.config.errors import InvariantViolation, UnavailableError
+from homeport.config.errors import InvariantViolation, UnavailableError, WireError
 from homeport.config.settings.log_section import LogConfig
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
@@ -170,8 +169,8 @@ class Driver:
         self.audit = AuditedChanges(history, stream)
         self._queue = EventQueue()
         self._placements, self._rollouts = self._commanded(stream)
-        self.rolling, models = self._rollouts.rolling, live.job_models
-        self._publisher = Publisher(self._queue, self._client, models, publish, self.rolling)
+        self.rolling = self._rollouts.rolling
+        self._publish = publish
         self.package_of: Callable[[ProcessorId], str | None] = self._rollouts.upgrades.of
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
@@ -473,8 +472,38 @@ class Driver:
         )
 
     async def publish(self, change: ModelChange) -> bool:
-        """Publish the change; False: it may not be, as the job ends. WireError: see there."""
-        return await self._publisher.publish(change, lambda: self.may_change)
+        """Publish a changed JobModel, and have the allocator follow it, as one item of the queue.
+
+        False: it may not be any more when its turn comes. A decision between the two would be one
+        on the model before, and its permits would overwrite what the publication says of epochs.
+
+        Raises:
+            WireError: a record of it cannot be written, as one that is too large; nothing is.
+        """
+        refused: list[WireError] = []
+
+        async def work() -> JobModelPublished | None:
+            try:
+                return await self._published_now(change) if self.may_change else None
+            except WireError as error:
+                refused.append(error)
+                return None
+
+        decision = await self._queue.carry_out(work)
+        if refused:
+            raise refused[0]
+        return decision is not None
+
+    async def _published_now(self, change: ModelChange) -> JobModelPublished:
+        published = await self._client.publish(lambda: self._publish(change))
+        if published.version != change.version:
+            raise InvariantViolation(
+                f"JobModel version {change.version} was saved, {published.version} published"
+            )
+        self.live.job_models.enter(published.version, change.model)
+        if change.rolling is not None:
+            self.rolling.begun(change.rolling)
+        return replace(published, older=self.rolling.older_now())
 
     def configured(self, config: Config) -> None:
         """Take over what the driver itself reads of the configuration."""
