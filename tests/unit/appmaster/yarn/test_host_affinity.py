@@ -153,12 +153,6 @@ def test_a_queue_that_yarn_makes_or_chooses_is_not_refused() -> None:
     assert lines(facts, yarn__queue="ada")[0] != []
 
 
-def test_a_fifo_scheduler_is_well_without_host_affinity() -> None:
-    """Such a job asks for no host."""
-    facts = replace(WELL, scheduler=Scheduler(FIFO), partition=None)
-    assert lines(facts, **{"job__host-affinity__enabled": "false"}) == ([], [])
-
-
 @pytest.mark.parametrize(
     ("facts", "part", "values", "line"),
     [
