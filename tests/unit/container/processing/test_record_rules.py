@@ -92,6 +92,9 @@ def test_what_the_client_takes_is_kept_as_it_goes() -> None:
         Send("out", None, None, 2, [], "kafka", 7),
         Send("out", None, b"v", None, pairs, "kafka", None),
     ]
+    for time_ms in (1, 2**63 - 1):
+        outputs.send("out", None, timestamp=time_ms)
+        assert outputs.sends[-1].timestamp_ms == time_ms
     first = outputs.sends[0]
     assert {type(first.partition), type(first.timestamp_ms)} == {int}
 
@@ -126,9 +129,11 @@ def test_without_brokers_only_the_range_of_a_partition_is_open() -> None:
 
 
 def test_a_long_key_is_cut_in_the_line() -> None:
-    """The line stays short."""
+    """The line stays short; a record without a key has none in it."""
     with pytest.raises(ValueError, match=r"with key b'k{38}\.\.\.: timestamp 0"):
         _outputs().send("out", b"v", b"k" * 500, timestamp=0)
+    with pytest.raises(ValueError, match=r"^a record for out: timestamp 0"):
+        _outputs().send("out", b"v", timestamp=0)
 
 
 def test_the_size_is_the_clients_own() -> None:
