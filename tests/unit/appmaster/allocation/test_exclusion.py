@@ -44,6 +44,9 @@ from homeport.job_coordinator.model.placement import (
     PlacementSource,
 )
 from tests.unit.appmaster.allocation.conftest import (
+    BAD,
+    DONE,
+    FAILED,
     SETTINGS,
     A,
     B,
@@ -51,6 +54,8 @@ from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,
     allocated,
+    answers,
+    asked,
     asks,
     cancels,
     check_in,
@@ -65,21 +70,14 @@ from tests.unit.appmaster.allocation.conftest import (
     live,
     model,
     never_came,
+    orders,
     permits,
     releases,
+    said,
+    settled,
     silent,
     started,
     stopped,
-)
-from tests.unit.appmaster.allocation.placement_words import (
-    BAD,
-    DONE,
-    FAILED,
-    answers,
-    asked,
-    orders,
-    said,
-    settled,
     wants,
 )
 from tests.unit.appmaster.allocation.test_warm_moves import behind, wants_warm

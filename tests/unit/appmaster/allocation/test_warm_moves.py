@@ -30,9 +30,16 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementSource
 from tests.unit.appmaster.allocation.conftest import (
+    ACCEPTED,
+    BAD,
+    BEGUN,
+    DONE,
+    FAILED,
     Machine,
     MachineWith,
     allocated,
+    answers,
+    asked,
     asks,
     check_in,
     deployed,
@@ -40,24 +47,15 @@ from tests.unit.appmaster.allocation.conftest import (
     inc,
     job,
     live,
+    orders,
     permits,
     releases,
+    said,
+    settled,
     silent,
     started,
     stopped,
     stops,
-)
-from tests.unit.appmaster.allocation.placement_words import (
-    ACCEPTED,
-    BAD,
-    BEGUN,
-    DONE,
-    FAILED,
-    answers,
-    asked,
-    orders,
-    said,
-    settled,
 )
 
 WARM = ProcessorId("0-warm")

@@ -45,8 +45,8 @@ from tests.unit.appmaster.allocation.conftest import (
     model,
     started,
     stopped,
+    wants,
 )
-from tests.unit.appmaster.allocation.placement_words import wants
 
 OUTCOMES = ("succeeded", "failed", "refused")
 SAMZA = "samza_ContainerProcessManagerMetrics"

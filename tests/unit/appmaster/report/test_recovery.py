@@ -23,8 +23,8 @@ from tests.unit.appmaster.allocation.conftest import (
     rest_over,
     started,
     stopped,
+    wants,
 )
-from tests.unit.appmaster.allocation.placement_words import wants
 from tests.unit.appmaster.allocation.recovery_words import START_S, WALL_MS, Watched
 
 
