@@ -1,4 +1,4 @@
-"""What a driver does before it permits anybody, and what begins while Kafka is away."""
+"""Beginnings: of a driver, of tasks under ``upcoming``, and of inputs that were recreated."""
 
 from __future__ import annotations
 

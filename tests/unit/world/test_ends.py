@@ -1,5 +1,6 @@
-"""The stop of a retired processor is recorded, even if the driver that ordered it is dead.
+"""Ends: of a retired processor whose driver is dead, of a drained job, of a fenced writer.
 
+The stop of a retired processor is recorded, even if the driver that ordered it is dead.
 It has no successor with a permit that would show the stop: without a record, every later attempt
 and submission waits for it for as long as it could run on unseen (safety A4).
 """

@@ -1,4 +1,4 @@
-"""A reset of the state that is cut short, wherever it is."""
+"""A reset of the state, and a migration, that is cut short, wherever it is."""
 
 from __future__ import annotations
 

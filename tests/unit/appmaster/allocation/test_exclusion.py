@@ -1,4 +1,4 @@
-"""Hosts that fell silent: lost now, probed later, and never most of them at once."""
+"""Hosts that get no container: those that fell silent, that are drained, that have no room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standbys: where they are placed, what their failures mean, and the end of the job.
+"""Standbys and their places: failures, racks, candidates, and whether the job is deployed.
 
 Names as S9 are the scenarios of the reference, 14.5.
 """
@@ -180,7 +180,7 @@ def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_requested() -> N
     assert host_search.best_launcher((at_b, at_c), A, None, {}) == at_b
 
 
-# --- whether the of counts as deployed
+# --- whether the job counts as deployed
 
 
 ACTIVE = ContainerState(ZERO, phase=ContainerPhase.RUNNING, epoch=1)
@@ -188,7 +188,7 @@ STANDBY = replace(ACTIVE, processor_id=ProcessorId("0-0"), replica_of=ZERO)
 
 
 def of(*containers: ContainerState) -> AllocatorState:
-    """A of with these containers."""
+    """The state of a job with these containers."""
     return replace(
         initial_state(SETTINGS), phase=JobPhase.ACTIVE, containers=Containers(containers)
     )

@@ -1,4 +1,4 @@
-"""How an attempt takes over, on a coordinator stream in memory."""
+"""How an attempt takes over; what standbys leave in the stream; the JobModels that it keeps."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def test_a_change_elsewhere_leaves_a_standby_alone(stream: InMemoryCoordinatorSt
 
 
 def made_of(*processor_ids: ProcessorId) -> JobModel:
-    """A made_of with a secret and these processors."""
+    """A model with a secret and these processors."""
     config = Config({"systems.kafka.consumer.sasl.password": "secret"})
     return JobModel(config, {p: ContainerModel(p, {}) for p in processor_ids})
 
@@ -324,7 +324,7 @@ def test_every_version_of_the_attempt_is_served(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_no_model(tmp_path: Path) -> None:
-    """The store fetches the made_of as if the file did not exist."""
+    """The store fetches the model as if the file did not exist."""
     job_models = JobModelStore(tmp_path)
     (tmp_path / "job-model-1.json").write_bytes(b"{")
     job_models.enter(2, made_of(P0))

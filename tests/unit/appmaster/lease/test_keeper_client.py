@@ -1,4 +1,4 @@
-"""What the lease client answers while the keeper takes its time."""
+"""What the driver learns of the keeper: answers that take their time, and none at all."""
 
 from __future__ import annotations
 

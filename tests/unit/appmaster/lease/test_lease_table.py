@@ -1,4 +1,4 @@
-"""Leases as the keeper sees them, by a clock that the test moves. L is 10 s, M 2 s."""
+"""Leases and silent launchers as the AM sees them, by a clock that tests move. L 10 s, M 2 s."""
 
 from __future__ import annotations
 

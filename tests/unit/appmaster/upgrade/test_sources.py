@@ -24,7 +24,6 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.retries import CHARGED_CAUSES
 from homeport.appmaster.upgrade.sources import Evidence, failure_of, has_launcher, next_package
 from homeport.job_coordinator.http.messages import CheckIn
@@ -33,7 +32,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN, PlacementRequest
 from homeport.job_coordinator.status.container_report import ContainerReport
-from tests.unit.appmaster.allocation.conftest import Machine, deployed, inc
+from tests.unit.appmaster.allocation.conftest import SETTINGS, Machine, deployed, inc
 
 NEW = "ab" * 32
 P0 = ProcessorId("0")
@@ -55,10 +54,7 @@ def heard(
 
 def running() -> AllocatorState:
     """Processor 0 runs on a."""
-    machine = Machine()
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a")
-    return machine.state
+    return Machine().at_home({"0": "a"}, "b").state
 
 
 def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
@@ -150,9 +146,7 @@ def test_a_report_grows_old() -> None:
 
 def test_a_command_for_what_has_no_place_is_not_in_the_way() -> None:
     """It waits, and may do so for ever."""
-    machine = Machine()
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a")
+    machine = Machine().at_home({"0": "a"}, "b")
     machine.feed(PlacementRequested(RESTART))
     machine.feed(LauncherSilent(ResourceId("r0")))
     assert machine.state.placements
@@ -206,9 +200,7 @@ def test_a_lost_host_is_no_failure(event: Event) -> None:
 
 def test_a_failure_from_before_is_none_of_this_event() -> None:
     """And one of a processor that the model has no more is none."""
-    machine = Machine()
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.run("0", "r0", "a")
+    machine = Machine().at_home({"0": "a"}, "b")
     machine.feed(ContainerStopped(FIRST, StopCause.FAILED, 1))
     machine.run("0", "r0", "a")
     before = machine.state
@@ -260,19 +252,11 @@ def group() -> AllocatorState:
             ContainerState(TEMPORARY, ACTIVE, is_temporary=True),
         ]
     )
-    settings = AllocatorSettings(
-        host_affinity_enabled=True,
-        retry_count=0,
-        retry_window_ms=1,
-        fail_job_after_retries=True,
-        request_timeout_ms=1,
-        check_in_timeout_ms=1,
-    )
-    return AllocatorState(settings, containers=containers)
+    return AllocatorState(SETTINGS, containers=containers)
 
 
 def test_a_temporary_standby_has_the_package_of_its_active(group: AllocatorState) -> None:
-    """The code that it prepares group for; a standby of the JobModel has its own."""
+    """The code that it prepares state for; a standby of the JobModel has its own."""
     packages = {ACTIVE: "a", STANDBY: "b", TEMPORARY: "never asked"}.get
     assert next_package(packages, group, ACTIVE) == "a"
     assert next_package(packages, group, STANDBY) == "b"

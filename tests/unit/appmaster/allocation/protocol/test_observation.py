@@ -1,4 +1,4 @@
-"""Two snapshots of Skein's containers and the hosts into the events between them."""
+"""Snapshots of Skein's containers and the hosts as events; instructions in a few words."""
 
 from __future__ import annotations
 
