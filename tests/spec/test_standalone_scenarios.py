@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from small_jobs import store_keys
+
 from homeport.config.config import Config
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
@@ -188,10 +190,9 @@ def test_a_stateless_job_reads_an_input_that_has_grown() -> None:
 
 def test_a_stateful_job_keeps_each_key_with_its_task() -> None:
     """Z12: from 32 partitions to 64, task i has {i, i + 32}; of two inputs four partitions."""
-    store = {"stores.s.factory": "rocksdb", "stores.s.changelog": "kafka.c"}
-    serdes = {"stores.s.key.serde": "string", "stores.s.msg.serde": "string"}
-    small = _computed({"a": 32, "b": 32}, PreviousAssignment(), (P, Q), store | serdes)
-    grown = _computed({"a": 64, "b": 64}, _before_of(small), (P, Q), store | serdes)
+    store = store_keys(changelog="kafka.c")
+    small = _computed({"a": 32, "b": 32}, PreviousAssignment(), (P, Q), store)
+    grown = _computed({"a": 64, "b": 64}, _before_of(small), (P, Q), store)
     found = _tasks_of(grown)
     assert len(found) == grown.max_change_log_stream_partitions == 32
     for number in range(32):

@@ -18,10 +18,6 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 
-KAFKA = {"job.default.system": "kafka", "systems.kafka.consumer.bootstrap.servers": "b:1"}
-KEYS = {"job.name": "j", **KAFKA, "task.class": "m:T", "task.inputs": "kafka.in"}
-"""The least that a job needs."""
-
 
 class _Yarn(ResourceManagerRest):
     def __init__(self, known: tuple[Application, ...]) -> None:

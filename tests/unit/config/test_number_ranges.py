@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from small_jobs import KEYS, store_keys
 
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
@@ -114,16 +115,9 @@ def test_any_text_is_a_value_of_the_range_or_a_configuration_error(text: str) ->
 
 GOOD = Config(
     {
-        "job.name": "j",
-        "job.default.system": "kafka",
+        **KEYS,
         "job.host-affinity.enabled": "true",
-        "systems.kafka.consumer.bootstrap.servers": "b:1",
-        "task.class": "m:C",
-        "task.inputs": "kafka.in",
-        "stores.x.factory": "rocksdb",
-        "stores.x.changelog": "kafka.x",
-        "stores.x.key.serde": "string",
-        "stores.x.msg.serde": "json",
+        **store_keys("x", "string", msg_serde="json", changelog="kafka.x"),
     }
 )
 OTHERS = (

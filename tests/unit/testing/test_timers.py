@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from small_jobs import store_keys
 
 from homeport.config.errors import ConfigError
 from homeport.container.api import (
@@ -25,10 +26,7 @@ from tests.unit.testing.counting_job import config, feed
 
 TIMERS = {
     "task.timers.store": "timers",
-    "stores.timers.factory": "rocksdb",
-    "stores.timers.changelog": "kafka.timers-changelog",
-    "stores.timers.key.serde": "string",
-    "stores.timers.msg.serde": "long",
+    **store_keys("timers", "string", msg_serde="long", changelog="kafka.timers-changelog"),
 }
 EVENTS = {"task.watermark.lateness.ms": "100"}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from jobs_at_hand import KAFKA, KEYS, JobAtHand, application_of, job_at_hand, written
+from jobs_at_hand import JobAtHand, application_of, job_at_hand, written
+from small_jobs import KEYS
 
 from homeport.appmaster.yarn.resource_manager_rest import APPLICATION_TAG, Application
 from homeport.appmaster.yarn.submission import application_name, job_tag
@@ -18,8 +19,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank, Submission
 
-MINE = Config({"job.name": "etl_daily", **KAFKA})
-YOURS = Config({"job.name": "etl", "job.id": "daily_1", **KAFKA})
+MINE = Config({**KEYS, "job.name": "etl_daily"})
+YOURS = Config({**KEYS, "job.name": "etl", "job.id": "daily_1"})
 
 
 @dataclass(frozen=True)

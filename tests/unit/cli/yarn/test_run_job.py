@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from jobs_at_hand import KEYS, job_at_hand, written
+from jobs_at_hand import job_at_hand, written
+from small_jobs import KEYS
 from statuses import status_of
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from jobs_at_hand import KEYS, job_at_hand
+from jobs_at_hand import job_at_hand
+from small_jobs import KEYS, store_keys
 
 from homeport.cli.yarn import state_check
 from homeport.cli.yarn.job import Job
@@ -86,15 +87,7 @@ def test_a_job_that_is_new_may_have_any_code() -> None:
 
 
 GROUPER = "job.systemstreampartition.grouper.factory"
-CONFIG = Config(
-    {
-        **KEYS,
-        "stores.s.factory": "rocksdb",
-        "stores.s.changelog": "kafka.s",
-        "stores.s.key.serde": "string",
-        "stores.s.msg.serde": "json",
-    }
-)
+CONFIG = Config({**KEYS, **store_keys("s", "string", changelog="kafka.s")})
 
 
 @pytest.fixture

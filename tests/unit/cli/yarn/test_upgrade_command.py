@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs_at_hand import KEYS
+from small_jobs import KEYS
 from statuses import status_of
 from zipped import zipped as zipped_of
 
@@ -219,7 +219,7 @@ def _asked(
         preflight, "check_classes", lambda config, python, *_: asked.append((config, python))
     )
     folder.mkdir()
-    (folder / "m.py").write_text("class T: pass\n")
+    (folder / "m.py").write_text("class C: pass\n")
     stream = InMemoryCoordinatorStream()
     stream.write([wire.set_config(*item) for item in {**FILE, **recorded}.items()])
     stream.catch_up()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
+from small_jobs import store_keys
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -192,12 +193,7 @@ def test_a_job_with_such_a_store_is_taken(key: str) -> None:
     cleaned = {**config, "stores.planes.clean.on.container.start": "true"}
     with pytest.raises(ConfigError, match=r"no store has a changelog or is an adjunct one"):
         validate(Config({**cleaned, **standby}))
-    counts = {
-        "stores.counts.factory": "in-memory",
-        "stores.counts.key.serde": "string",
-        "stores.counts.msg.serde": "long",
-        "stores.counts.changelog": "kafka.counts",
-    }
+    counts = store_keys("counts", "string", changelog="kafka.counts")
     bootstrap = "systems.kafka.streams.planes.samza.bootstrap"
     said = (
         "stores.planes is not kept by standbys, as no start uses what it finds of it: after a "

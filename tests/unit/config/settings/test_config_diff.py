@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from small_jobs import store_keys
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -12,10 +13,7 @@ from homeport.config.settings.tuning import Tuning
 
 ROCKSDB = "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory"
 STORE = {
-    "stores.s.factory": "rocksdb",
-    "stores.s.key.serde": "string",
-    "stores.s.msg.serde": "json",
-    "stores.s.changelog": "log",
+    **store_keys("s", "string", msg_serde="json", changelog="log"),
     "job.default.system": "kafka",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from small_jobs import store_keys
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -110,13 +111,8 @@ KEYS = {
     "job.coordinator.system": "coordination",
     "task.inputs": "first.in,second.in,first.more",
     "task.broadcast.inputs": "rules.all#0",
-    "stores.s.factory": "rocksdb",
-    "stores.s.changelog": "kafka.log",
-    "stores.s.key.serde": "string",
-    "stores.s.msg.serde": "string",
-    "stores.scratch.factory": "rocksdb",
-    "stores.scratch.key.serde": "string",
-    "stores.scratch.msg.serde": "string",
+    **store_keys("s", "string", changelog="kafka.log"),
+    **store_keys("scratch", "string"),
     "systems.unused.consumer.bootstrap.servers": "away:1",
 }
 
@@ -252,9 +248,7 @@ def test_a_store_has_no_serde_of_a_registry() -> None:
     values = {
         OF + "class": "avro",
         OF + "schema.registry.url": "http://r",
-        "stores.c.factory": "rocksdb",
-        "stores.c.key.serde": "string",
-        "stores.c.msg.serde": "s",
+        **store_keys("c", "string", msg_serde="s"),
     }
     with pytest.raises(ConfigError, match=r"stores\.c\.msg\.serde = 's': a serde of a Schema Reg"):
         StorageConfig.of(Config(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from small_jobs import store_keys
 
 from homeport.config.config import Config
 from homeport.config.settings.samza_job import Verdict, findings_of
@@ -75,8 +76,7 @@ def test_a_rule_between_keys_is_said_once() -> None:
     """With its key; a key that is refused by itself is not named twice."""
     found = findings_of(Config({**JOB, "stores.b.factory": "rocksdb", "task.inputs": "kafka.e d"}))
     assert [f.key for f in found if f.verdict is Verdict.REFUSED] == ["task.inputs"]
-    two = {**JOB, "stores.b.factory": "rocksdb", "stores.b.changelog": "kafka.wiki-changelog"}
-    two |= {"stores.b.key.serde": "string", "stores.b.msg.serde": "string"}
+    two = JOB | store_keys("b", "string", changelog="kafka.wiki-changelog")
     refused = [f for f in findings_of(Config(two)) if f.verdict is Verdict.REFUSED]
     assert [f.key for f in refused] == ["stores.wiki.changelog"]
     assert "the changelog of store 'b' too" in refused[0].about

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from small_jobs import KEYS, store_keys
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -328,14 +329,7 @@ def test_an_environment_that_travels_gives_launchers_more_time() -> None:
     assert ClusterManagerConfig.of(_config(**archive, **{key: "7"})).check_in_timeout_ms == 7
 
 
-STORE = {
-    "stores.t.factory": "rocksdb",
-    "stores.t.changelog": "kafka.t",
-    "stores.t.key.serde": "string",
-    "stores.t.msg.serde": "long",
-    "job.default.system": "kafka",
-    "systems.kafka.consumer.bootstrap.servers": "b:1",
-}
+STORE = {**KEYS, **store_keys("t", "string", msg_serde="long", changelog="kafka.t")}
 TIMERS = {"task.timers.store": "t"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from small_jobs import store_keys
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -268,11 +269,7 @@ def test_each_fault_is_one_line_with_its_rule(key: str, value: str, rule: str) -
     assert caught.value.remedy
 
 
-_SECOND_STORE = {
-    "stores.copy.factory": "rocksdb",
-    "stores.copy.key.serde": "string",
-    "stores.copy.msg.serde": "json",
-}
+_SECOND_STORE = store_keys("copy", "string")
 _ALIAS = {"systems.alias.consumer.bootstrap.servers": "localhost:9092"}
 _DROPPING = {"task.drop.deserialization.errors": "true"}
 _OWN_TOPICS: list[tuple[dict[str, str], str]] = [
@@ -370,10 +367,7 @@ _PREWARMED = {
     "job.hotstandby.enabled": "true",
     "job.hotstandby.prewarm": "true",
     "job.host-affinity.enabled": "true",
-    "stores.s.factory": "rocksdb",
-    "stores.s.changelog": "kafka.changes",
-    "stores.s.key.serde": "string",
-    "stores.s.msg.serde": "string",
+    **store_keys("s", "string", changelog="kafka.changes"),
 }
 
 
