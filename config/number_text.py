@@ -9,6 +9,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
+from collections.abc import Callable, Mapping
 
 _WHOLE = re.compile(r"-?[0-9]{1,4000}")
 _POINTED = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,9})?")
@@ -34,3 +35,11 @@ def float_of(text: str) -> float:
     if not math.isfinite(found):
         raise ValueError(f"{text[:80]} is beyond a double")
     return found
+
+
+NUMBER_SERDES: Mapping[str, Callable[[str], float]] = {
+    "integer": whole_of,
+    "long": whole_of,
+    "double": float_of,
+}
+"""The built-in serdes whose values are numbers, and what reads such a value from text."""

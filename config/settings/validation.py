@@ -15,6 +15,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
+from homeport.config.number_text import NUMBER_SERDES
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.adjunct_section import AdjunctsConfig, adjunct_warnings
 from homeport.config.settings.memory_rule import (
@@ -273,9 +274,6 @@ def _check_outputs(config: Config, task: TaskConfig) -> None:
             )
 
 
-_NUMBERS = frozenset({"integer", "long", "double"})
-
-
 def _check_pipeline_output(config: Config) -> None:
     pipeline = PipelineConfig.of(config)
     if pipeline is None or pipeline.output is None:
@@ -292,7 +290,7 @@ def _check_pipeline_output(config: Config) -> None:
     view = SystemConfig.of(config, system)
     view.key_serde(stream)
     serde = view.msg_serde(stream)
-    if serde in _NUMBERS:
+    if serde in NUMBER_SERDES:
         raise ConfigError(
             keys.STREAM_MSG_SERDE.named(system, stream),
             str(serde),

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from homeport.config.number_text import NUMBER_SERDES, whole_of
 from homeport.container.serde.serdes import Serde
 
-_WHOLE = frozenset({"integer", "long"})
+_WHOLE = frozenset(name for name, read in NUMBER_SERDES.items() if read is whole_of)
 _DOUBLE, _JSON = "double", "json"
 
 Part = tuple[bytes, bytes | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Annotated, Any
@@ -14,18 +14,12 @@ from msgspec.structs import asdict
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.number_text import float_of, whole_of
+from homeport.config.number_text import NUMBER_SERDES
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.classes import load_serde
 from homeport.container.engine.storage_engine import StoreView
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.wire_form import about
-
-_NUMBERS: dict[str, Callable[[str], Any]] = {
-    "integer": whole_of,
-    "long": whole_of,
-    "double": float_of,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,7 @@ class Query:
         if is_hex:
             return Query(_from_hex("--key", key), _from_hex("--prefix", prefix))
         wanted = None if key is None else _key_bytes(key_serde, key)
-        if prefix is not None and key_serde.name in _NUMBERS:
+        if prefix is not None and key_serde.name in NUMBER_SERDES:
             rule = f"keys of the serde {key_serde.name!r} are no texts"
             raise ConfigError("--prefix", prefix, rule, "give the bytes, with --hex")
         return Query(wanted, None if prefix is None else prefix.encode())
@@ -62,8 +56,8 @@ def _from_hex(option: str, digits: str | None) -> bytes | None:
 
 def _key_bytes(key_serde: Serde, text: str) -> bytes:
     try:
-        if key_serde.name in _NUMBERS:
-            return key_serde.to_bytes(_NUMBERS[key_serde.name](text))
+        if key_serde.name in NUMBER_SERDES:
+            return key_serde.to_bytes(NUMBER_SERDES[key_serde.name](text))
         if key_serde.name == "json":
             return key_serde.to_bytes(json.loads(text))
         return key_serde.to_bytes(text.encode() if key_serde.name == "bytes" else text)
