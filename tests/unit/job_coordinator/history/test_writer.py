@@ -83,17 +83,6 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
     assert len([json.loads(line) for text in texts for line in text.splitlines()]) == 800
 
 
-def test_a_history_that_cannot_be_written_stops_no_process(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is said once in the log, and that is all."""
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1", 64)
-    writer.event("decision")
-    writer.event("decision")
-    assert caplog.text.count("cannot be written") == 1
-
-
 @pytest.mark.parametrize("ends", [False, True])
 def test_unwritten_events_are_written_first_later(tmp_path: Path, *, ends: bool) -> None:
     """A disk that was full for a while leaves no gap: with the next event, or at the end."""
@@ -229,13 +218,16 @@ def test_a_mark_goes_with_what_is_trimmed(tmp_path: Path) -> None:
     assert _marks(tmp_path) == ["lost-1-p-transactions", "lost-501-p-events"]
 
 
-def test_only_so_many_lines_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history that stays away does not fill the memory instead."""
+def test_a_history_that_cannot_be_written_stops_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once in the log; only so many lines are kept, which would fill the memory else."""
     monkeypatch.setattr("homeport.job_coordinator.history.writer._WAITING_LINES", 2)
     (tmp_path / "file").write_text("", encoding="utf-8")
     writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1", 64)
     for number in range(4):
         writer.event("decision", str(number))
+    assert caplog.text.count("cannot be written") == 1
     (tmp_path / "file").unlink()
     writer.close()
     assert [line["processor_id"] for line in _lines(tmp_path / "file" / "below")] == ["0", "1"]

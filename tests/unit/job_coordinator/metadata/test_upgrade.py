@@ -40,6 +40,8 @@ STATE = UpgradeState(
     "u", "app", NEW, OLD, 60_000, UpgradePhase.FORWARD, (S0, P0), P0, 7, "a reason", "a line"
 )
 SHORT = UpgradeState("u", "app", NEW, None, 0)
+ROLLED = replace(STATE, phase=UpgradePhase.BACK, subject=SUBJECT)
+ROLLING = RollingRestart(ROLLED, 3, 3, 4, {"my.key": "4", "my.other": None})
 
 
 @pytest.mark.parametrize("state", [STATE, SHORT])
@@ -105,35 +107,6 @@ def test_a_new_run_forgets_what_was_for_another_one(stream: InMemoryCoordinatorS
     assert set(stream.latest(MessageType.SET_UPGRADE)) == {"order", "submitted"}
 
 
-@pytest.mark.parametrize("name", ["id", "application", "package", "watch-ms", "direction"])
-def test_a_damaged_order_is_none(stream: InMemoryCoordinatorStream, name: str) -> None:
-    """Nothing is begun by it."""
-    record = UpgradeManager.order_message(ORDER)
-    values = {k: v for k, v in (record.values or {}).items() if k != name}
-    put(stream, record._replace(values=values))
-    assert UpgradeManager(stream).orders("app") == UpgradeOrders()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("id", ""),
-        ("watch-ms", "x"),
-        ("package", "AB"),
-        ("previous", "new"),
-        ("phase", "up"),
-        ("given", "{}"),
-        ("given", "[1]"),
-        ("lag-before", "-1"),
-    ],
-)
-def test_a_damaged_state_is_none(stream: InMemoryCoordinatorStream, name: str, value: str) -> None:
-    """All processors are wanted with the submission's package, as without one."""
-    record = UpgradeManager.state_message(STATE)
-    put(stream, record._replace(values={**(record.values or {}), name: value}))
-    assert UpgradeManager(stream).state("app") is None
-
-
 def test_each_processor_is_wanted_with_one_package() -> None:
     """While it is under way by what was given, later by how it ended."""
     assert STATE.wanted(P0) == NEW
@@ -144,14 +117,11 @@ def test_each_processor_is_wanted_with_one_package() -> None:
     assert [p.is_final for p in UpgradePhase] == [False, False, True, True]
 
 
-ROLLED = replace(STATE, phase=UpgradePhase.BACK, subject=SUBJECT)
-ROLLING = RollingRestart(ROLLED, 3, 3, 4, {"my.key": "4", "my.other": None})
-
-
 @pytest.mark.parametrize("rolling", [ROLLING, replace(ROLLING, back=None)])
-def test_a_rolling_restart_comes_back_as_it_was_written(rolling: RollingRestart) -> None:
+def test_a_rolling_restart_comes_back_as_it_was_written(
+    stream: InMemoryCoordinatorStream, rolling: RollingRestart
+) -> None:
     """For its run of the job; it is void for another one."""
-    stream = InMemoryCoordinatorStream()
     manager = RollingRestartManager(stream)
     assert manager.read("app") is None
     put(stream, manager.message(rolling))
@@ -159,15 +129,40 @@ def test_a_rolling_restart_comes_back_as_it_was_written(rolling: RollingRestart)
     assert manager.read("other") is None
 
 
+_ORDER, _STATE = UpgradeManager.order_message(ORDER), UpgradeManager.state_message(STATE)
+_ROLLING = RollingRestartManager.message(ROLLING)
+
+
 @pytest.mark.parametrize(
-    "damage", [{"former": "[]"}, {"former": '{"a": 1}'}, {"version": "x"}, {"phase": "?"}]
+    ("record", "name", "value"),
+    [
+        *((_ORDER, name, None) for name in ("id", "application", "package", "watch-ms")),
+        (_ORDER, "direction", None),
+        (_STATE, "id", ""),
+        (_STATE, "watch-ms", "x"),
+        (_STATE, "package", "AB"),
+        (_STATE, "previous", "new"),
+        (_STATE, "phase", "up"),
+        (_STATE, "given", "{}"),
+        (_STATE, "given", "[1]"),
+        (_STATE, "lag-before", "-1"),
+        (_ROLLING, "former", "[]"),
+        (_ROLLING, "former", '{"a": 1}'),
+        (_ROLLING, "version", "x"),
+        (_ROLLING, "phase", "?"),
+    ],
 )
-def test_a_damaged_rolling_restart_is_none(damage: dict[str, str]) -> None:
-    """All run on as they are, and a later change begins from the start."""
-    stream = InMemoryCoordinatorStream()
-    values = {**(RollingRestartManager.message(ROLLING).values or {}), **damage}
-    key = "configuration"
-    put(stream, CoordinatorStreamMessage(MessageType.SET_UPGRADE, key, values))
+def test_a_damaged_record_is_none(
+    stream: InMemoryCoordinatorStream,
+    record: CoordinatorStreamMessage,
+    name: str,
+    value: str | None,
+) -> None:
+    """Nothing is begun by it: all processors run on as they are."""
+    values = {**(record.values or {}), name: value}
+    put(stream, record._replace(values={k: v for k, v in values.items() if v is not None}))
+    assert UpgradeManager(stream).orders("app") == UpgradeOrders()
+    assert UpgradeManager(stream).state("app") is None
     assert RollingRestartManager(stream).read("app") is None
 
 
