@@ -23,9 +23,9 @@ from homeport.config.declarations.unknown_keys import is_unread, meant_by, warni
 from homeport.config.errors import ConfigError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.kafka.topics import StreamMetadataCache
+from homeport.job_coordinator.planning.next_model import counts_now
 
 _IDENTITY = {
     key.name: why
@@ -274,5 +274,5 @@ def require_model(config: Config) -> None:
         ConfigError: they make none.
         UnavailableError: Kafka does not answer.
     """
-    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    counts = counts_now(config)
     calculate_job_model(config, counts, NOTHING)

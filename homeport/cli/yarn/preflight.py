@@ -31,13 +31,14 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.grouper.factories import has_own_grouper
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
-from homeport.job_coordinator.kafka.topics import StreamMetadataCache, TopicAdmin
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.parent_death import run_child
+from homeport.job_coordinator.planning.next_model import counts_now
 from homeport.job_coordinator.private_files import private_folder
 
 _KAFKA_TIMEOUT_S = 10.0
@@ -90,7 +91,7 @@ def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | No
     """
     if has_own_grouper(config):
         return None
-    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    counts = counts_now(config)
     uneven = uneven_inputs(config, counts)
     if uneven is not None:
         say(f"warning: {uneven}")
@@ -207,7 +208,7 @@ def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> 
     """
     if not has_own_grouper(config):
         return
-    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    counts = counts_now(config)
     command = ["-m", check_job_model_program.__name__]
     asked = check_job_model_program.question(config, counts)
     _check_with_package(python, command, import_path, asked)
