@@ -148,15 +148,7 @@ class Loaded:
         Raises:
             ConfigError: it is not what it must be.
         """
-        # Workers for functions in Python find the job's modules where this process does.
-        folders = os.pathsep.join(folder for folder in sys.path if folder)
-        environment = session.sparkContext.environment
-        environment["PYTHONPATH"] = folders
-        # They start in the folder of Spark's JVM, pyspark's own: its ``pandas`` is not pandas.
-        environment["PYTHONSAFEPATH"] = "1"
-        # Else a function sees a time in the zone of the host on which its container runs.
-        zone = session.conf.get("spark.sql.session.timeZone")
-        environment["TZ"] = session.conf.get("spark.executorEnv.TZ", zone)
+        set_up_workers(session)
         leaving, takes = self.settings.leaving, self.work.takes
         columns = value_columns(self.settings.serdes, takes)
         types = {name: columns[stream].type for name, stream in takes.items() if stream in columns}
@@ -174,6 +166,18 @@ class Loaded:
         )
         pipeline.warm_up()
         return pipeline
+
+
+def set_up_workers(session: SparkSession) -> None:
+    """Set the environment of the processes that run functions in Python."""
+    environment = session.sparkContext.environment
+    # They find the job's modules where this process does.
+    environment["PYTHONPATH"] = os.pathsep.join(folder for folder in sys.path if folder)
+    # They start in the folder of Spark's JVM, pyspark's own: its ``pandas`` is not pandas.
+    environment["PYTHONSAFEPATH"] = "1"
+    # Else a function sees a time in the zone of the host on which its container runs.
+    zone = session.conf.get("spark.sql.session.timeZone")
+    environment["TZ"] = session.conf.get("spark.executorEnv.TZ", zone)
 
 
 def _function(

@@ -21,6 +21,7 @@ from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL, AS_THEY_COME, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
+from homeport.container.spark.prepared import set_up_workers
 from homeport.container.spark.session import LocalSpark, SparkSettings
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ def one_spark() -> Iterator[OneSpark]:
 
     def prepare(session: SparkSession) -> SparkPipeline:
         sessions.append(session)
+        set_up_workers(session)
         nothing = Named("bench", "nothing")
         return SparkPipeline(session, lambda frames: frames[ALL], nothing, unordered=True)
 
