@@ -23,17 +23,6 @@ def _unasked() -> int:
     raise AssertionError("the number does not matter here")
 
 
-def test_a_step_takes_no_more_than_its_share_of_the_time() -> None:
-    """At a quarter, three times its own time passes before the next; the first waits for none."""
-    pace = Pace(0.25)
-    assert pace.left_s(0.0, least_s=5.0) == 0
-    pace.took(10.0, 12.0)
-    assert pace.left_s(12.0) == 6
-    assert pace.left_s(17.5) == 0.5
-    assert pace.left_s(18.0) == 0
-    assert pace.left_s(99.0) == 0
-
-
 def test_a_slow_step_is_soon_forgotten() -> None:
     """Each new one counts half."""
     pace = Pace(0.5)
@@ -43,15 +32,6 @@ def test_a_slow_step_is_soon_forgotten() -> None:
     assert pace.left_s(20.0) == 4
     pace.took(30.0, 32.0)
     assert pace.left_s(32.0) == 3
-
-
-def test_the_rest_is_bounded_on_both_sides() -> None:
-    """The longest counts more than the shortest."""
-    pace = Pace(0.5)
-    pace.took(0.0, 4.0)
-    assert pace.left_s(4.0, least_s=6.0) == 6
-    assert pace.left_s(4.0, most_s=1.0) == 1
-    assert pace.left_s(4.0, least_s=6.0, most_s=1.0) == 1
 
 
 @given(st.floats(0.01, 1.0), st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=20))
