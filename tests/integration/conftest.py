@@ -18,6 +18,7 @@ from job_configs import job_config
 from launchers import FIRST, Am, Launch, Ready, Running
 from samza_peer import SamzaPeer
 from samza_streams import Stream
+from stopped_container import PLAN_VARIABLE
 from stream_containers import Make, jobs
 from yarn_jobs import Job
 
@@ -178,9 +179,12 @@ def faults(
 def make(request: pytest.FixtureRequest, kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job of one container from further keys, dots written as underscores.
 
-    The module's ``JOBS`` are arguments of ``jobs``: the code of the task, keys of every job.
+    The module's ``JOBS`` are arguments of ``jobs``: the code of the task, keys of every job. What
+    runs as ``stopped_container`` heeds the file ``plan``.
     """
-    with jobs(kafka, tmp_path, **getattr(request.module, "JOBS", {})) as made:
+    plan = {PLAN_VARIABLE: str(tmp_path / "plan")}
+    options = getattr(request.module, "JOBS", {})
+    with jobs(kafka, tmp_path, environment=plan, **options) as made:
         yield made
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
@@ -24,8 +22,8 @@ from counted_words import (
     words,
 )
 from small_disk import fill, small_disk
-from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import COUNTER, DEADLINE_S, Job, Running, make_job
+from stopped_container import write_plan
+from stream_containers import DEADLINE_S, Job, Make, Running
 from suites import long
 
 from homeport.container.host.exit_codes import EXIT_DISK_FULL, EXIT_UNAVAILABLE
@@ -38,22 +36,6 @@ STALL_S = 15.0
 """As above: longer than ``transaction.timeout.ms``."""
 DAYS_S = 3 * 86_400
 SENT = "send-changelog counts/Partition 0"
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Callable[..., Job]]:
-    """Makes a job that counts words, from further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(servers: str = kafka, **more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        made.append(make_job(servers, tmp_path, COUNTER, keys))
-        made[-1].environment[PLAN_VARIABLE] = str(tmp_path / "plan")
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
 
 
 def working(job: Job) -> Running:
@@ -115,13 +97,13 @@ def _has_started(job: Job, epoch: int) -> bool:
 
 
 @pytest.mark.long
-def test_a_broker_that_restarts_in_mid_transaction(
-    make: Callable[..., Job], broker: LocalCluster
-) -> None:
+def test_a_broker_that_restarts_in_mid_transaction(make: Make, broker: LocalCluster) -> None:
     """The transaction may end well, or its container in one line, uncharged: nothing is lost."""
     # A broker alone that finds the time over while it is still without leaders leaves out the
     # markers, and readers wait for ever: Kafka's fault, and no matter here.
-    job = make(broker.bootstrap_servers, systems_kafka_producer_transaction_timeout_ms="300000")
+    job = make(
+        servers=broker.bootstrap_servers, systems_kafka_producer_transaction_timeout_ms="300000"
+    )
     first = working(job)
     standing(job, first, SENT)
     broker.stop_kafka()
@@ -138,10 +120,10 @@ def test_a_broker_that_restarts_in_mid_transaction(
 
 @pytest.mark.long
 def test_a_broker_that_is_away_for_a_minute_in_mid_transaction(
-    make: Callable[..., Job], broker: LocalCluster
+    make: Make, broker: LocalCluster
 ) -> None:
     """The container ends in one line, uncharged; the successor waits for Kafka and is exact."""
-    job = make(broker.bootstrap_servers)
+    job = make(servers=broker.bootstrap_servers)
     first = working(job)
     standing(job, first, SENT)
     broker.stop_kafka()
@@ -158,14 +140,14 @@ def test_a_broker_that_is_away_for_a_minute_in_mid_transaction(
 
 @pytest.mark.parametrize("after", ["deliver", long(SENT), long("begin")])
 def test_a_broker_that_stands_still_for_longer_than_a_transaction_may_take(
-    make: Callable[..., Job], broker: LocalCluster, after: str
+    make: Make, broker: LocalCluster, after: str
 ) -> None:
     """An end is uncharged: Kafka's silence has used up the time.
 
     There is none where the transaction's end reaches the broker before that has looked at its time,
     which it does each ten seconds.
     """
-    job = make(broker.bootstrap_servers)
+    job = make(servers=broker.bootstrap_servers)
     first = working(job)
     standing(job, first, after)
     broker.pause_kafka()
@@ -207,7 +189,7 @@ def is_ended_since(job: Job, before: int) -> bool:
     return sent == decided > before
 
 
-def test_a_transaction_that_takes_longer_than_its_time_out(make: Callable[..., Job]) -> None:
+def test_a_transaction_that_takes_longer_than_its_time_out(make: Make) -> None:
     """Kafka has aborted it: the container says so in one line, and nothing of it is kept."""
     job = make(systems_kafka_producer_transaction_timeout_ms="1500")
     first = working(job)
@@ -231,7 +213,7 @@ def test_a_transaction_that_takes_longer_than_its_time_out(make: Callable[..., J
     ],
     ids=["before the flush", "before OFFSET", "before OFFSET-v2"],
 )
-def test_a_disk_that_gets_full_in_mid_commit(make: Callable[..., Job], after: str) -> None:
+def test_a_disk_that_gets_full_in_mid_commit(make: Make, after: str) -> None:
     """The directory is named in one line; with room again its state is as good as before."""
     job = make(task_commit_ms="1")
     stores = job.folder / "stores"
@@ -251,7 +233,7 @@ def test_a_disk_that_gets_full_in_mid_commit(make: Callable[..., Job], after: st
         has_a_sound_history(job)
 
 
-def test_a_wall_clock_that_jumps_disturbs_no_container(make: Callable[..., Job]) -> None:
+def test_a_wall_clock_that_jumps_disturbs_no_container(make: Make) -> None:
     """Days ahead and back again: transactions and commits come at their time, by another clock."""
     job = make(task_commit_ms="1")
     first = working(job)
@@ -271,7 +253,7 @@ def test_a_wall_clock_that_jumps_disturbs_no_container(make: Callable[..., Job])
     assert second.stop() == 143
 
 
-def test_a_transaction_ends_by_its_bytes(make: Callable[..., Job]) -> None:
+def test_a_transaction_ends_by_its_bytes(make: Make) -> None:
     """Long before its time; what is below the limit waits, and is dropped at the end."""
     job = make(
         task_transaction_ms="600000",

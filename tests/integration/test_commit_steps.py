@@ -6,14 +6,12 @@ On a real broker, with a process that kills itself there; the next incarnation g
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 from counted_words import counts, has_processed, is_exact, local_state, successor, words
-from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import DEADLINE_S, Job, Make, jobs
+from stopped_container import write_plan
+from stream_containers import DEADLINE_S, Job, Make
 
 from homeport.container.progress.transaction_plan import (
     StoreId,
@@ -25,13 +23,6 @@ from homeport.job_coordinator.model.ids import TaskName
 
 STORES = [StoreId("counts", TaskName(f"Partition {p}")) for p in (0, 1)]
 WORDS_AT_ONCE = 20
-
-
-@pytest.fixture
-def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    """Makes a job that counts words, from further keys, dots written as underscores."""
-    with jobs(kafka, tmp_path, environment={PLAN_VARIABLE: str(tmp_path / "plan")}) as made:
-        yield made
 
 
 def points(*, outputs_at_once: bool) -> list[str]:

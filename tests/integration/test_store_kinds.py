@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
-from stream_containers import Job, Running, make_job
+from stream_containers import Job, Make, Running
 
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.status.container_report import DroppedValues
 
-Make = Callable[[str, Mapping[str, str]], Job]
 LARGE_KEY = "stores.counts.changelog.max.message.size.bytes"
 
 KEEPER = """
@@ -42,17 +40,8 @@ class Counter(BatchTask):
 """Keeps each value under its key, and says all that it has. A record without a value only asks."""
 
 
-@pytest.fixture(name="make")
-def _make(kafka: str, tmp_path: Path) -> Iterator[Make]:
-    made: list[Job] = []
-
-    def make(code: str, more: Mapping[str, str]) -> Job:
-        made.append(make_job(kafka, tmp_path, code, more))
-        return made[-1]
-
-    yield make
-    for job in made:
-        job.close()
+JOBS = {"code": KEEPER}
+"""Of ``make``: a job from the code of its task."""
 
 
 def _put(job: Job, container: Running, entries: Mapping[str, object]) -> dict[str, object]:
@@ -101,7 +90,7 @@ def test_values_of_a_registered_serde_come_back(
     make: Make, keys: Mapping[str, str], value: object, data: bytes
 ) -> None:
     """A class of the job's own, and avro: its bytes are in the changelog, and read by a restore."""
-    job = make(KEEPER, keys)
+    job = make(**keys)
     first = job.start(1)
     assert _put(job, first, {"one": value}) == {"one": value}
     assert job.table("changelog") == {"one": data}
@@ -113,7 +102,7 @@ def test_values_of_a_registered_serde_come_back(
 
 def test_a_value_that_its_serde_cannot_carry_fails_the_container(make: Make) -> None:
     """Nothing of the transaction is committed; the line names store and serde."""
-    job = make(KEEPER, SERDES[1][0])
+    job = make(**SERDES[1][0])
     container = job.start(1)
     job.produce([(0, b"one", b'{"tail": 7}')])
     line = container.last_line()
@@ -124,7 +113,7 @@ def test_a_value_that_its_serde_cannot_carry_fails_the_container(make: Make) -> 
 
 def test_entries_of_a_store_with_a_time_to_live_go(make: Make) -> None:
     """Once they are older, and something is written; a restore gives back what the topic has."""
-    job = make(KEEPER, {"stores.counts.rocksdb.ttl.ms": "1000", "stores.counts.msg.serde": "json"})
+    job = make(**{"stores.counts.rocksdb.ttl.ms": "1000", "stores.counts.msg.serde": "json"})
     first = job.start(1)
     assert _put(job, first, {"old": 1}) == {"old": 1}
     number = 0
@@ -149,7 +138,7 @@ def test_entries_of_a_store_with_a_time_to_live_go(make: Make) -> None:
 def test_a_value_over_the_limit_is_refused_where_that_is_configured(make: Make) -> None:
     """At its put: the container fails with a line that names key, size, limit and store."""
     more = {LARGE_KEY: "20", "stores.counts.disallow.large.messages": "true"}
-    job = make(KEEPER, {**more, "stores.counts.msg.serde": "json"})
+    job = make(**{**more, "stores.counts.msg.serde": "json"})
     container = job.start(1)
     assert _put(job, container, {"fits": "x" * 18}) == {"fits": "x" * 18}
     job.produce([(0, b"large", json.dumps("x" * 19).encode())])
@@ -162,7 +151,7 @@ def test_a_value_over_the_limit_is_refused_where_that_is_configured(make: Make) 
 def test_a_value_over_the_limit_is_skipped_where_that_is_configured(make: Make) -> None:
     """The job goes on without it, and reports it; the key keeps its value, also after a restore."""
     more = {LARGE_KEY: "20", "stores.counts.drop.large.messages": "true"}
-    job = make(KEEPER, {**more, "stores.counts.msg.serde": "json"})
+    job = make(**{**more, "stores.counts.msg.serde": "json"})
     first = job.start(1)
     assert _put(job, first, {"key": "small"}) == {"key": "small"}
     assert _put(job, first, {"key": "x" * 19, "more": 1}) == {"key": "small", "more": 1}

@@ -428,7 +428,7 @@ def jobs(
     """
     made: list[Job] = []
 
-    def make(code: str = code, **more: str) -> Job:
+    def make(code: str = code, *, servers: str = servers, **more: str) -> Job:
         keys = {key.replace("_", "."): value for key, value in more.items()}
         made.append(make_job(servers, folder, code, {**common, **keys}))
         made[-1].environment |= environment
