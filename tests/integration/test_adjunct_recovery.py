@@ -11,13 +11,12 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from compacted_topics import delete_before, quick_cleaner, until_compacted
-from stream_containers import Job, Running, make_job
+from stream_containers import Job, Make, Running
 from suites import long
 
 from homeport.config.config import Config
@@ -40,6 +39,7 @@ _MEMORY = "org.apache.samza.storage.kv.inmemory.InMemoryKeyValueStorageEngineFac
 _KEYS = {
     "task.inputs": "kafka.<job>-in, kafka.<job>-planes",
     "task.commit.ms": "100",
+    "stores.planes.factory": "rocksdb",
     "stores.planes.key.serde": "string",
     "stores.planes.msg.serde": "string",
     "stores.planes.adstore.input": "kafka.<job>-planes",
@@ -47,18 +47,16 @@ _KEYS = {
 _DAYS_S = 2 * 86_400
 
 
+JOBS = {"code": _LOOK, "common": _KEYS, "also": {"planes": 2}}
+"""Of ``make``: a job that looks its planes up."""
+_MARK = "systems.kafka.streams.<job>-planes.samza.bootstrap"
+
+
 @pytest.fixture
-def made(request: pytest.FixtureRequest, kafka: str, tmp_path: Path) -> Iterator[Job]:
+def made(request: pytest.FixtureRequest, make: Make) -> Job:
     """A job whose store is so: whether its stream is marked for bootstrap, and its factory."""
     is_marked, factory = request.param
-    keys = {
-        **_KEYS,
-        "stores.planes.factory": factory,
-        "systems.kafka.streams.<job>-planes.samza.bootstrap": str(is_marked).lower(),
-    }
-    job = make_job(kafka, tmp_path, _LOOK, keys, {"planes": 2})
-    yield job
-    job.close()
+    return make(**{_MARK: str(is_marked).lower()}, stores_planes_factory=factory)
 
 
 def _plane(job: Job, number: int) -> None:
@@ -94,92 +92,71 @@ def _keys_of(job: Job, container: Running) -> list[str]:
     return [f"N{n}" for n, model in found.items() if model != "nothing"]
 
 
-def test_a_deletion_that_was_compacted_away_does_not_come_back(kafka: str, tmp_path: Path) -> None:
+def test_a_deletion_that_was_compacted_away_does_not_come_back(kafka: str, make: Make) -> None:
     """The store is a moment old, and its stream keeps deletions for a second (safety S2).
 
     Nothing in the stream mentions the key any more, and the store has it.
     """
-    bootstrap = {"systems.kafka.streams.<job>-planes.samza.bootstrap": "true"}
-    keys = {**_KEYS, **bootstrap, "stores.planes.factory": "rocksdb"}
     with quick_cleaner(kafka):
-        job = make_job(kafka, tmp_path, _LOOK, keys, {"planes": 2})
-        try:
-            for number in range(_PLANES):
-                _plane(job, number)
-            first = job.start(1)
-            job.until(lambda: len(_keys_of(job, first)) == _PLANES, first)
-            assert first.stop() == 143
-            job.produce([(0, b"N2", None)], "planes")
-            until_compacted(job, {b"N2"}, "planes", b"filler")
-            second = job.start(2, fence=[1])
-            assert _keys_of(job, second) == [f"N{n}" for n in range(_PLANES) if n != 2]
-            text = second.log.read_text(encoding="utf-8")
-            assert "adjunct store planes/Partition_0 is filled again: it last stood at" in text
-            assert second.stop() == 143
-        finally:
-            job.close()
+        job = make(**{_MARK: "true"})
+        for number in range(_PLANES):
+            _plane(job, number)
+        first = job.start(1)
+        job.until(lambda: len(_keys_of(job, first)) == _PLANES, first)
+        assert first.stop() == 143
+        job.produce([(0, b"N2", None)], "planes")
+        until_compacted(job, {b"N2"}, "planes", b"filler")
+        second = job.start(2, fence=[1])
+        assert _keys_of(job, second) == [f"N{n}" for n in range(_PLANES) if n != 2]
+        text = second.log.read_text(encoding="utf-8")
+        assert "adjunct store planes/Partition_0 is filled again: it last stood at" in text
+        assert second.stop() == 143
 
 
 _SHOWN = _LOOK.replace('or "nothing"', "").replace("found.encode()", "repr(found).encode()")
 
 
-def test_a_store_is_filled_again_for_another_serde(kafka: str, tmp_path: Path) -> None:
+def test_a_store_is_filled_again_for_another_serde(make: Make) -> None:
     """Read as JSON, the text that lies there would be a number."""
-    keys = {
-        **_KEYS,
-        "stores.planes.factory": "rocksdb",
-        "systems.kafka.streams.<job>-planes.samza.msg.serde": "string",
-    }
-    job = make_job(kafka, tmp_path, _SHOWN, keys, {"planes": 2})
-    try:
-        job.produce([(0, b"N2", b"7")], "planes")
-        first = job.start(1)
-        job.until(lambda: _found(job, first, 2) == "'7'", first)
-        assert first.stop() == 143
-        model = job.served.backend.model
-        changed = Config({**model.config, "stores.planes.msg.serde": "json"})
-        job.served.backend.model = replace(model, config=changed)
-        second = job.start(2, fence=[1])
-        job.until(lambda: _found(job, second, 2) == "'7'", second)
-        text = second.log.read_text(encoding="utf-8")
-        assert "filled again: its string and string are read as string and json now" in text
-        assert second.stop() == 143
-    finally:
-        job.close()
+    own = {"systems.kafka.streams.<job>-planes.samza.msg.serde": "string"}
+    job = make(_SHOWN, **own)
+    job.produce([(0, b"N2", b"7")], "planes")
+    first = job.start(1)
+    job.until(lambda: _found(job, first, 2) == "'7'", first)
+    assert first.stop() == 143
+    model = job.served.backend.model
+    changed = Config({**model.config, "stores.planes.msg.serde": "json"})
+    job.served.backend.model = replace(model, config=changed)
+    second = job.start(2, fence=[1])
+    job.until(lambda: _found(job, second, 2) == "'7'", second)
+    text = second.log.read_text(encoding="utf-8")
+    assert "filled again: its string and string are read as string and json now" in text
+    assert second.stop() == 143
 
 
 def test_a_gap_in_its_stream_ends_a_container_and_the_next_start_fills_the_store(
-    kafka: str, tmp_path: Path
+    make: Make,
 ) -> None:
     """The container stood still while retention took what it had not read."""
-    keys = {
-        **_KEYS,
-        "stores.planes.factory": "rocksdb",
-        "systems.kafka.streams.<job>-planes.samza.bootstrap": "true",
-        "systems.kafka.input.lost": "earliest",
-    }
-    job = make_job(kafka, tmp_path, _LOOK, keys, {"planes": 2}, policy="delete")
-    try:
-        for number in range(4):
-            _plane(job, number)
-        first = job.start(1)
-        _until_found(job, first, 2)
-        os.kill(first.process.pid, signal.SIGSTOP)
-        # The answer to what it has asked for is on its way: the rest comes after that.
-        job.produce([(0, b"N0", b"model 0")], "planes")
-        job.produce([(0, b"N%d" % number, b"gone") for number in (2, 4, 6)], "planes")
-        job.produce([(0, b"N8", b"model 8")], "planes")
-        delete_before(job, "planes", 6)
-        os.kill(first.process.pid, signal.SIGCONT)
-        said = r"cannot follow its stream .* partition 0 any more: \d records were deleted before"
-        assert re.search(said, first.last_line())
-        second = job.start(2, fence=[1])
-        _until_found(job, second, 8)
-        assert [_found(job, second, number) for number in (0, 2)] == ["nothing", "nothing"]
-        assert "whose oldest is 6" in second.log.read_text(encoding="utf-8")
-        assert second.stop() == 143
-    finally:
-        job.close()
+    job = make(policy="delete", **{_MARK: "true"}, systems_kafka_input_lost="earliest")
+    for number in range(4):
+        _plane(job, number)
+    first = job.start(1)
+    _until_found(job, first, 2)
+    os.kill(first.process.pid, signal.SIGSTOP)
+    # The answer to what it has asked for is on its way: the rest comes after that.
+    job.produce([(0, b"N0", b"model 0")], "planes")
+    job.produce([(0, b"N%d" % number, b"gone") for number in (2, 4, 6)], "planes")
+    job.produce([(0, b"N8", b"model 8")], "planes")
+    delete_before(job, "planes", 6)
+    os.kill(first.process.pid, signal.SIGCONT)
+    said = r"cannot follow its stream .* partition 0 any more: \d records were deleted before"
+    assert re.search(said, first.last_line())
+    second = job.start(2, fence=[1])
+    _until_found(job, second, 8)
+    assert [_found(job, second, number) for number in (0, 2)] == ["nothing", "nothing"]
+    assert "whose oldest is 6" in second.log.read_text(encoding="utf-8")
+    assert second.stop() == 143
 
 
 MARKED, NOT_MARKED = (True, "rocksdb"), (False, "rocksdb")

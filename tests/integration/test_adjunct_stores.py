@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from histories import require_sound
-from stream_containers import Job, Running, make_job
+from stream_containers import Job, Make, Running
 
 from homeport.config.errors import StoreError
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
@@ -53,12 +52,14 @@ _KEYS = {
 }
 
 
+JOBS = {"code": JOIN, "common": _KEYS, "also": {"planes": 2, "airlines": 1}}
+"""Of ``make``: two tasks with a part of ``planes`` each, and ``airlines`` for both."""
+
+
 @pytest.fixture
-def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
-    """Two tasks with a part of ``planes`` each, and ``airlines`` for both."""
-    made = make_job(kafka, tmp_path, JOIN, _KEYS, {"planes": 2, "airlines": 1})
-    yield made
-    made.close()
+def job(make: Make) -> Job:
+    """A job that looks its planes and airlines up."""
+    return make()
 
 
 def _planes(job: Job, model: str, count: int = _PLANES) -> None:
@@ -230,36 +231,32 @@ class Manager(AdjunctDataStoreManager):
 )
 
 
-def test_a_manager_of_the_jobs_own_fills_the_stores(kafka: str, tmp_path: Path) -> None:
+def test_a_manager_of_the_jobs_own_fills_the_stores(make: Make) -> None:
     """Several entries of one record, of what two tasks have and what they share; after a kill."""
-    keys = {**_KEYS, "adstore.manager.factory": "user_job:Managers"}
-    job = make_job(kafka, tmp_path, _MANAGERS, keys, {"planes": 2, "airlines": 1})
-    try:
-        fleets = [(p, b"+".join(b"N%d" % n for n in range(p, 50, 2)), b"737") for p in (0, 1)]
-        job.produce(fleets, "planes")
-        _airlines(job, "United")
-        _fly(job, 1)
-        first = job.start(1)
-        job.until(lambda: len(_seen(job)) == _AIRLINES, first)
-        assert {value.rpartition("/")[0] for value in _seen(job)} == {
-            f"737/UNITED {n}" for n in range(_AIRLINES)
-        }
-        job.until(lambda: bool(job.history("commit")), first)
-        first.stop(signal.SIGKILL)
-        job.produce([(0, b"N0+N2", b"A320")], "planes")
-        second = job.start(2, fence=[1])
-        _until_seen(job, second, "A320/UNITED 0")
-        assert _log(second).count("is kept: its stream") == 3
-        assert second.stop() == 143
-        held = _held(job)
-        assert held["airlines/container-0"] == {f"A{n}": f"UNITED {n}" for n in range(_AIRLINES)}
-        assert held["planes/Partition_0"] == {
-            f"N{n}": "A320" if n in (0, 2) else "737" for n in range(0, 50, 2)
-        }
-        _counts_exactly(job)
-        _has_a_sound_history(job)
-    finally:
-        job.close()
+    job = make(_MANAGERS, adstore_manager_factory="user_job:Managers")
+    fleets = [(p, b"+".join(b"N%d" % n for n in range(p, 50, 2)), b"737") for p in (0, 1)]
+    job.produce(fleets, "planes")
+    _airlines(job, "United")
+    _fly(job, 1)
+    first = job.start(1)
+    job.until(lambda: len(_seen(job)) == _AIRLINES, first)
+    assert {value.rpartition("/")[0] for value in _seen(job)} == {
+        f"737/UNITED {n}" for n in range(_AIRLINES)
+    }
+    job.until(lambda: bool(job.history("commit")), first)
+    first.stop(signal.SIGKILL)
+    job.produce([(0, b"N0+N2", b"A320")], "planes")
+    second = job.start(2, fence=[1])
+    _until_seen(job, second, "A320/UNITED 0")
+    assert _log(second).count("is kept: its stream") == 3
+    assert second.stop() == 143
+    held = _held(job)
+    assert held["airlines/container-0"] == {f"A{n}": f"UNITED {n}" for n in range(_AIRLINES)}
+    assert held["planes/Partition_0"] == {
+        f"N{n}": "A320" if n in (0, 2) else "737" for n in range(0, 50, 2)
+    }
+    _counts_exactly(job)
+    _has_a_sound_history(job)
 
 
 _PIPELINE = """
@@ -352,39 +349,30 @@ def _told(job: Job, container: Running) -> set[tuple[object, ...]]:
     return found
 
 
-def test_a_failover_needs_no_bootstrap(kafka: str, tmp_path: Path) -> None:
+def test_a_failover_needs_no_bootstrap(make: Make) -> None:
     """A standby fills the stores too: its successor begins with what they hold, and reads on."""
-    job = make_job(
-        kafka,
-        tmp_path,
-        JOIN,
-        {**_KEYS, "job.hotstandby.enabled": "true"},
-        {"planes": 2, "airlines": 1},
-    )
-    try:
-        _planes(job, "737")
-        _airlines(job, "United")
-        active, standby = job.start(1), _standby(job, 1)
-        _until_seen(job, active, "737 0/United 0")
-        _planes(job, "A320")
-        job.until(lambda: _is_kept(job, _expected("A320", "United")), standby)
-        lags = (standby.memory.last_report() or ContainerReport()).lags
-        assert {lag.store for lag in lags} == {"counts", "planes", "airlines"}
-        job.until(lambda: _told(job, active) == _told(job, standby) == _ALL_TOLD, standby)
-        active.stop(signal.SIGKILL)
-        assert standby.stop() == 143
+    job = make(job_hotstandby_enabled="true")
+    _planes(job, "737")
+    _airlines(job, "United")
+    active, standby = job.start(1), _standby(job, 1)
+    _until_seen(job, active, "737 0/United 0")
+    _planes(job, "A320")
+    job.until(lambda: _is_kept(job, _expected("A320", "United")), standby)
+    lags = (standby.memory.last_report() or ContainerReport()).lags
+    assert {lag.store for lag in lags} == {"counts", "planes", "airlines"}
+    job.until(lambda: _told(job, active) == _told(job, standby) == _ALL_TOLD, standby)
+    active.stop(signal.SIGKILL)
+    assert standby.stop() == 143
 
-        job.produce([(0, b"A0", b"Untied 0")], "airlines")
-        _fly(job, 1)
-        flights = len(_seen(job))
-        successor = job.start(2, fence=[1], host="NM2", stores="stores-2")
-        job.until(lambda: len(_seen(job)) >= flights + _AIRLINES, successor)
-        assert "A320 0/Untied 0" in {value.rpartition("/")[0] for value in _seen(job)}
-        log = _log(successor)
-        for stream, ends in (("planes", "0: 3000"), ("planes", "1: 3000"), ("airlines", "0: 50")):
-            assert f"is kept: its stream kafka.{job.topic(stream)} is read on at {ends}" in log
-        assert successor.stop() == 143
-        _counts_exactly(job)
-        _has_a_sound_history(job)
-    finally:
-        job.close()
+    job.produce([(0, b"A0", b"Untied 0")], "airlines")
+    _fly(job, 1)
+    flights = len(_seen(job))
+    successor = job.start(2, fence=[1], host="NM2", stores="stores-2")
+    job.until(lambda: len(_seen(job)) >= flights + _AIRLINES, successor)
+    assert "A320 0/Untied 0" in {value.rpartition("/")[0] for value in _seen(job)}
+    log = _log(successor)
+    for stream, ends in (("planes", "0: 3000"), ("planes", "1: 3000"), ("airlines", "0: 50")):
+        assert f"is kept: its stream kafka.{job.topic(stream)} is read on at {ends}" in log
+    assert successor.stop() == 143
+    _counts_exactly(job)
+    _has_a_sound_history(job)

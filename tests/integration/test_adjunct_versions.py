@@ -6,19 +6,18 @@ numbers. Each entry of a version has the version's name as its value.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 from check_history.judge import main as judge
 from compacted_topics import delete_before
-from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import DEADLINE_S, Job, Running, make_job
+from stopped_container import write_plan
+from stream_containers import DEADLINE_S, Job, Make, Running
 from suites import long
 from topic_records import alter
 
@@ -98,38 +97,14 @@ _Row = tuple[tuple[str, ...], tuple[str, str], str, int]
 """(Process, task and batch), the two versions seen, the airline, and its count of flights."""
 
 
-@contextlib.contextmanager
-def _job(kafka: str, folder: Path, code: str = _JOIN, **keys: str) -> Iterator[Job]:
-    """Two tasks, which share both stores; its containers heed the file ``plan``."""
-    more = {**_KEYS, **{key.replace("_", "."): value for key, value in keys.items()}}
-    made = make_job(kafka, folder, code, more, {"airlines": 1, "codes": 2}, policy="delete")
-    made.environment[PLAN_VARIABLE] = str(folder / "plan")
-    try:
-        yield made
-    finally:
-        made.close()
+JOBS = {"code": _JOIN, "common": _KEYS, "also": {"airlines": 1, "codes": 2}, "policy": "delete"}
+"""Of ``make``: two tasks, which share both stores."""
 
 
 @pytest.fixture
-def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
+def job(make: Make) -> Job:
     """A job whose tasks join with both stores."""
-    with _job(kafka, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def slow(kafka: str, tmp_path: Path) -> Iterator[Job]:
-    """The same, without a commit: the disk has what a version begins with."""
-    with _job(kafka, tmp_path, task_commit_ms="600000") as made:
-        yield made
-
-
-@pytest.fixture
-def piped(kafka: str, tmp_path: Path) -> Iterator[Job]:
-    """The same with a pipeline in SQL, which joins both stores before the tasks."""
-    size = {"cluster-manager.container.memory.mb": "1536"}
-    with _job(kafka, tmp_path, _PIPED, task_pipeline_sql=_SQL, **size) as made:
-        yield made
+    return make()
 
 
 def _start(job: Job, epoch: int) -> Running:
@@ -334,9 +309,9 @@ def _store(job: Job, store: str) -> Path:
     return job.folder / "stores" / f"{job.config['job.name']}-1" / store / "container-0"
 
 
-def test_a_version_that_a_partition_has_left_survives_a_death_before_the_flush(slow: Job) -> None:
+def test_a_version_that_a_partition_has_left_survives_a_death_before_the_flush(make: Make) -> None:
     """It is whole in the stream; what the partition had of it was in memory alone."""
-    job = slow
+    job = make(task_commit_ms="600000")  # the disk has what a version begins with
     _version(job, "1")
     half = [(p, b"%d" % n, b"17") for p in (1, 0) for n in range(p, _SIZE, 2)]
     job.produce([(1, b"version", b"begin 17"), *half[: _SIZE // 2]], "codes")
@@ -415,9 +390,10 @@ def test_a_version_that_is_wrong_is_reported_and_not_served(job: Job) -> None:
     assert _folders(job, "airlines") == {"v4": _whole("4")}
 
 
-def test_a_pipeline_joins_with_the_versions_that_its_tasks_see(piped: Job) -> None:
+def test_a_pipeline_joins_with_the_versions_that_its_tasks_see(make: Make) -> None:
     """While it works ahead of them, under load, through swaps and a SIGKILL; never with a mix."""
-    job = piped
+    size = {"cluster-manager.container.memory.mb": "1536"}
+    job = make(_PIPED, task_pipeline_sql=_SQL, **size)
     _fly(job)
     _version(job, "1")
     _codes(job, 17)

@@ -420,17 +420,19 @@ def jobs(
     code: str = COUNTER,
     common: Mapping[str, str] = _NOTHING_MORE,
     environment: Mapping[str, str] = _NOTHING_MORE,
+    also: Mapping[str, int] | None = None,
+    policy: str = "compact",
 ) -> Iterator[Callable[..., Job]]:
     """Makes a job from the code of its task and further keys, dots written as underscores.
 
-    ``common``: keys of every job; ``environment``: variables of its containers. At the end of the
-    block no process is left.
+    ``common``: keys of every job; ``environment``: variables of its containers; ``also`` and
+    ``policy``: as of ``make_job``. At the end of the block no process is left.
     """
     made: list[Job] = []
 
-    def make(code: str = code, *, servers: str = servers, **more: str) -> Job:
+    def make(code: str = code, *, servers: str = servers, policy: str = policy, **more: str) -> Job:
         keys = {key.replace("_", "."): value for key, value in more.items()}
-        made.append(make_job(servers, folder, code, {**common, **keys}))
+        made.append(make_job(servers, folder, code, {**common, **keys}, also, policy))
         made[-1].environment |= environment
         return made[-1]
 
