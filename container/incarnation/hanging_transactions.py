@@ -21,7 +21,7 @@ from functools import partial
 
 from confluent_kafka import KafkaException
 
-from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopRequestedError
@@ -30,7 +30,8 @@ from homeport.container.kafka.client_properties import (
     longest_transaction_s,
 )
 from homeport.container.kafka.transactions_in_kafka import TransactionsInKafka
-from homeport.container.progress.transaction_state import Ended, Outcome, Place
+from homeport.container.progress.transaction_state import Ended, Outcome, Place, TransactionEnds
+from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.clients import error_of
 from homeport.job_coordinator.kafka.open_transactions import abort_command, how_to_end
@@ -42,6 +43,8 @@ _LOG = logging.getLogger(__name__)
 _MOST_TOLD = 3
 _LOOK_S = 5.0
 _DAY_MS = 86_400_000
+_CLOCKS_MS = 3_600_000
+"""By how much the clocks of writers and coordinators may differ."""
 _LOOKING = "looking for transactions of fenced incarnations that hang"
 
 
@@ -49,7 +52,7 @@ class _MovedOnError(UnavailableError):
     """What was known of an id is not true any more."""
 
 
-class _NotEndedError(Exception):
+class _NotEndedError(UnavailableError):
     """The leader did not write an end; what is known of it, and what an operator can do."""
 
 
@@ -87,14 +90,23 @@ def end_of_fenced(
         fenced: transactional ids of superseded incarnations, after their fence.
         pause: waits the seconds given; raises to stop.
     """
+    last_s = time.monotonic() + longest_transaction_s(job.transaction_system)
     try:
-        with closing(TransactionsInKafka(job.transaction_system, pause)) as kafka:
-            HangingTransactions(kafka, fenced.__contains__).end_written(fenced, pause)
+        while True:
+            try:
+                with closing(TransactionsInKafka(job.transaction_system, pause)) as kafka:
+                    hanging = HangingTransactions(kafka, fenced.__contains__)
+                    return hanging.end_written(fenced, pause, wall_ms())
+            except (UnavailableError, KafkaException) as error:
+                if time.monotonic() > last_s:
+                    raise
+                _LOG.info("%s: %s: waiting for it", _LOOKING, _why(error))
+            pause(_LOOK_S)
     except StopRequestedError:
-        return
+        return None
     except (HomeportError, KafkaException) as error:
-        # As where the principal may not read the coordinators' topic: nothing is known to hang.
-        _LOG.info("%s: %s; the next start looks again", _LOOKING, _why(error))
+        names = ", ".join(fenced)
+        _LOG.warning("%s: %s: no later start looks for those of %s", _LOOKING, _why(error), names)
 
 
 def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
@@ -150,52 +162,59 @@ class HangingTransactions:
         self,
         ids: Collection[str],
         pause: Callable[[float], None],
+        now_ms: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """End what hangs where these ids wrote in the last day, below the present heads.
 
-        A partition in which another producer's transaction is open is looked at again, for as long
-        as one of the job's can be open.
+        A partition that another producer's transaction holds up, or that has no leader, is looked
+        at again, for as long as one of the job's transactions can be open.
+
+        Args:
+            ids: of superseded incarnations.
+            pause: waits the seconds given; raises to stop.
+            now_ms: since 1970.
+            clock: seconds, for how long a partition is held up.
         """
-        since_ms = max(0, int(time.time() * 1000) - _DAY_MS)
-        ends = [self._kafka.ends(since_ms, name) for name in ids]
-        heads = self._kafka.heads({place for each in ends for place in each.places()})
+        since_ms = max(0, now_ms - _DAY_MS)
+        ends = self._kafka.ends(since_ms, ids)
+        heads = self._kafka.heads(ends.places())
         since: dict[tuple[Place, int], float] = {}
         while held := self._kafka.held(heads.keys(), heads) if heads else {}:
             since = {at: since.get(at, clock()) for at in held.items()}
             late_s = clock() - longest_transaction_s(self._kafka.system)
             heads = {place: heads[place] for place in held}
             for place, stable in held.items():
-                known = [ended for each in ends for ended in each.in_place(place)]
-                try:
-                    is_over = self._end_below(place, stable, heads[place], known, since_ms) is None
-                    why = how_to_end(self._kafka.system, *place, stable)
-                except _NotEndedError as error:
-                    is_over, why = False, str(error)
-                    since[place, stable] = late_s
-                if not is_over and since[place, stable] <= late_s:
+                why = self._left_below(place, stable, heads[place], ends, since_ms)
+                if why and since[place, stable] <= late_s:
                     _LOG.warning("%s: %s, offset %d: %s", _LOOKING, _shown(place), stable, why)
-                    is_over = True
-                if is_over:
+                    why = None
+                if why is None:
                     heads.pop(place)
             if heads:
                 pause(_LOOK_S)
 
-    def _end_below(
-        self, place: Place, stable: int, head: int, known: list[Ended], since_ms: int
-    ) -> int | None:
-        """End what of ``known`` hangs from ``stable`` on; return what else is the first there.
-
-        Raises:
-            _NotEndedError: the leader did not write an end.
-        """
+    def _left_below(
+        self, place: Place, stable: int, head: int, ends: TransactionEnds, since_ms: int
+    ) -> str | None:
+        """End what hangs from ``stable`` on; return why something is left below ``head``."""
         at: int | None = stable
-        while at is not None and at < head:
-            refused = self._kafka.refusal() is not None
-            found = [] if refused else self._began_at(place, at, known)
-            if not found:
-                return at
-            at = self._end_found(found[0], place, at, since_ms)
+        try:
+            while at is not None and at < head:
+                refused = self._kafka.refusal() is not None
+                batch = None if refused else self._kafka.first_batch(place, at)
+                # What an older batch belongs to may have ended before what was read.
+                is_older = batch and since_ms and batch.written_ms < since_ms + _CLOCKS_MS
+                if batch is None or is_older:
+                    return how_to_end(self._kafka.system, *place, at)
+                found = [e for e in ends.in_place(place) if e.began_with(batch, place)]
+                if not found:
+                    return how_to_end(self._kafka.system, *place, at)
+                at = self._end_found(found[0], place, at, since_ms)
+        except _MovedOnError as error:
+            _LOG.warning("%s: %s", _LOOKING, error)
+        except (_NotEndedError, UnavailableError, WireError, KafkaException) as error:
+            return _why(error)
         return None
 
     def _end_all(self, places: Collection[Place], reported: list[str]) -> None:
@@ -222,7 +241,8 @@ class HangingTransactions:
     ) -> int | None:
         """End what hangs at the offset, if it is known; return where the next one does there."""
         refusal = self._kafka.refusal()
-        found = known if refusal is not None else self._began_at(place, at, known)
+        batch = self._kafka.first_batch(place, at) if refusal is None else None
+        found = [e for e in known if refusal or (batch and e.began_with(batch, place))]
         if not found:
             reported.append(
                 f"{_shown(place)}, offset {at}: {STATE_TOPIC} has no end of one of this job's in "
@@ -239,10 +259,6 @@ class HangingTransactions:
             return None
         reported.append(f"by now {_done(found[0], place)}: start again")
         return left
-
-    def _began_at(self, place: Place, at: int, known: list[Ended]) -> list[Ended]:
-        batch = self._kafka.first_batch(place, at)
-        return [ended for ended in known if batch and ended.began_with(batch, place)]
 
     def _end_found(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
         """As ``_end_one``; _NotEndedError where the leader did not write it."""
@@ -279,8 +295,8 @@ class HangingTransactions:
         )
         if ended.outcome is Outcome.COMMITTED:
             return (
-                f"{known}it must not be aborted, that would lose what it committed: the next start "
-                "writes its end, once it can"
+                f"{known}it must not be aborted, that would lose what it committed: a start that "
+                "reads the partition writes its end, once it can"
             )
         command = abort_command(self._kafka.system, *place, at)
         return f"{known}`{command}` ends it, if describe-producers names that producer there"

@@ -19,7 +19,13 @@ from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import fence
 from homeport.container.progress import marker_requests
 from homeport.container.progress.marker_requests import Refused
-from homeport.container.progress.transaction_state import Batch, Ended, Place, TransactionEnds
+from homeport.container.progress.transaction_state import (
+    Batch,
+    Ended,
+    Place,
+    TransactionEnds,
+    transactional_id_of,
+)
 from homeport.job_coordinator.kafka.clients import admin, error_of, unavailable
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.incarnation import STATE_TOPIC, state_partition
@@ -151,14 +157,13 @@ class TransactionsInKafka(PartitionLeaders):
         times = [self._time_ms(place, at) for place, at in held.items()]
         return max(0, min(times) - _HOUR_MS)
 
-    def ends(self, since_ms: int, transactional_id: str | None = None) -> TransactionEnds:
-        """Return how transactions ended since then, of all ids, or with those of one."""
+    def ends(self, since_ms: int, ids: Collection[str] | None = None) -> TransactionEnds:
+        """Return how transactions ended since then: those of ``ids``, or all."""
         found = TransactionEnds()
         count = TopicAdmin(self.system).partition_counts([STATE_TOPIC]).get(STATE_TOPIC, 0)
-        wanted = range(count)
-        if transactional_id is not None and count:
-            only = state_partition(transactional_id, count)
-            wanted = range(only, only + 1)
+        wanted: Collection[int] = range(count)
+        if ids is not None and count:
+            wanted = sorted({state_partition(each, count) for each in ids})
         places = [(STATE_TOPIC, partition) for partition in wanted]
         for place, known in self._reader.ends(places).items():
             start = self._reader.offset_at(*place, since_ms)
@@ -166,7 +171,9 @@ class TransactionsInKafka(PartitionLeaders):
                 continue
             for records in self._reader.read(*place, start, known.head):
                 for record in records:
-                    found.take(record.key() or b"", record.value(), record.leader_epoch())
+                    key = record.key() or b""
+                    if ids is None or transactional_id_of(key) in {None, *ids}:
+                        found.take(key, record.value(), record.leader_epoch())
         return found
 
     def fence(self, transactional_id: str) -> None:

@@ -110,7 +110,7 @@ class DirectoryFiles:
             with room_on_disk_of(self.path):
                 return (self.path / name).stat().st_mtime_ns // 1_000_000
         except OSError as error:
-            raise WireError(f"it cannot be read: {error.strerror}") from None
+            raise WireError(f"{name} cannot be read: {error.strerror}") from None
 
     def read_text(self, name: str) -> str | None:
         """Return the text of a file in the form of OFFSET; None where there is no such file.
@@ -125,7 +125,7 @@ class DirectoryFiles:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise WireError(f"it cannot be read: {error.strerror}") from None
+            raise WireError(f"{name} cannot be read: {error.strerror}") from None
         return offset_file.decode(data)
 
 

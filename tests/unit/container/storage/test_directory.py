@@ -88,7 +88,7 @@ def test_the_time_of_a_file_that_cannot_be_read_is_an_error(directory: StoreDire
     directory.write_text("ADJUNCT-META", "{}")
     directory.set_written("ADJUNCT-META", 17_000)
     assert directory.written_ms("ADJUNCT-META") == 17_000
-    with pytest.raises(WireError, match="it cannot be read: No such file"):
+    with pytest.raises(WireError, match="cannot be read: No such file"):
         directory.written_ms("CATALOGUE")
 
 
