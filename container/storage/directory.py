@@ -125,7 +125,7 @@ class DirectoryFiles:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise WireError(f"{name} cannot be read: {error.strerror}") from None
+            raise WireError(f"it cannot be read: {error.strerror}") from None
         return offset_file.decode(data)
 
 
