@@ -44,7 +44,7 @@ class ClusterResourceManager(Protocol):
     """One application on a cluster, as one driver has it. See the contract above."""
 
     def hosts(self) -> tuple[HostReport, ...]:
-        """What each host of the cluster has, by name: those that are live now, lost ones if known.
+        """Return what each host has, by name: live hosts now, and lost ones where known.
 
         A machine that dies stays live until the cluster manager has noticed, which takes minutes.
         """
@@ -52,7 +52,7 @@ class ClusterResourceManager(Protocol):
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
     ) -> None:
-        """Requests a container with ``environment``: on ``host`` and nowhere else, or anywhere.
+        """Request a container with ``environment``: on ``host`` and nowhere else, or anywhere.
 
         A second request of one number is the first. Its size is the application's.
 
@@ -63,7 +63,7 @@ class ClusterResourceManager(Protocol):
         """
 
     def cancel(self, request_id: RequestId) -> None:
-        """The request is withdrawn, or its container is being ended; nothing where there is none.
+        """Withdraw the request, or end its container; do nothing where there is none.
 
         A launcher that is already on its way may still check in.
         """
@@ -73,7 +73,7 @@ class ClusterResourceManager(Protocol):
         """A number above that of every request made so far, by earlier drivers too."""
 
     def resources(self) -> tuple[ResourceReport, ...]:
-        """All containers of ours that have not ended, and once each of those that have.
+        """Return all containers of ours that have not ended, and once each of those that have.
 
         Of one that has ended: how, in the cluster manager's words; whether for its own fault;
         whether the cluster took it back. Where it ran is not said: its launcher says that.
@@ -83,10 +83,10 @@ class ClusterResourceManager(Protocol):
         """The request that a container was added for, ended or not; None: not one of ours."""
 
     def add_page(self, url: str) -> None:
-        """``url`` is linked in the application's page, where the cluster manager has one."""
+        """Link ``url`` in the application's page, where the cluster manager has one."""
 
     def finish(self, result: JobResult, diagnostics: str) -> None:
-        """The application has ended with this result; its containers are ended by force.
+        """End the application with this result; its containers are ended by force.
 
         No other call need be answered from then on.
         """

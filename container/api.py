@@ -66,13 +66,13 @@ class KeyValueIterator(Protocol):
     """
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """The pairs that are left."""
+        """Return the pairs that are left."""
 
     def __next__(self) -> tuple[Any, Any]:
-        """The next pair."""
+        """Return the next pair."""
 
     def close(self) -> None:
-        """No pair is left."""
+        """End the iteration: no pair is left."""
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -93,16 +93,16 @@ class ReadableStore(Protocol):
     """
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
-        """The value of ``key``, None where there is none."""
+        """Return the value of ``key``, None where there is none."""
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """The values of those of ``keys`` that have one."""
+        """Return the values of those of ``keys`` that have one."""
 
     def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The values of ``keys``, in their order, null where there is none."""
+        """Return the values of ``keys``, in their order, null where there is none."""
 
     def range(self, start: Any, end: Any) -> KeyValueIterator:  # noqa: ANN401 - a user's value
-        """Pairs with start <= key < end: numbers of ``integer`` and ``long`` in their order.
+        """Return pairs with start <= key < end: numbers of ``integer`` and ``long`` in their order.
 
         All other keys are in that of their bytes, which for ``string`` and ``bytes`` is their own;
         ``double`` has it from 0 on, and ``json`` goes by its text. ValueError where the range would
@@ -110,13 +110,13 @@ class ReadableStore(Protocol):
         """
 
     def prefix(self, prefix: str | bytes) -> KeyValueIterator:
-        """Pairs whose key's bytes begin with ``prefix``, in their order; str stands for UTF-8."""
+        """Return pairs whose key's bytes begin with ``prefix``, in order; str: its UTF-8."""
 
     def all(self) -> KeyValueIterator:
-        """All pairs in the order of the key's bytes."""
+        """Return all pairs in the order of the key's bytes."""
 
     def all_arrow(self, rows: int = 65536) -> Iterator[pa.RecordBatch]:
-        """All pairs in that order, in batches of so many, columns ``key`` and ``value``.
+        """Return all pairs in that order, in batches of so many, columns ``key`` and ``value``.
 
         As they stand at the call, too.
         """
@@ -133,21 +133,21 @@ class KeyValueStore(ReadableStore, Protocol):
     """
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - a user's value
-        """``key`` has ``value``; None deletes it."""
+        """Put ``value`` under ``key``; None deletes it."""
 
     def put_all(self, pairs: Mapping[Any, Any]) -> None:
-        """Each key has its value; None deletes it."""
+        """Put each value under its key; None deletes it."""
 
     def put_arrow(
         self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
     ) -> None:
-        """Each key has the value at its place, the last one of a key's; null deletes it."""
+        """Put the value at each key's place, the last one where a key repeats; null deletes it."""
 
     def delete(self, key: Any) -> None:  # noqa: ANN401 - a user's value
-        """``key`` has no value."""
+        """Delete the value of ``key``."""
 
     def delete_all(self, keys: Iterable[Any]) -> None:
-        """None of ``keys`` has a value."""
+        """Delete the values of ``keys``."""
 
 
 Partitioner = Callable[[bytes | None, int], int]
@@ -170,7 +170,7 @@ class MessageCollector(Protocol):
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Sends one record to ``system.stream``, or to ``stream`` of the default system.
+        """Send one record to ``system.stream``, or to ``stream`` of the default system.
 
         Bytes are sent as they are, None as null, which deletes its key in a compacted topic; any
         other key and value is encoded by the stream's ``samza.key.serde`` and ``samza.msg.serde``.
@@ -222,7 +222,7 @@ class Scheduler(Protocol):
     def schedule(
         self, name: str, key: str = "", *, at_ms: int | None = None, after_ms: int | None = None
     ) -> None:
-        """``on_timer`` is called once the clock is at ``at_ms``, or ``after_ms`` from now.
+        """Have ``on_timer`` called once the clock is at ``at_ms``, or ``after_ms`` from now.
 
         Raises:
             TypeError: name or key is no str. Nothing is scheduled after an error.
@@ -230,17 +230,17 @@ class Scheduler(Protocol):
         """
 
     def schedule_event(self, name: str, key: str = "", *, at_ms: int) -> None:
-        """``on_timer`` is called once the watermark is at ``at_ms``.
+        """Have ``on_timer`` called once the watermark is at ``at_ms``.
 
         Raises:
             ValueError: ``task.watermark.lateness.ms`` is not set, or the name has a ``/``.
         """
 
     def scheduled(self, name: str, key: str = "") -> Timer | None:
-        """The timer of that name and key, None where there is none."""
+        """Return the timer of that name and key, None where there is none."""
 
     def cancel(self, name: str, key: str = "") -> None:
-        """There is no timer of that name and key."""
+        """Cancel the timer of that name and key, if there is one."""
 
 
 class TaskContext(Protocol):
@@ -263,7 +263,7 @@ class TaskContext(Protocol):
         """The task's timers."""
 
     def store(self, name: str) -> KeyValueStore:
-        """The task's part of the store ``name``; KeyError, naming the known ones, without it."""
+        """Return the task's part of the store ``name``; KeyError, with the known names."""
 
 
 class IncomingMessage(NamedTuple):
@@ -299,11 +299,11 @@ class KeyValueExtractor(ABC):
 
     @abstractmethod
     def get_key(self, message: IncomingMessage) -> Any | None:  # noqa: ANN401 - the type is the serde's
-        """The key under which the record is stored."""
+        """Return the key under which the record is stored."""
 
     @abstractmethod
     def get_value(self, message: IncomingMessage) -> Any | None:  # noqa: ANN401 - as above
-        """What is stored under it."""
+        """Return the value under it."""
 
     def get_arrow(
         self,
@@ -322,14 +322,14 @@ class KeyValueExtractorFactory(ABC):
 
     @abstractmethod
     def get_key_value_extractor(self, config: Mapping[str, str]) -> KeyValueExtractor:
-        """An extractor for one store of one task; ``config``: the job's configuration."""
+        """Return an extractor for one store of one task; ``config``: the job's configuration."""
 
 
 class AdjunctEntries(Protocol):
     """One adjunct store, as a manager of a job's own fills it."""
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - the type is the serde's
-        """The record that is processed gives ``key`` the value; None: it has none any more.
+        """Put ``value`` under ``key`` for the record that is processed; None deletes it.
 
         Both are objects of the store's serdes. Tasks see it with all that its batch brings.
         """
@@ -339,17 +339,17 @@ class BaseStorageManager(Protocol):
     """The stores of one task, or those that the container's tasks share, for a manager."""
 
     def adjunct(self, store: str) -> AdjunctEntries | None:
-        """The store of that name; None: this task does not fill it, or it is not of this kind."""
+        """Return that store; None: this task does not fill it, or it is of another kind."""
 
     def reset_partitions(self) -> Collection[Partition]:
-        """The partitions whose stores were not found, or not valid, at the start."""
+        """Return the partitions whose stores were not found, or not valid, at the start."""
 
 
 class OffsetManager(Protocol):
     """Where the container's tasks stood in their input at the start."""
 
     def last_processed(self, task_name: str, partition: Partition) -> int | None:
-        """The offset before the first that the task is handed; None: there is none."""
+        """Return the offset before the first that the task is handed; None: there is none."""
 
 
 class AdjunctDataStoreManager(ABC):
@@ -360,7 +360,7 @@ class AdjunctDataStoreManager(ABC):
 
     @abstractmethod
     def process(self, message: IncomingMessage) -> bool:
-        """Puts the record's entries, none or several, into the store of its stream.
+        """Put the record's entries, none or several, into the store of its stream.
 
         True: it is stored, as a record of such a stream must be; else the container ends, as the
         store's position moves past it, and a task might never see it. The same record may come
@@ -393,14 +393,14 @@ class TaskCoordinator(Protocol):
     """What a StreamTask may ask of its container."""
 
     def commit(self) -> None:
-        """Asks for a commit of all tasks of the container.
+        """Ask for a commit of all tasks of the container.
 
         At the end of the micro-batch the transaction ends, stores are flushed and OFFSET files
         written.
         """
 
     def shutdown(self) -> None:
-        """Votes for the end of the container; a vote stands.
+        """Vote for the end of the container; a vote stands.
 
         At the end of the micro-batch in which the last of its tasks has voted, all of them get
         ``end_of_stream``, a last transaction and commit follow, and the container has finished: it
@@ -424,16 +424,16 @@ class StreamTask(ABC):
     """
 
     def init(self, context: TaskContext) -> None:
-        """Called once, after the stores are restored and before the first message."""
+        """Initialise the task, once, after the stores are restored and before the first message."""
 
     @abstractmethod
     def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
-        """Processes one message; those of one partition come in the order of their offsets."""
+        """Process one message; those of one partition come in the order of their offsets."""
 
     def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
-        """Called every ``task.window.ms``, first after one such time, between micro-batches."""
+        """Run every ``task.window.ms``, first after one such time, between micro-batches."""
 
     def on_timer(
         self,
@@ -441,47 +441,47 @@ class StreamTask(ABC):
         collector: MessageCollector,  # noqa: ARG002 - a user's task uses it
         coordinator: TaskCoordinator,  # noqa: ARG002 - as above
     ) -> None:
-        """Called when the time of ``timer`` has come, which is no longer scheduled then."""
+        """React to ``timer``, whose time has come and which is no longer scheduled."""
         raise _undefined(self, timer)
 
     def end_of_stream(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
-        """Called once when the container finishes: it may still send.
+        """Take the end of the input, once, when the container finishes; the task may still send.
 
         Every task has voted, or the job is drained. Kafka's streams have no end of their own.
         """
 
     def close(self) -> None:
-        """Called once when the container stops in order."""
+        """Close the task, once, when the container stops in order."""
 
 
 class BatchTask(ABC):
     """Handed one Arrow table per micro-batch. One instance per task; never called concurrently."""
 
     def init(self, context: TaskContext) -> None:
-        """Called once, after the stores are restored and before the first batch."""
+        """Initialise the task, once, after the stores are restored and before the first batch."""
 
     @abstractmethod
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
-        """Processes the rows of this task, ordered by stream, partition and offset.
+        """Process the rows of this task, ordered by stream, partition and offset.
 
         An exception fails the container; nothing of the open transaction is kept.
         """
 
     def on_timer(self, timer: Timer, collector: MessageCollector) -> None:  # noqa: ARG002 - as above
-        """Called when the time of ``timer`` has come, which is no longer scheduled then."""
+        """React to ``timer``, whose time has come and which is no longer scheduled."""
         raise _undefined(self, timer)
 
     def end_transaction(self, collector: MessageCollector) -> None:
-        """Called at the end of each transaction with a batch or a timer for it: the last chance."""
+        """Send the last of each transaction that has a batch or a timer for the task."""
 
     def end_of_stream(self, collector: MessageCollector) -> None:
-        """Called once when the job is drained: the input has no more, and the task may still send.
+        """Take the end of a drained job's input, once; the task may still send.
 
         ``end_transaction`` follows.
         """
 
     def close(self) -> None:
-        """Called once when the container stops in order."""
+        """Close the task, once, when the container stops in order."""
 
 
 def _undefined(task: object, timer: Timer) -> NotImplementedError:

@@ -227,7 +227,7 @@ def _own_from_bytes(name: str, own: Any) -> Callable[[bytes], Any]:  # noqa: ANN
 
 @contextmanager
 def _no_exit(name: str) -> Iterator[None]:
-    """What the serde's own code raises to end a process is its failure instead."""
+    """Make what the serde's own code raises to end a process its failure instead."""
     try:
         yield
     except Exception:

@@ -171,7 +171,7 @@ class ContainerJob:
         return RecordsConfig.of(self.config)
 
     def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:
-        """Key serde and message serde of ``store``; ConfigError where one cannot be had."""
+        """Return key serde and message serde of ``store``; ConfigError where one cannot be had."""
         key, msg = (
             load_serde(f"stores.{store.name}.{part}.serde", name)
             for part, name in (("key", store.key_serde), ("msg", store.msg_serde))
@@ -179,7 +179,7 @@ class ContainerJob:
         return key, msg
 
     def transactional_id(self, incarnation: Incarnation) -> str:
-        """The id under which ``incarnation`` writes."""
+        """Return the id under which ``incarnation`` writes."""
         return transactional_id(self.job.name, self.job.id, incarnation)
 
     @property

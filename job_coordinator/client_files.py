@@ -18,7 +18,7 @@ TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable th
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
+    """Return ``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
     given = environment.get("HOMEPORT_CACHE_DIR", "")
     if given:
         return Path(given).expanduser().absolute()
@@ -27,7 +27,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 def token_path(environment: Mapping[str, str], application_id: str) -> Path:
-    """Where the bearer token of an application is, for its submitter's tools."""
+    """Return where the bearer token of an application is, for its submitter's tools."""
     given = environment.get(TOKEN_VARIABLE, "")
     return Path(given) if given else token_folder(environment) / application_id
 
@@ -51,7 +51,7 @@ def read_token(path: Path) -> str:
 
 
 def token_folder(environment: Mapping[str, str]) -> Path:
-    """Where submissions leave the tokens of their applications."""
+    """Return where submissions leave the tokens of their applications."""
     return cache_folder(environment) / _TOKENS
 
 
@@ -77,7 +77,7 @@ class KeptToken:
         return f"{self.application_id}{_SECRET}"
 
     def note(self) -> bytes:
-        """What that file has."""
+        """Return the bytes of that file."""
         return json.dumps({"conf": self.conf, "resource-managers": self.resource_managers}).encode()
 
 
@@ -108,12 +108,12 @@ def application_secret(environment: Mapping[str, str], application_id: str) -> J
 
 
 def forget_token(environment: Mapping[str, str], application_id: str) -> None:
-    """The token of an application that has ended is gone."""
+    """Remove the token of an application that has ended."""
     _forget(token_folder(environment), application_id)
 
 
 def forget_tokens_of_cluster(cache: Path, conf: Path) -> None:
-    """The tokens of a cluster that is gone are gone; ``conf``: its clients' configuration."""
+    """Remove the tokens of a cluster that is gone; ``conf``: its clients' configuration."""
     folder = cache / _TOKENS
     for kept in kept_tokens(folder):
         if kept.conf == str(conf):

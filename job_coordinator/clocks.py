@@ -6,10 +6,10 @@ import time
 
 
 def boot_ms() -> int:
-    """Milliseconds since the machine started, time asleep included."""
+    """Return milliseconds since the machine started, time asleep included."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 def wall_ms() -> int:
-    """Milliseconds since 1970."""
+    """Return milliseconds since 1970."""
     return time.time_ns() // 1_000_000

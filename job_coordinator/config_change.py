@@ -125,7 +125,7 @@ def refuse_written(written: Config, file: Config) -> None:
 
 
 def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[str, ...]:
-    """The key may be changed by hand, and the value, if it is a known key's, is of its type.
+    """Check that the key may be changed by hand, and a known key's value is of its type.
 
     ``value``: None: what was set by hand is deleted. ``is_forced``: a key that no program reads is
     written all the same.
@@ -198,7 +198,7 @@ def checked_change(
     has_state: bool,
     check_model: Callable[[Config], None],
 ) -> ConfigChange:
-    """The change, which breaks no rule.
+    """Return the change, which breaks no rule.
 
     Args:
         key: configuration key.

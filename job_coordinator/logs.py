@@ -36,7 +36,7 @@ class JsonFormatter(logging.Formatter):
         self._host = socket.gethostname()
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without a line break in it."""
+        """Return the line, without a line break in it."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         found: dict[str, object] = {
             "time": at.replace("+00:00", "Z"),
@@ -53,7 +53,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def begin(stream: TextIO, environment: Mapping[str, str]) -> None:
-    """The process logs to ``stream``, as its environment says; INFO and text by default.
+    """Log to ``stream``, as the process's environment has it; INFO and text by default.
 
     What its streams cannot encode, such as half a surrogate pair, they write as an escape.
     """
@@ -68,7 +68,7 @@ def begin(stream: TextIO, environment: Mapping[str, str]) -> None:
 
 
 def set_level(level: str) -> None:
-    """Messages of this level and above are logged from now on; ``level``: a name of Python's."""
+    """Log messages of this level and above from now on; ``level``: a name of Python's."""
     number = logging.getLevelNamesMapping()[level]
     logging.getLogger().setLevel(number)
     for name, least in _LEAST_OF_OTHERS.items():
@@ -76,5 +76,5 @@ def set_level(level: str) -> None:
 
 
 def add_facts(**facts: object) -> None:
-    """Each JSON line of this process has these fields from now on."""
+    """Add these fields to each JSON line of this process from now on."""
     _facts.update(facts)

@@ -140,7 +140,7 @@ def _entered(path: Path, descriptor: int) -> int:
 
 
 def _require_sticky(path: Path, found: os.stat_result) -> None:
-    """NotOwnError where others may exchange what a user has made in the given folder."""
+    """Raise NotOwnError where others may exchange what a user has made in the given folder."""
     mode = stat.S_IMODE(found.st_mode)
     is_shared = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_own_group(found.st_gid))
     if is_shared and not mode & stat.S_ISVTX:

@@ -16,7 +16,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(parent: int) -> None:
-    """This process is killed when the thread that started it ends (safety C5).
+    """Have this process killed when the thread that started it ends (safety C5).
 
     The signal follows the thread, so only main threads start processes. ``parent``: the process of
     that thread; where it has ended already, this one ends here.

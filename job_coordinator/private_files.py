@@ -25,7 +25,7 @@ class PrivateFolder:
         self._descriptor = descriptor
 
     def write(self, name: str, data: bytes) -> None:
-        """The file ``name`` is a new one, of mode 0600, and holds ``data``.
+        """Write ``data`` into a new file ``name`` of mode 0600.
 
         What had the name before is gone; a symlink is not followed.
 
@@ -48,7 +48,7 @@ class PrivateFolder:
 
 @contextlib.contextmanager
 def private_folder(path: Path) -> Iterator[PrivateFolder]:
-    """The folder ``path``, made if it is missing, of mode 0700 and this user's.
+    """Yield the folder ``path``, made if it is missing, of mode 0700 and this user's.
 
     Raises:
         UnavailableError: it cannot be made, is no folder, belongs to another user, or other users

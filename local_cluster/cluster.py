@@ -44,7 +44,7 @@ _LOGS_KEPT_S = 24 * 3600.0
 
 
 def _quiet(_line: str) -> None:
-    """No progress."""
+    """Report no progress."""
 
 
 class LocalCluster:

@@ -30,7 +30,7 @@ TOO_SMALL = Timer(TimerKind.TOO_SMALL)
 
 
 def hosts_observed(draft: Draft, event: HostsObserved) -> None:
-    """These hosts are live, and have what is reported of them, or else what was known before."""
+    """Note these live hosts with what is reported of them, or else what was known before."""
     was = draft.room
     if event.reports:
         draft.room = room_of(event.reports, draft.settings)
@@ -42,12 +42,12 @@ def hosts_observed(draft: Draft, event: HostsObserved) -> None:
 
 
 def is_hopeless(phase: JobPhase, room: Room, queued: Collection[object]) -> bool:
-    """Whether a container waits for what the cluster cannot give, even with all its hosts back."""
+    """Return whether a container waits for what even all hosts of the cluster cannot give."""
     return phase is JobPhase.ACTIVE and not room.could_be and bool(queued)
 
 
 def settle(draft: Draft) -> None:
-    """The timer runs while it is hopeless."""
+    """Run the timer while it is hopeless."""
     queued = draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED)
     if not is_hopeless(draft.phase, draft.room, queued):
         draft.cancel_timer(TOO_SMALL)
@@ -56,7 +56,7 @@ def settle(draft: Draft) -> None:
 
 
 def time_is_over(draft: Draft) -> None:
-    """The cluster was too small all the while: the job ends, and says what it would need."""
+    """End the job, whose cluster was too small all the while; the reason names what it needs."""
     begin_ending(draft, JobResult.FAILED, f"no host can hold a container: {_sizes(draft)}")
 
 

@@ -61,7 +61,7 @@ _MATCH_ORDER = (ContainerPhase.QUEUED, ContainerPhase.REQUESTED, ContainerPhase.
 
 
 def place(draft: Draft) -> None:
-    """Every queued container took an idle launcher, asked for a host, or waits for its turn there.
+    """Give each queued container an idle launcher, a request for a host, or its turn in a queue.
 
     One whose group leaves it no host at all waits without a request. Order: active ones first; then
     those that can go home, so that no other container takes their home before them; then by id.
@@ -122,7 +122,7 @@ def _request(draft: Draft, container: ContainerState, host: Host | None) -> None
 
 
 def _why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> str:
-    """What is in the way of the container's home, where ``host`` is another; else empty."""
+    """Return what is in the way of the container's home, where ``host`` is another; else empty."""
     if not draft.settings.host_affinity_enabled:
         return "host affinity is off"
     if container.home is None:
@@ -140,7 +140,7 @@ def _why_not_home(draft: Draft, container: ContainerState, host: Host | None) ->
 
 
 def expire(draft: Draft, container: ContainerState) -> None:
-    """The container's request is cancelled, its host counts as tried; after ``any``, no host does.
+    """Cancel the container's request and count its host as tried; after ``any``, no host.
 
     Those queued for the same host count it as tried too.
     """
@@ -156,12 +156,12 @@ def expire(draft: Draft, container: ContainerState) -> None:
 
 
 def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]:
-    """The hosts that the container has tried, and ``host`` unless it is None (any); sorted."""
+    """Return the container's tried hosts, and ``host`` unless it is None (any); sorted."""
     return container.tried if host is None else tuple(sorted({*container.tried, host}))
 
 
 def observe_hosts(draft: Draft, event: HostsObserved) -> None:
-    """These hosts are live; requests for others are cancelled, as if they had expired."""
+    """Note these live hosts; cancel requests for others, as if they had expired."""
     draft.is_everybody_due = True
     draft.hosts = tuple(sorted(set(event.hosts)))
     racks = {r.host: r.rack for r in event.reports if r.rack is not None}
@@ -173,13 +173,13 @@ def observe_hosts(draft: Draft, event: HostsObserved) -> None:
 
 
 def leave(draft: Draft, host: Host, why: str) -> None:
-    """This host is requested no more: its requests are cancelled, as if they had expired."""
+    """Request this host no more: cancel its requests, as if they had expired."""
     for container in draft.containers.rows(Containers.ASKING, host):
         _withdraw(draft, container, why)
 
 
 def withdraw_ungranted(draft: Draft, why: str) -> None:
-    """No request stands: what was not granted is cancelled, as if expired."""
+    """Cancel what was not granted, as if expired: no request stands."""
     for container in draft.each(frozenset({ContainerPhase.REQUESTED})):
         _withdraw(draft, container, why)
 
@@ -190,7 +190,7 @@ def _withdraw(draft: Draft, container: ContainerState, why: str) -> None:
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:
-    """A launcher without a holder, new or left, is for the container that needs it most, or idle.
+    """Grant a launcher without a holder to the container that needs it most, or leave it idle.
 
     The winner is permitted, or holds it until it may be. The container whose request it was and
     that does not get it asks again.
@@ -239,14 +239,14 @@ def _log_grant(
 
 
 def log_what_it_waits_for(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
-    """Why the container, which now holds ``launcher``, may not be permitted yet, if it may not."""
+    """Log why the container, which now holds ``launcher``, may not be permitted yet, if so."""
     for owner in former_owners(draft, container):
         host, why = launcher.host, f"{named(owner)} may still run"
         draft.because(ReasonKind.WAITS_FOR_OWNER, container, host, why, other=owner.processor_id)
 
 
 def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
-    """Any host was requested, and the granted one is another's of its group: it backs off.
+    """Back off from any host: the granted one is another's of its group.
 
     Without the rest a cluster with too few hosts would grant and release without end.
     """
@@ -261,7 +261,7 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
-    """Actives first; none whose group is in the way; away from home once hosts are known."""
+    """Return actives first; none whose group is in the way; away from home once hosts are known."""
     if asker is not None and not separation.may_have(draft, asker, host):
         asker = None
     at_home = _first(draft, Containers.SEEKS_HOME, host, host)
@@ -275,7 +275,7 @@ def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> Container
 
 
 def _first(draft: Draft, index: int, value: object, host: Host) -> ContainerState | None:
-    """Of those filed there, the first active one, or else standby, that may be on this host."""
+    """Return the first active filed there, or else standby, that may be on this host."""
     standby = None
     for container in draft.containers.each_row(index, value):
         is_later = standby is not None and container.replica_of is not None
@@ -288,7 +288,7 @@ def _first(draft: Draft, index: int, value: object, host: Host) -> ContainerStat
 
 
 def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
-    """Whether every former owner of its tasks is known to have stopped, and its group is away.
+    """Return whether all former owners of its tasks have stopped, and its group is away.
 
     Source: safety P1, I1; STANDBY, Invariant-2.
     """
@@ -298,7 +298,7 @@ def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
 
 
 def former_owners(draft: Draft, container: ContainerState) -> Iterator[Incarnation]:
-    """Former owners of its tasks that must be taken to run, oldest first."""
+    """Yield former owners of its tasks that must be taken to run, oldest first."""
     for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
         owner = draft.containers.get(incarnation.processor_id)
         if owner is not None and owner.phase in LIVE and owner.incarnation == incarnation:
@@ -306,7 +306,7 @@ def former_owners(draft: Draft, container: ContainerState) -> Iterator[Incarnati
 
 
 def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
-    """The container's next incarnation is recorded, with all it must fence, and permitted.
+    """Record the container's next incarnation, with all it must fence, and permit it.
 
     Safety I1, L3. Only where ``may_be_permitted``, and only in the step of a check-in of
     ``launcher``: a permit that was not asked for is never on its way.
@@ -340,7 +340,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
 def _drop_unfenced(
     draft: Draft, incarnations: Iterable[Incarnation], is_fenced: Callable[[Predecessor], bool]
 ) -> None:
-    """No next permit lists any of those (safety I1), but a processor taken to run lists its own."""
+    """Drop these from all next permits (safety I1); a processor taken to run lists its own."""
     is_news = False
     for container in _listing(draft, incarnations):
         own = container.incarnation if container.phase in LIVE else None
@@ -353,18 +353,18 @@ def _drop_unfenced(
 
 
 def fences_reported(draft: Draft, event: FencesReported) -> None:
-    """No permit need list them any more (safety I1)."""
+    """Drop these: no permit need list them any more (safety I1)."""
     _drop_unfenced(draft, event.fenced, lambda p: p.incarnation in event.fenced)
 
 
 def fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
-    """Dropped if its launcher waited for it: one that is only revoked may yet begin (safety I1)."""
+    """Drop one that its launcher waited for; a revoked one may yet begin (safety I1)."""
     fenced = event.incarnation
     _drop_unfenced(draft, [fenced], lambda p: p.is_stopped and p.incarnation == fenced)
 
 
 def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[ContainerState]:
-    """The containers that may list any of these, by id."""
+    """Return the containers that may list any of these, by id."""
     owners = {incarnation.processor_id for incarnation in incarnations}
     found = {owner for owner in owners if owner in draft.containers}
     for owner in owners:
@@ -373,7 +373,7 @@ def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[Containe
 
 
 def note_stop(draft: Draft, incarnation: Incarnation) -> None:
-    """A launcher waited for this one; so it stands in every list that has it."""
+    """Note in every list that has this one that a launcher waited for it."""
     stopped = Predecessor(incarnation, is_stopped=True)
     listing = _listing(draft, [incarnation])
     for container in [c for c in listing if incarnation in {p.incarnation for p in c.unfenced}]:
@@ -382,7 +382,7 @@ def note_stop(draft: Draft, incarnation: Incarnation) -> None:
 
 
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
-    """The container runs where it was found, under the epoch it has; its request is cancelled.
+    """Adopt the container where it was found, under its epoch; cancel its request.
 
     It stops where a model has overtaken it, or where another of its group runs beside.
     """
@@ -413,7 +413,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
 
 
 def release_idle(draft: Draft) -> None:
-    """Every launcher that has no holder, and that no container seeks, is released."""
+    """Release every launcher that has no holder, and that no container seeks."""
     for launcher in draft.idle_resources():
         if draft.phase is JobPhase.ACTIVE and _is_sought(draft, launcher):
             continue
@@ -424,7 +424,7 @@ def release_idle(draft: Draft) -> None:
 
 
 def _is_sought(draft: Draft, launcher: ResourceState) -> bool:
-    """Whether a launcher without a holder may still be of use."""
+    """Return whether a launcher without a holder may still be of use."""
     if draft.early:
         return True
     return any(

@@ -116,7 +116,7 @@ class Decision:
 
 
 def step(state: AllocatorState, event: events.Event) -> Decision:
-    """The state after ``event``, and what follows from it. ``state`` itself is unchanged.
+    """Return the state after ``event``, and what follows from it. ``state`` itself is unchanged.
 
     Total: an event that comes late, twice or for an unknown container is counted in
     ``stale_events`` and changes nothing.
@@ -137,7 +137,7 @@ def step(state: AllocatorState, event: events.Event) -> Decision:
 
 
 def _conclude(draft: Draft) -> None:
-    """Placing, releasing and the job's end follow from the state, whatever the event was."""
+    """Place, release and end the job as the state has it, whatever the event was."""
     is_complete = draft.hosts is not None
     if draft.phase is JobPhase.ACTIVE and is_at_its_end(draft.containers, is_complete=is_complete):
         end_of_all(draft)
@@ -237,7 +237,7 @@ def _request_took_too_long(draft: Draft, timer: events.Timer) -> None:
 def _launch_failed(
     draft: Draft, container: ContainerState, ended: events.ResourceEnded | None = None
 ) -> None:
-    """No launcher came of the request: a failure; cancelled unless it has ended; the next host."""
+    """Charge a request without a launcher; cancel it unless it has ended; try the next host."""
     draft.end_request(container, is_served=ended is not None)
     place = container.requested_host or "any host"
     why = f": {ended.story}" if ended is not None and ended.story else ""
@@ -286,7 +286,7 @@ def _on_launcher_checked_in(draft: Draft, event: events.LauncherCheckedIn) -> No
 
 
 def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
-    """A new launcher without a child: released if its request was cancelled, else granted."""
+    """Release a new launcher without a child if its request was cancelled, else grant it."""
     if draft.forget_cancelled(launcher.request_id):
         draft.release(launcher)
         draft.because(
@@ -299,7 +299,7 @@ def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
 
 
 def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
-    """A launcher without a child that ``holder`` has: the permit, or the order to stop."""
+    """Give a launcher without a child that ``holder`` has the permit, or the order to stop."""
     if holder.phase is ContainerPhase.ASSIGNED:
         if allocator.may_be_permitted(draft, holder):
             allocator.permit(draft, holder, launcher)
@@ -313,7 +313,7 @@ def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) ->
 def _with_child(
     draft: Draft, launcher: ResourceState, running: Incarnation, holder: ContainerState | None
 ) -> None:
-    """The child runs on, is adopted, or gets the order to stop."""
+    """Let the child run on, adopt it, or order it to stop."""
     if holder is not None and holder.phase in LIVE and holder.incarnation == running:
         if holder.phase is ContainerPhase.STOPPING:
             order_stop(draft, holder)
@@ -376,7 +376,7 @@ def _launcher_gone(
     holder: ContainerState | None,
     ended: events.ResourceEnded | None,
 ) -> None:
-    """The launcher is gone and what it ran has stopped: a failure, unless the host is lost.
+    """Charge a launcher that is gone, whose child has stopped, unless the host is lost.
 
     Its own fault is one also where the launcher has reported, before it went, that its child was
     ended by a signal: YARN ends both for what the child did.

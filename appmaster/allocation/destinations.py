@@ -30,13 +30,13 @@ _MOST_NAMED = 20
 
 
 def group_id(draft: Draft, processor_id: ProcessorId) -> ProcessorId:
-    """The active container of the group; of an unknown processor itself."""
+    """Return the active container of the group; of an unknown processor itself."""
     container = draft.containers.get(processor_id)
     return processor_id if container is None else container.group
 
 
 def fault(draft: Draft, placement: Placement, container: ContainerState | None) -> str | None:
-    """What cannot be mended by waiting."""
+    """Return what waiting cannot mend."""
     request = placement.request
     if request.fault:
         return request.fault
@@ -68,14 +68,14 @@ def drain_fault(draft: Draft, placement: Placement, container: ContainerState) -
 
 
 def named_host(draft: Draft, request: PlacementRequest) -> Host | None:
-    """The host that the request names, if it names one that counts."""
+    """Return the host that the request names, if it names one that counts."""
     words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN}
     is_word = request.destination in words or not draft.settings.host_affinity_enabled
     return None if is_word else host_of(request.destination)
 
 
 def host_fault(draft: Draft, host: Host) -> str | None:
-    """Why this host cannot be asked by name."""
+    """Return why this host cannot be asked by name."""
     known = draft.settings.strict_hosts
     if host not in (draft.hosts or ()):
         live = draft.hosts or ()
@@ -93,7 +93,7 @@ def host_fault(draft: Draft, host: Host) -> str | None:
 
 
 def group_fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
-    """Which of its group is on this host, or on its way there (Invariant-1)."""
+    """Return which of its group is on this host, or on its way there (Invariant-1)."""
     other = next(separation.in_the_way(draft, container, host), None)
     if other is None:
         return None
@@ -103,12 +103,12 @@ def group_fault(draft: Draft, container: ContainerState, host: Host) -> str | No
 
 
 def word(draft: Draft, request: PlacementRequest) -> str:
-    """The request's destination; any host where no container has a home."""
+    """Return the request's destination; any host where no container has a home."""
     return request.destination if draft.settings.host_affinity_enabled else ANY_HOST
 
 
 def destination(draft: Draft, placement: Placement, container: ContainerState) -> Host | None:
-    """The host to ask, None: there is none. Of ``any`` not its own, where there is another."""
+    """Return the host to ask, None: none is. Of ``any`` not its own, where there is another."""
     named = named_host(draft, placement.request)
     if named is not None:
         return named

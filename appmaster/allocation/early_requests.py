@@ -36,14 +36,14 @@ _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 
 
 def end_was_reported(draft: Draft, launcher: ResourceState, ended: ResourceEnded) -> None:
-    """YARN calls a launcher ended whose child must be taken to run: the evidence is waited for."""
+    """Wait for evidence where YARN reports the end of a launcher whose child may still run."""
     draft.resources[launcher.resource_id] = replace(launcher, ended=ended)
     holder = draft.holder(launcher.resource_id)
     draft.because(ReasonKind.END_NOT_PROVEN, holder, launcher.host, ended.story)
 
 
 def settle(draft: Draft) -> None:
-    """Early requests are as the state wants them: handed over, withdrawn, made."""
+    """Hand over, withdraw and make early requests as the state wants them."""
     ended = draft.resources.indexed(Resources.ENDED, value=True)
     if not ended and not draft.early:
         return
@@ -57,7 +57,7 @@ def settle(draft: Draft) -> None:
 
 
 def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
-    """Containers that only wait for the evidence of a stop in this launcher.
+    """Yield containers that only wait for the evidence of a stop in this launcher.
 
     The container that ran in it, where it is at home; or the active that takes its place.
     """
@@ -91,7 +91,7 @@ def _ask(draft: Draft, container: ContainerState) -> None:
 
 
 def _close(draft: Draft, early: EarlyRequest) -> None:
-    """Its owner takes it over where it still needs it; else it is withdrawn."""
+    """Give the request to its owner where that still needs it; else withdraw it."""
     del draft.early[early.processor_id]
     if early.phase is EarlyPhase.OVER:
         return
@@ -116,7 +116,7 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
 
 
 def granted(draft: Draft, early: EarlyRequest) -> None:
-    """Skein runs its launcher: from now on the check-in is waited for."""
+    """Wait for the check-in from now on: Skein runs its launcher."""
     if early.phase is not EarlyPhase.ASKED:
         draft.count_stale()
         return
@@ -132,7 +132,7 @@ _UNSERVED = {
 
 
 def over(draft: Draft, request_id: RequestId | None, *, is_served: bool, story: str = "") -> bool:
-    """It is no longer outstanding, cancelled unless served; whether there was such a request.
+    """End the request, cancelled unless served; return whether there was one.
 
     Nothing is charged: what its owner needs is requested again when the evidence is in.
     ``story``: why it ended; empty: it took too long.

@@ -48,7 +48,7 @@ def is_lost(draft: Draft, host: Host | None) -> bool:
 
 
 def launcher_fell_silent(draft: Draft, host: Host) -> None:
-    """One launcher of the host, which is no longer known, fell silent: was it the last one?"""
+    """Forget a launcher of the host that fell silent; return whether it was the last one."""
     hosts = draft.hosts or ()
     if draft.phase is not JobPhase.ACTIVE or host not in hosts or len(hosts) == 1:
         return
@@ -63,7 +63,7 @@ def launcher_fell_silent(draft: Draft, host: Host) -> None:
 
 
 def _suspect_ourselves(draft: Draft, host: Host) -> None:
-    """``host``: the one after which it is so."""
+    """Suspect ourselves; ``host``: the one after which it is so."""
     for silent in sorted(draft.silent):
         _end(draft, silent)
     together = ", ".join(sorted(draft.silent))
@@ -79,13 +79,13 @@ def _exclude(draft: Draft, host: Host, why: str) -> None:
 
 
 def probe_failed(draft: Draft, host: Host | None) -> None:
-    """No launcher came of a request for this host: where it was a probe, it is excluded again."""
+    """Exclude a host again whose probe brought no launcher."""
     if host is not None and host in draft.exclusions:
         _exclude(draft, host, "no launcher came of the probe")
 
 
 def host_spoke(draft: Draft, host: Host) -> None:
-    """A launcher there checked in: the host lives."""
+    """Note that the host lives: a launcher there checked in."""
     if host in draft.exclusions:
         draft.because(ReasonKind.HOST_OPEN, host=host, detail="a launcher there checked in")
     _forget(draft, host)
@@ -98,7 +98,7 @@ def _forget(draft: Draft, host: Host) -> None:
 
 
 def hosts_observed(draft: Draft) -> None:
-    """Of what the ResourceManager does not call live nothing is remembered, nor of an only host.
+    """Forget hosts that the ResourceManager does not call live, and an only host.
 
     Where that leaves more than half of all hosts silent, the fault is taken to be ours after all.
     """
@@ -115,7 +115,7 @@ def hosts_observed(draft: Draft) -> None:
 
 
 def forget_all(draft: Draft) -> None:
-    """Nothing is placed any more."""
+    """Place nothing any more."""
     for host in sorted({*draft.silent, *draft.exclusions}):
         _forget(draft, host)
 
@@ -126,7 +126,7 @@ def _end(draft: Draft, host: Host) -> None:
 
 
 def time_is_over(draft: Draft, kind: TimerKind, host: Host) -> None:
-    """A host is no longer just silent, or may be probed; the timer is off already."""
+    """End the time for which a host is just silent, or not probed; the timer is off."""
     if kind is TimerKind.SILENCE:
         draft.silent -= {host}
     else:

@@ -60,11 +60,11 @@ class Candidates:
         return self._taken
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Return whether there is any."""
         return any(host in self for host in self._live)
 
     def best(self) -> Host | None:
-        """The one to ask for; None where there is none."""
+        """Return the one to ask for; None where there is none."""
         draft, container = self._draft, self._container
         return best_host(
             draft.ranking.best_first(),
@@ -75,7 +75,7 @@ class Candidates:
 
 
 def may_go_home(draft: Draft, container: ContainerState) -> bool:
-    """Whether the host with its state may be asked for."""
+    """Return whether the host with its state may be asked for."""
     return container.home is not None and container.home in Candidates(draft, container)
 
 
@@ -86,7 +86,7 @@ def _askable(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
 
 
 def may_ask_any(draft: Draft, container: ContainerState) -> bool:
-    """Whether a launcher that comes from anywhere may be of use.
+    """Return whether a launcher that comes from anywhere may be of use.
 
     Where the group of the container stands in its way on some host, only a host that cannot be
     asked by name is worth it: else any host is as likely as not the one that it must not have.
@@ -99,7 +99,7 @@ def may_ask_any(draft: Draft, container: ContainerState) -> bool:
 
 
 def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candidates]:
-    """The container and the hosts it may be placed on; none: anywhere, where that may be asked.
+    """Return the container and hosts for it; none: anywhere, where that may be asked.
 
     An active that cannot go home may have become one that waits for its standby. Where all that is
     left has been tried and any host must not be asked for, the round begins again.
@@ -131,7 +131,7 @@ def candidate_hosts(
     closed: Container[Host],
     container: ContainerState,
 ) -> tuple[Host, ...]:
-    """The hosts that ``container`` may still ask for by name in this round, sorted."""
+    """Return the hosts that ``container`` may still ask for by name in this round, sorted."""
     known = settings.strict_hosts
     return tuple(
         h
@@ -148,7 +148,7 @@ def why_not(
     host: Host,
     small: Container[Host] = (),
 ) -> str:
-    """What keeps ``container`` from being asked for on ``host``, in one clause; empty: nothing."""
+    """Return what keeps ``container`` from being asked for on ``host``, in one clause; or empty."""
     known = settings.strict_hosts
     obstacles = (
         (host not in live, "is not live"),
@@ -168,7 +168,7 @@ def best_host(
     is_candidate: Callable[[Host], bool],
     is_near: Callable[[Host], bool] = lambda _: False,
 ) -> Host | None:
-    """Home if it is a candidate, else the first of ``ranked`` that is one; None: there is none.
+    """Return home if it is a candidate, else the first of ``ranked`` that is one; None: no host.
 
     A host that is not near others of the container's group comes before all that are.
     """
@@ -186,7 +186,7 @@ def best_host(
 def best_launcher(
     idle: Iterable[ResourceState], choice: Host | None, home: Host | None, load: Mapping[Host, int]
 ) -> ResourceState | None:
-    """The idle launcher to take rather than ask for ``choice``; None: ask.
+    """Return the idle launcher to take rather than ask for ``choice``; None: ask.
 
     One at home always; where it would not ask for home anyway, one on the host it would ask for,
     else the one on the least loaded host.

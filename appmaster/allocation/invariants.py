@@ -62,13 +62,13 @@ class _Rows:
     early: Sequence[EarlyRequest]
 
     def hosts(self) -> set[Host]:
-        """The hosts that these ask for, or wait for."""
+        """Return the hosts that these ask for, or wait for."""
         wanted = {c.requested_host for c in self.containers if c.requested_host is not None}
         return wanted | {e.host for e in self.early}
 
 
 def check(state: AllocatorState) -> None:
-    """Nothing, if ``state`` is sound.
+    """Check that ``state`` is sound.
 
     Raises:
         InvariantViolation: it is not; the message names every broken sentence, and shows the state.
@@ -81,7 +81,7 @@ def check(state: AllocatorState) -> None:
 def check_step(
     before: AllocatorState, after: AllocatorState, story: str, changes: Changes | None = None
 ) -> None:
-    """Nothing, if ``after`` is sound and may follow ``before``; ``story`` says what came between.
+    """Check that ``after`` is sound and may follow ``before``; ``story``: what came between.
 
     ``changes``: what differs, of a ``before`` that is sound; None: perhaps everything.
 
@@ -116,7 +116,7 @@ def _rows_before(state: AllocatorState, changes: Changes) -> _Rows:
 
 
 def _rows_concerned(state: AllocatorState, changes: Changes) -> _Rows:
-    """What has changed, the holders of such launchers, the early requests of such containers."""
+    """Return the changed rows, holders of such launchers, and early requests of such containers."""
     holders = set(changes.containers)
     for resource_id in changes.resources:
         holders.update(state.containers.indexed(Containers.RESOURCE, resource_id))
@@ -313,7 +313,7 @@ def _of_placements(state: AllocatorState, rows: _Rows) -> Iterator[str]:
 
 
 def _awaited_launcher(state: AllocatorState, processor_id: ProcessorId) -> ResourceState | None:
-    """The one in which the processor ran, or the standby whose stop it waits for."""
+    """Return the one in which the processor ran, or the standby whose stop it waits for."""
     container = state.container(processor_id)
     if container is not None and container.phase is ContainerPhase.FAILING_OVER:
         under_way = container.failover
@@ -345,7 +345,7 @@ def _needs(timers: frozenset[Timer]) -> str:
 def _of_timers_changed(
     before: AllocatorState, was: _Rows, after: AllocatorState, rows: _Rows
 ) -> Iterator[str]:
-    """Those of what has changed are as needed; and no other one came, or went."""
+    """Yield the timers among what has changed that are not as needed, or that came or went."""
     were, needed = _timers_needed(before, was), _timers_needed(after, rows)
     if (before.silent, before.exclusions) != (after.silent, after.exclusions):
         were |= _host_timers_needed(before, but=after)
@@ -465,7 +465,7 @@ _ON_ITS_WAY = WAITING | {ContainerPhase.STARTING}
 
 
 def of_groups(state: AllocatorState, changed: Iterable[ContainerState]) -> Iterator[str]:
-    """The broken sentences about the groups of these containers."""
+    """Yield the broken sentences about the groups of these containers."""
     draft = _read(state)
     for active_id in sorted({c.group for c in changed}):
         group = draft.group(active_id)
@@ -519,7 +519,7 @@ def of_permit(
 
 
 def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
-    """The broken sentences about standbys that got the order to give way in this step."""
+    """Yield the broken sentences about standbys that got the order to give way in this step."""
     gave_way = {p.request.uuid for p in before.placements if p.step is PlacementStep.GIVING_WAY}
     for placement in after.placements:
         standby = after.containers.get(placement.standby) if placement.standby else None
@@ -533,7 +533,7 @@ def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str
 
 
 def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
-    """Whether its group leaves the container no host that it could ask for, and be let stay on."""
+    """Return whether its group leaves the container no host to ask for, nor to stay on."""
     draft = _read(state)
     if separation.is_alone(draft, container) and not state.settings.drained_hosts:
         return False
@@ -542,7 +542,7 @@ def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
 
 
 def is_sought_on(state: AllocatorState, host: Host) -> bool:
-    """Whether a launcher on this host may be of use to a container."""
+    """Return whether a launcher on this host may be of use to a container."""
     draft = _read(state)
     return any(
         separation.may_have(draft, container, host)

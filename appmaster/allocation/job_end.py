@@ -37,7 +37,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 def is_at_its_end(
     containers: Containers | Edit[ProcessorId, ContainerState, Containers], *, is_complete: bool
 ) -> bool:
-    """Whether every active container came to its end, so that the job does.
+    """Return whether every active container came to its end, so that the job does.
 
     ``is_complete``: all that an earlier driver left running has been found; until then a standby
     that waits may be one that runs, and nothing would stop it.
@@ -49,7 +49,7 @@ def is_at_its_end(
 
 
 def end_of_all(draft: Draft) -> None:
-    """Every active container came to its end: the job ends, FAILED if any one was given up."""
+    """End the job once every active container has ended: FAILED if any one was given up."""
     failed = [str(c.last_failure) for c in draft.each(frozenset({ContainerPhase.FAILED}))]
     if failed:
         begin_ending(draft, JobResult.FAILED, "; ".join(failed))
@@ -58,13 +58,13 @@ def end_of_all(draft: Draft) -> None:
 
 
 def has_nothing_left(container: ContainerState) -> bool:
-    """Whether what it finished is all there was to do: a standby's work ends with the job."""
+    """Return whether it finished all there was to do: a standby's work ends with the job."""
     is_active = container.replica_of is None
     return is_active and not container.is_retired and not container.has_gained
 
 
 def finish(draft: Draft, container: ContainerState) -> None:
-    """The container has come to its end, and is not started again."""
+    """Finish the container, which is not started again."""
     left = draft.end_request(container)
     draft.cancel_timer(retry_window_timer(container.processor_id))
     draft.cancel_timer(retry_delay_timer(container.processor_id))
@@ -74,7 +74,7 @@ def finish(draft: Draft, container: ContainerState) -> None:
 
 
 def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """The result stands; the ending begins once what an earlier driver left running was found.
+    """Set the result; the ending begins once what an earlier driver left running was found.
 
     Before, nothing would stop what is found after the end, nor wait for it. See ``begin_if_due``.
     """
@@ -83,7 +83,7 @@ def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
 
 
 def _ending(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
-    """The result that stands: this one, if there was none."""
+    """Return the result that stands: this one, if there was none."""
     if draft.ending is None:
         draft.ending = Ending(result, diagnostics)
         draft.record(WriteJobEnd(result, diagnostics))
@@ -91,7 +91,7 @@ def _ending(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
 
 
 def begin_if_due(draft: Draft) -> None:
-    """Where a result stands, the ending has begun, unless hosts are not known yet.
+    """Begin the ending where a result stands, unless hosts are not known yet.
 
     The shell reports hosts once all that an earlier driver permitted is accounted for.
     """
@@ -100,7 +100,7 @@ def begin_if_due(draft: Draft) -> None:
 
 
 def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """A result stands, this one if there was none; nothing waits; what runs is ordered to stop."""
+    """Begin the ending with a result: nothing waits any more, what runs is ordered to stop."""
     draft.phase = JobPhase.ENDING
     ending = _ending(draft, result, diagnostics)
     draft.because(ReasonKind.JOB_ENDS, detail=f"{ending.result.value}, {ending.diagnostics}")
@@ -116,7 +116,7 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
 
 
 def end_if_over(draft: Draft) -> None:
-    """Where all has stopped that was to stop, the application ends with its result."""
+    """End the application with its result, where all has stopped that had to."""
     is_over = draft.count(TERMINAL) == len(draft.containers)
     if draft.phase is JobPhase.ENDING and is_over and draft.ending is not None:
         draft.phase = JobPhase.ENDED
@@ -124,7 +124,7 @@ def end_if_over(draft: Draft) -> None:
 
 
 def order_stop(draft: Draft, container: ContainerState) -> None:
-    """What the container's launcher runs gets the order to stop."""
+    """Order what the container's launcher runs to stop."""
     if container.resource_id is None:
         raise InvariantViolation(f"{named(container.incarnation)} runs without a resource")
     draft.instruct(StopContainer(container.resource_id, container.incarnation))

@@ -56,7 +56,7 @@ _GIVEN_UP = frozenset({ContainerPhase.FAILED, ContainerPhase.BACKING_OFF})
 
 
 def published(draft: Draft, event: JobModelPublished) -> None:
-    """The version is in force; a job that ends, or has it already, is not changed by it."""
+    """Put the version in force; it changes no job that ends, or has it already."""
     if draft.phase is JobPhase.ACTIVE and event.version < draft.model_version:
         raise InvariantViolation(
             f"JobModel version {event.version} published over version {draft.model_version}"
@@ -89,7 +89,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
 
 
 def _take_up(draft: Draft, event: JobModelPublished) -> None:
-    """Every processor of the model has its container, in the group that the model says."""
+    """Give every processor of the model its container, in the group that the model names."""
     regrouped: list[ProcessorId] = []
     for processor_id, last_host in event.processors.items():
         known = draft.containers.get(processor_id)
@@ -129,7 +129,7 @@ def _enter(
 
 
 def _keep_apart(draft: Draft, container: ContainerState) -> None:
-    """Its group is another one now: it must not be where one of that is."""
+    """Keep the container from hosts of its new group."""
     host = separation.held_host(draft, container)
     if host is None or separation.may_stay(draft, container, host):
         return
@@ -143,7 +143,7 @@ def _keep_apart(draft: Draft, container: ContainerState) -> None:
 
 
 def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Predecessor, ...]:
-    """As the stream has it; what is known of those that a launcher has waited for stays."""
+    """Return the stream's; what is known of those that a launcher waited for stays."""
     listed = set(event.unfenced.get(container.processor_id, ()))
     if container.epoch:
         # The last one has no successor, so it has not been fenced.
@@ -155,7 +155,7 @@ def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Pred
 def _go_on(
     draft: Draft, event: JobModelPublished, container: ContainerState, home: Host | None
 ) -> None:
-    """A processor that was in the model before, or that returns while it still stops."""
+    """Go on with a processor that was in the model before, or returns while it still stops."""
     floor = event.floors.get(container.processor_id, container.floor)
     is_overtaken = container.is_overtaken or floor > container.epoch
     if container.phase in LIVE and not is_overtaken:
@@ -191,7 +191,7 @@ def _stop(draft: Draft, container: ContainerState) -> None:
 
 
 def _retire(draft: Draft, container: ContainerState) -> None:
-    """The model does not have it: it goes, at once where nothing of it can run."""
+    """Retire a processor that the model does not have; at once where nothing of it can run."""
     draft.cancel_timer(retry_delay_timer(container.processor_id))
     _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
@@ -202,7 +202,7 @@ def _retire(draft: Draft, container: ContainerState) -> None:
 
 
 def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
-    """The container is gone; as no permit follows its last one, a record says that it stopped."""
+    """Remove the container; as no permit follows its last one, a record has its stop."""
     del draft.containers[container.processor_id]
     if container.is_temporary:
         draft.former = draft.former.set(container.processor_id, container.epoch)
@@ -211,7 +211,7 @@ def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
 
 
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
-    """A processor that the model does not have is found running: it gets the order to stop."""
+    """Order a running processor to stop that the model does not have."""
     draft.retired -= {running}
     found = ContainerState(
         running.processor_id, epoch=running.epoch, is_retired=True, unfenced=(Predecessor(running),)
@@ -221,7 +221,7 @@ def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -
 
 
 def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
-    """One that an earlier driver left, and that this one never held, is not waited for."""
+    """Stop waiting for one that an earlier driver left, and that this one never held."""
     if event.incarnation not in draft.retired:
         draft.count_stale()
     draft.retired -= {event.incarnation}
@@ -231,7 +231,7 @@ def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
 def stopped(
     draft: Draft, container: ContainerState, how: Trigger, launcher: ResourceState | None
 ) -> None:
-    """What was ordered to stop has stopped: it goes on under the new model, or it is its end.
+    """Go on under the new model after an ordered stop, or end the container.
 
     ``how``: reported by ``launcher``, or seen by its loss, when that is None.
     """
@@ -259,7 +259,7 @@ def stopped(
 def temporary_over(
     draft: Draft, standby: ContainerState, launcher: ResourceState | None, cause: StopCause
 ) -> None:
-    """A temporary standby has ended without an order: it is gone, and not charged.
+    """Remove a temporary standby that ended without an order; it is not charged.
 
     ``launcher``: which has reported it, and lives; None: it is lost too.
     """

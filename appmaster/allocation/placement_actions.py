@@ -78,7 +78,7 @@ _TAKES = ASKING | {ContainerPhase.QUEUED, ContainerPhase.ASSIGNED, ContainerPhas
 
 
 def requested(draft: Draft, event: PlacementRequested) -> None:
-    """The request is known, or refused; one that is under way already is not begun twice."""
+    """Record the request, or refuse it; one that is under way already is not begun twice."""
     request = event.request
     if draft.phase is JobPhase.NEW:
         draft.count_stale()
@@ -102,7 +102,7 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
 
 
 def settle(draft: Draft) -> None:
-    """Every action is as far as the state lets it be; those begun first, then by timestamp."""
+    """Advance every action as far as the state lets it; those begun first, then by timestamp."""
     busy: set[ProcessorId] = set()
     for placement in sorted(draft.placements.values(), key=turn):
         if draft.phase is not JobPhase.ACTIVE:
@@ -120,7 +120,7 @@ def settle(draft: Draft) -> None:
 
 
 def _advance(draft: Draft, placement: Placement, *, is_busy: bool) -> None:
-    """One step further, if it can be; ``is_busy``: another action of its group comes first."""
+    """Advance by one step, if it can be; ``is_busy``: another action of its group comes first."""
     container = draft.containers.get(placement.request.processor_id)
     fault = destinations.fault(draft, placement, container)
     if container is None or fault is not None:
@@ -171,7 +171,7 @@ def _reason_to_wait(
 
 
 def _has_arrived(draft: Draft, placement: Placement, container: ContainerState) -> bool:
-    """Of an action that an earlier driver began: whether nothing of it is left to do."""
+    """Return whether nothing is left to do of an action that an earlier driver began."""
     source, host = placement.source, draft.host_of(container)
     is_anew = source is not None and container.epoch > source.epoch
     if source is None or not is_anew or container.phase is not ContainerPhase.RUNNING:
@@ -240,7 +240,7 @@ def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Ho
 
 
 def claim(draft: Draft, event: LauncherCheckedIn) -> ResourceState | None:
-    """A launcher came, and is kept for the container that it was reserved for; None: for none."""
+    """Keep a launcher that came for the container that it was reserved for; None: for none."""
     early = draft.early_asker(event.request_id)
     if early is None or not early.is_reservation or event.running is not None:
         return None
@@ -324,7 +324,7 @@ def _restart(draft: Draft, placement: Placement, container: ContainerState) -> N
 
 
 def is_launching(draft: Draft, container: ContainerState) -> bool:
-    """Whether the container is on its way onto a reserved launcher: its failure is the action's."""
+    """Return whether the container goes onto a reserved launcher: the action fails with it."""
     return any(
         p.is_launched and p.request.processor_id == container.processor_id
         for p in draft.placements.values()
@@ -335,6 +335,6 @@ def is_launching(draft: Draft, container: ContainerState) -> bool:
 
 
 def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> ContainerState:
-    """One that was given up is on its way again, and nothing is charged to it."""
+    """Forgive the failures of one that was given up: it is on its way again, uncharged."""
     anew = replace(container, failures=0, launch_failures=0, last_failure=None, tried=())
     return draft.move(anew, Trigger.COMMANDED, phase)

@@ -31,7 +31,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
-    """The containers to place now, by id.
+    """Return the containers to place now, by id.
 
     Args:
         draft: the step under way.
@@ -47,7 +47,7 @@ def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
 
 
 def failovers_to_review(draft: Draft) -> list[ContainerState]:
-    """The actives that wait for their standby to stop and whose group has changed, by id.
+    """Return the actives that wait for their standby to stop and whose group has changed, by id.
 
     A standby's host is excluded only when its launcher is lost, which changes the group too.
     """
@@ -96,7 +96,7 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
 
 
 def _of_free_hosts(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
-    """For each host whose request ended in this step: the first container in its queue.
+    """Yield the first container in its queue for each host whose request ended in this step.
 
     Where that queue is empty: a container that waits for a more loaded host.
     """
@@ -117,7 +117,7 @@ def _order(container: ContainerState) -> tuple[bool, ProcessorId]:
 
 
 def _worse_off(draft: Draft, host: Host, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
-    """Those that may move to ``host``, of the most loaded host that has any."""
+    """Return those that may move to ``host``, of the most loaded host that has any."""
     ranking = draft.ranking
     mine = ranking.rank_of.get(host)
     if mine is None or draft.is_closed(host) or host in draft.room.small:
@@ -150,7 +150,7 @@ def _would_move(draft: Draft, container: ContainerState, host: Host) -> bool:
 
 
 def _of_idle_launchers(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
-    """For each launcher that became idle: the first queued container, those at home first."""
+    """Yield the first queued container, one at home first, for each launcher that became idle."""
     for resource_id in sorted(draft.newly_idle()):
         host = draft.resources[resource_id].host
         at_home = draft.containers.rows(Containers.SEEKS_HOME, host)

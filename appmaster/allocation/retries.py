@@ -42,7 +42,7 @@ _LONGEST_SERIES = 6
 
 
 def delay_ms(settings: AllocatorSettings, failed: ContainerState, trigger: Trigger) -> int:
-    """Milliseconds; 0: at once. ``failed`` already counts this failure, which was charged."""
+    """Return milliseconds; 0: at once. ``failed`` counts this failure, which was charged."""
     if trigger is Trigger.LAUNCH_FAILED:
         rest_ms = settings.launch_retry_ms << max(0, failed.launch_failures - 1)
         return min(rest_ms, LAUNCH_RETRY_MAX_MS)
@@ -76,7 +76,7 @@ def fail(
     failure: Failure,
     is_charged: bool,
 ) -> None:
-    """The container goes on in ``next_phase``, or rests, or is given up, perhaps with the job."""
+    """Let the container go on in ``next_phase``, or rest, or give it up, perhaps with the job."""
     settings = draft.settings
     timer = retry_window_timer(container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0
@@ -112,13 +112,13 @@ def fail(
 
 
 def loss(holder: ContainerState, launcher: ResourceState, ended: ResourceEnded | None) -> Failure:
-    """The incarnation that ran on ``launcher`` is lost with it."""
+    """Return the failure of the incarnation that ran on ``launcher``, which is lost."""
     story = f"{named(holder.incarnation)} on {launcher.host}: {story_of_end(ended)}"
     return Failure(FailureKind.LAUNCHER_LOST, story, holder.incarnation, launcher.host)
 
 
 def story_of_end(ended: ResourceEnded | None) -> str:
-    """How a launcher ended, for people; None: no end was reported."""
+    """Return how a launcher ended, for people; None: no end was reported."""
     if ended is None:
         return "its launcher fell silent"
     return ": ".join(filter(None, ("its YARN container ended", ended.story)))
@@ -127,7 +127,7 @@ def story_of_end(ended: ResourceEnded | None) -> str:
 def _record_charge(
     draft: Draft, container: ContainerState, story: str, failures: int | None
 ) -> None:
-    """``failures`` counts this one; None where it is not charged."""
+    """Record that ``failures`` counts this one; None where it is not charged."""
     kind = ReasonKind.NOT_CHARGED if failures is None else ReasonKind.CHARGED
     limit = draft.settings.retry_count
     count = "" if failures is None or limit < 0 else f"; failure {failures}, {limit} are forgiven"
@@ -136,7 +136,7 @@ def _record_charge(
 
 
 def record_counts(draft: Draft) -> None:
-    """The next driver knows the failure counts that this step has changed.
+    """Record the failure counts that this step has changed, for the next driver.
 
     The count of a container that enters with this step comes from the stream.
     """
@@ -147,7 +147,7 @@ def record_counts(draft: Draft) -> None:
 
 
 def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) -> None:
-    """What an earlier driver charged still counts; a container that was given up stays so."""
+    """Charge again what an earlier driver charged; a container that was given up stays so."""
     retry_count = draft.settings.retry_count
     for container in draft.each():
         charged = failures.get(container.processor_id)

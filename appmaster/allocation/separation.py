@@ -32,7 +32,7 @@ _EXPECTS_HOME = frozenset(
 
 
 def others(draft: Draft, container: ContainerState) -> list[ContainerState]:
-    """The rest of its group, its active first."""
+    """Return the rest of its group, its active first."""
     if is_alone(draft, container):
         return []
     group = draft.group(container.group)
@@ -40,27 +40,27 @@ def others(draft: Draft, container: ContainerState) -> list[ContainerState]:
 
 
 def is_alone(draft: Draft, container: ContainerState) -> bool:
-    """Whether it is an active without standbys, which none has to be apart from."""
+    """Return whether it is an active without standbys, which none has to be apart from."""
     is_active = container.replica_of is None
     return is_active and not draft.containers.indexed(Containers.REPLICA_OF, container.processor_id)
 
 
 def held_host(draft: Draft, container: ContainerState) -> Host | None:
-    """The host that the container is on, or asks for; None: none."""
+    """Return the host that the container is on, or asks for; None: none."""
     if container.resource_id is not None:
         return draft.host_of(container)
     return container.requested_host if container.phase in ASKING else None
 
 
 def _kept_host(draft: Draft, container: ContainerState) -> Host | None:
-    """The host that is kept free of others of the group for this one."""
+    """Return the host that is kept free of others of the group for this one."""
     if container.replica_of is None and container.phase in _EXPECTS_HOME:
         return container.requested_host or container.home
     return held_host(draft, container)
 
 
 def in_the_way(draft: Draft, container: ContainerState, host: Host) -> Iterator[ContainerState]:
-    """The others of the group that keep the container from this host."""
+    """Yield the others of the group that keep the container from this host."""
     for other, taken in _taken_hosts(draft, container):
         if is_too_near(draft, taken, host):
             yield other
@@ -74,7 +74,7 @@ def _taken_hosts(draft: Draft, container: ContainerState) -> Iterator[tuple[Cont
 
 
 def _reserved_host(draft: Draft, container: ContainerState) -> Host | None:
-    """Where a launcher is reserved for it by an operator's command."""
+    """Return the host of a launcher that is reserved for it by an operator's command."""
     for placement in draft.placements.values():
         if placement.request.processor_id == container.processor_id and placement.resource_id:
             launcher: ResourceState | None = draft.resources.get(placement.resource_id)
@@ -89,7 +89,7 @@ def taken_hosts(draft: Draft, container: ContainerState) -> list[Host]:
 
 
 def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
-    """Those of these hosts that Invariant-1 leaves to the container, in the same order.
+    """Return those of these hosts that Invariant-1 leaves to the container, in the same order.
 
     A host that is drained is left to no container.
     """
@@ -102,7 +102,7 @@ def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) ->
 
 
 def may_have(draft: Draft, container: ContainerState, host: Host) -> bool:
-    """Whether Invariant-1 lets the container have a launcher there, and the host is not drained."""
+    """Return whether Invariant-1 lets the container onto this host, which is not drained."""
     return host not in draft.settings.drained_hosts and may_stay(draft, container, host)
 
 
@@ -112,7 +112,7 @@ def may_stay(draft: Draft, container: ContainerState, host: Host) -> bool:
 
 
 def is_clear(draft: Draft, container: ContainerState) -> bool:
-    """Whether no other one of its group may run on the host that the container holds.
+    """Return whether no other one of its group may run on the host that the container holds.
 
     Source: STANDBY, Invariant-2: "should be started only after its corresponding standby has been
     successfully stopped".
@@ -122,7 +122,7 @@ def is_clear(draft: Draft, container: ContainerState) -> bool:
 
 
 def shares_rack(draft: Draft, container: ContainerState, host: Host) -> bool:
-    """Whether another one of the group is in this host's rack, where racks are looked at."""
+    """Return whether another one of the group is in this host's rack, where racks count."""
     if not draft.settings.racks_are_preferred:
         return False
     taken = (held_host(draft, other) for other in others(draft, container))
@@ -130,11 +130,11 @@ def shares_rack(draft: Draft, container: ContainerState, host: Host) -> bool:
 
 
 def is_too_near(draft: Draft, taken: Host, host: Host) -> bool:
-    """Whether a container on ``taken`` keeps the others of its group from ``host``."""
+    """Return whether a container on ``taken`` keeps the others of its group from ``host``."""
     return taken == host or (draft.settings.racks_are_apart and _is_same_rack(draft, taken, host))
 
 
 def _is_same_rack(draft: Draft, one: Host, another: Host) -> bool:
-    """Of a host whose rack is not known nothing is said."""
+    """Return whether the racks are the same; False for a host whose rack is not known."""
     rack = draft.racks.get(one)
     return rack is not None and rack == draft.racks.get(another)

@@ -56,7 +56,7 @@ class Shortage:
         return f"waiting for {need}: processor {who}{more}; {self._of_hosts()}"
 
     def _of_hosts(self) -> str:
-        """What is in the way, of the first hosts where something is."""
+        """Return what is in the way, for the first hosts where something is."""
         shut = [f"{host} {why}" for host, why in self.hosts.items() if why]
         for waiter in self.waiters[:1]:
             mine = waiter.obstacles.items()
@@ -87,7 +87,7 @@ class Shortage:
 
 
 def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage | None:
-    """What keeps those that wait from a place; None where none waits.
+    """Return what keeps those that wait from a place; None where none waits.
 
     At most twenty of them are shown; ``count`` is how many there are.
     """
@@ -114,7 +114,7 @@ def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage |
 
 
 def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) -> str:
-    """What is in the way of every container there; empty: nothing that is known."""
+    """Return what is in the way of every container there; empty: nothing that is known."""
     settings = state.settings
     if host not in (state.hosts or ()):
         return "is lost" if report is not None and not report.is_live else "is not live"
@@ -128,7 +128,7 @@ def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) ->
 
 
 def _lack(settings: AllocatorSettings, report: HostReport) -> str:
-    """What the host has too little of; empty: nothing."""
+    """Return what the host has too little of; empty: nothing."""
     if report.is_too_small(settings.container_memory_mb):
         return f"is too small, with {report.memory_mb} MB"
     if report.has_room(settings.container_memory_mb, settings.container_cores):
@@ -140,7 +140,7 @@ def _lack(settings: AllocatorSettings, report: HostReport) -> str:
 
 
 def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Host, str]]:
-    """What is in the way of this container alone: others of its group, and what it has tried."""
+    """Yield what is in the way of this container alone: others of its group, and tried hosts."""
     for host in container.tried:
         yield host, "gave it no container in time"
     active = container.replica_of or container.processor_id

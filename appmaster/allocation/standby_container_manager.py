@@ -73,7 +73,7 @@ def lags_reported(draft: Draft, event: LagsReported) -> None:
 
 
 def spares_reported(draft: Draft, event: SparesReported) -> None:
-    """What stands ready beside standbys is known; of a container that is none, nothing is."""
+    """Note what stands ready beside standbys; for a container that is none, do nothing."""
     is_news = False
     for processor_id, is_ready in sorted(event.ready.items()):
         standby = draft.containers.get(processor_id)
@@ -85,7 +85,7 @@ def spares_reported(draft: Draft, event: SparesReported) -> None:
 
 
 def taken_back(draft: Draft, container: ContainerState, host: Host) -> ContainerState:
-    """The host has given the container up: one that has replicas does not ask there first."""
+    """Take back a container that its host has given up; one with replicas asks elsewhere first."""
     if separation.is_alone(draft, container):
         return container
     return draft.change(replace(container, tried=tuple(sorted({*container.tried, host}))))
@@ -97,7 +97,7 @@ def has_state_somewhere(active: ContainerState) -> bool:
 
 
 def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> ContainerState:
-    """The active, queued and not able to go home, is on its way to another place.
+    """Send the active, queued and not able to go home, to another place.
 
     Afterwards it waits in FAILING_OVER, or is still queued: with the standby's last host as its
     home, or, without a standby, for any host. ``is_last_resort``: no host is left.
@@ -142,7 +142,7 @@ def _may_take(draft: Draft, active: ContainerState, standby: ContainerState, hos
 def _to_be_awaited(
     draft: Draft, active: ContainerState, under_way: Failover
 ) -> ContainerState | None:
-    """The standby that was chosen, where it still runs on its host; None: it need not stop first.
+    """Return the chosen standby where it still runs on its host; None: it need not stop first.
 
     An earlier driver has seen to the rest, or a launcher that was thought gone came back with it.
     """
@@ -204,7 +204,7 @@ def _failed_to_nobody(
 
 
 def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> ContainerState:
-    """The standby is ordered to stop, and the active waits for the evidence (Invariant-2).
+    """Order the standby to stop; the active waits for the evidence (Invariant-2).
 
     What is new of either is stored with that: a host that is lost moves dozens in one step.
     """
@@ -220,7 +220,7 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
 
 
 def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
-    """The active that waits for this standby's stop; None where none does."""
+    """Return the active that waits for this standby's stop; None where none does."""
     active = draft.containers.get(standby.replica_of) if standby.replica_of is not None else None
     if active is None or active.phase is not ContainerPhase.FAILING_OVER:
         return None
@@ -230,7 +230,7 @@ def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
 
 
 def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState | None) -> None:
-    """The standby has stopped, with evidence, and left its launcher, or None: the active's turn."""
+    """Let the active begin: the standby has stopped, and left its launcher, or None."""
     draft.cancel_timer(standby_stop_timer(active.processor_id))
     _give_reason(draft, ReasonKind.WAY_IS_CLEAR, active)
     if launcher is None:
@@ -246,7 +246,7 @@ def _give_reason(draft: Draft, kind: ReasonKind, active: ContainerState) -> None
 
 
 def settle(draft: Draft) -> None:
-    """No failover waits for a standby whose place is lost: its host is lost, or another.
+    """End failovers that wait for a standby whose place is lost.
 
     Those go on to the next choice, when they are placed.
     """
@@ -257,7 +257,7 @@ def settle(draft: Draft) -> None:
 
 
 def give_up_waiting(draft: Draft, active: ContainerState) -> None:
-    """The standby has not stopped in time, or in vain: it is not chosen again in this failover."""
+    """Give up a standby that has not stopped in time, or in vain: not chosen again this time."""
     used = () if active.failover is None else active.failover.used
     chosen_no_more = Failover(FailoverStep.OTHER_HOST, used=used)
     queued = draft.move(active, Trigger.WAY_IS_BLOCKED, ContainerPhase.QUEUED)
@@ -266,7 +266,7 @@ def give_up_waiting(draft: Draft, active: ContainerState) -> None:
 
 
 def arrived(draft: Draft, container: ContainerState) -> ContainerState:
-    """It has started, so that no failover of it is under way any more."""
+    """End the failover of a container that has started."""
     if container.failover is not None:
         host = draft.host_of(container)
         draft.because(ReasonKind.FAILOVER_OVER, container, host)
@@ -274,7 +274,7 @@ def arrived(draft: Draft, container: ContainerState) -> ContainerState:
 
 
 def found_running(draft: Draft, container: ContainerState, host: Host) -> ContainerState:
-    """It was found running on this host; what others of its group have asked for there is given up.
+    """Note that it was found running on this host; give up what its group has asked for there.
 
     A failover is over by that: what the stream says of its locality is put right.
     """
@@ -288,7 +288,7 @@ def found_running(draft: Draft, container: ContainerState, host: Host) -> Contai
 
 
 def make_room(draft: Draft, active: ContainerState, hosts: frozenset[Host]) -> Host | None:
-    """A host among these that a standby merely asked for, and no more; None where there is none."""
+    """Return a host among these that a standby merely asked for, and no more; else None."""
     for standby in separation.others(draft, active):
         host = separation.held_host(draft, standby)
         if host in hosts and standby.phase not in LIVE:
@@ -298,7 +298,7 @@ def make_room(draft: Draft, active: ContainerState, hosts: frozenset[Host]) -> H
 
 
 def step_aside(draft: Draft, standby: ContainerState) -> None:
-    """What the standby asks for, or what was set aside for it, is its own no more."""
+    """Take from the standby what it asks for, or what was set aside for it."""
     if standby.is_temporary:
         del draft.containers[standby.processor_id]  # it is nowhere without its launcher
     elif standby.phase in ASKING:
@@ -322,7 +322,7 @@ def choose(
     used: Collection[ProcessorId],
     may_take: Callable[[ContainerState, Host], bool],
 ) -> Choice | None:
-    """The best place to take; None where the active cannot be failed to a standby.
+    """Return the best place to take; None where the active cannot be failed to a standby.
 
     Shapes: ``standbys`` (standby, host of the launcher it holds). ``home``: the active's.
     ``may_take``: whether the host lives and may be asked for, but for this standby.
@@ -339,7 +339,7 @@ def choose(
 
 
 def is_replaced(state: AllocatorState, processor_id: ProcessorId) -> bool:
-    """Whether it is a standby that runs, or did, where its active container is to start next."""
+    """Return whether it is a standby that runs, or ran, where its active container starts next."""
     if any(
         p.standby == processor_id and p.step is PlacementStep.GIVING_WAY for p in state.placements
     ):

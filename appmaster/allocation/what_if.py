@@ -53,14 +53,14 @@ _FULFILLED: Final = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 
 
 def known_hosts(state: AllocatorState) -> frozenset[Host]:
-    """The hosts that can be asked about: live ones, and those with a launcher."""
+    """Return the hosts that can be asked about: live ones, and those with a launcher."""
     return frozenset({*(state.hosts or ()), *(r.host for r in state.resources)})
 
 
 def what_if(
     state: AllocatorState, lost: frozenset[Host], reports: Sequence[events.HostReport] = ()
 ) -> ShownOutlook:
-    """What would come of the loss of these hosts, now.
+    """Return what would come of the loss of these hosts, now.
 
     Args:
         state: unchanged.
@@ -98,7 +98,7 @@ class CommandOutlook:
 def what_if_commanded(
     state: AllocatorState, request: PlacementRequest, reports: Sequence[events.HostReport] = ()
 ) -> CommandOutlook:
-    """What would come of this command, now. ``state`` and ``reports`` as of ``what_if``."""
+    """Return what would come of this command, now. ``state`` and ``reports`` as of ``what_if``."""
     future = _Future(state, frozenset(), tuple(reports))
     future.feed(events.PlacementRequested(request))
     future.calm()
@@ -128,7 +128,7 @@ class _Future:
         self._launchers = 0
 
     def reports(self) -> tuple[events.HostReport, ...]:
-        """What the hosts would have: those that were given launchers have so much less free."""
+        """Return what the hosts would have, less what was given to launchers."""
         settings = self.state.settings
         return tuple(
             replace(
@@ -140,7 +140,7 @@ class _Future:
         )
 
     def feed(self, event: events.Event) -> bool:
-        """One step; whether anything came of it."""
+        """Return one step; whether anything came of it."""
         decision = step(self.state, event)
         self.state = decision.state
         self.reasons += decision.reasons
@@ -158,7 +158,7 @@ class _Future:
         return bool(decision.reasons or decision.records or decision.instructions)
 
     def lose(self) -> None:
-        """The launchers of the lost hosts are silent, and the ResourceManager says so."""
+        """Silence the launchers of the lost hosts, as the ResourceManager reports them."""
         for resource in list(self.state.resources):
             if resource.host in self._lost:
                 self.feed(events.LauncherSilent(resource.resource_id))
@@ -166,7 +166,7 @@ class _Future:
         self.feed(events.HostsObserved(left, self._reports))
 
     def calm(self) -> bool:
-        """Nothing is left to happen, unless False: too much was."""
+        """Run what is left to happen; False: that was too much."""
         for _ in range(MAX_ROUNDS):
             happened = [self._happens(event) for event in list(self._due())]
             if not any(happened):
@@ -174,7 +174,7 @@ class _Future:
         return False
 
     def _due(self) -> Iterator[events.Event]:
-        """What happens next of what the state waits for."""
+        """Yield the next events of what the state waits for."""
         yield from self._of_containers()
         yield from self._of_launchers()
         for standby in [p.standby for p in self.state.placements if p.standby is not None]:
@@ -208,7 +208,7 @@ class _Future:
         return [c for c in map(self.state.container, found) if c is not None]
 
     def _answer(self, request_id: RequestId, host: Host | None) -> events.Event:
-        """A launcher where there is room, else the end of the time to wait for one."""
+        """Return a launcher where there is room, else the end of the time to wait for one."""
         place = self._roomiest() if host is None else host
         if place is None or place in self._lost or not self._has_room(place):
             return events.TimerFired(expiry_timer(request_id))
@@ -217,7 +217,7 @@ class _Future:
         return events.LauncherCheckedIn(id_, place, None, request_id)
 
     def _roomiest(self) -> Host | None:
-        """Where the scheduler would put what may go anywhere."""
+        """Return where the scheduler would put what may go anywhere."""
         load = {h: 0 for h in self.state.hosts or () if self._has_room(h)}
         for resource in self.state.resources:
             if resource.host in load:
@@ -228,7 +228,7 @@ class _Future:
         return host not in self._room or self._room[host] > self._used[host]
 
     def _happens(self, event: events.Event) -> bool:
-        """Whether anything comes of ``event``, which another one of its round may have mooted."""
+        """Return whether anything comes of ``event``, after others of its round."""
         match event:
             case events.TimerFired(timer=timer) if timer not in self.state.timers:
                 return False
@@ -257,7 +257,7 @@ class _Future:
 
 
 def _asked(state: AllocatorState) -> dict[RequestId, Host | None]:
-    """{request that is outstanding: the host it names}."""
+    """Return {request that is outstanding: the host it names}."""
     own = {
         c.request_id: c.requested_host
         for c in state.containers
@@ -272,7 +272,7 @@ def _lost(report: events.HostReport) -> events.HostReport:
 
 
 def _room(settings: AllocatorSettings, report: events.HostReport) -> int:
-    """How many more containers of the job fit there."""
+    """Return how many more containers of the job fit there."""
     sizes = (
         (report.free_memory_mb, settings.container_memory_mb),
         (report.free_cores, settings.container_cores),

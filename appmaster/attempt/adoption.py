@@ -29,13 +29,13 @@ class Adoption:
         return not self._pending
 
     def still(self, permitted: Mapping[ProcessorId, int]) -> dict[ProcessorId, int]:
-        """Those of {processor: epoch} that are not accounted for yet."""
+        """Return those of {processor: epoch} that are not accounted for yet."""
         return {
             p: epoch for p, epoch in permitted.items() if Incarnation(p, epoch) in self._pending
         }
 
     def settled(self, incarnation: Incarnation) -> bool:
-        """It was found running, or has stopped; whether that was news."""
+        """Note that it was found running, or has stopped; return whether that was news."""
         if incarnation not in self._pending:
             return False
         self._pending.discard(incarnation)
@@ -59,13 +59,13 @@ class Unheard:
         self._settled: set[RequestId] = set()
 
     def lease_lost(self) -> None:
-        """An incarnation that the driver waits for has lost its lease: the waiting ends."""
+        """Stop waiting for an incarnation that has lost its lease."""
         self._until_ms = 0
 
     def overdue(
         self, running: Mapping[RequestId, ResourceId], heard: Collection[ResourceId], now_ms: int
     ) -> tuple[RequestId, ...]:
-        """Those that must be ended now, each returned once, in order.
+        """Return those that must be ended now, each returned once, in order.
 
         Args:
             running: the containers that the cluster manager calls running.

@@ -26,7 +26,7 @@ class StartedLedger:
         self._known = {known.incarnation for known in self.read()}
 
     def read(self) -> tuple[Started, ...]:
-        """All reports in their order; a last line that is not whole is left out."""
+        """Return all reports in their order; a last line that is not whole is left out."""
         try:
             lines = self._path.read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
@@ -34,7 +34,7 @@ class StartedLedger:
         return tuple(Started.from_json(parse_object(line, "a start")) for line in lines)
 
     def add(self, message: Started) -> None:
-        """The next driver will know; a report that is made again adds nothing."""
+        """Record it for the next driver; a report that is made again adds nothing."""
         if message.incarnation in self._known:
             return
         self._known.add(message.incarnation)
@@ -43,7 +43,7 @@ class StartedLedger:
 
 
 def inheritance(folder: Path, found: Inheritance) -> Inheritance:
-    """What the first driver of the attempt found; that is ``found`` if this is the first one.
+    """Return what the first driver of the attempt found; ``found`` if this is the first one.
 
     To be asked when the own rank has been read back, and before the first permit is given.
     """

@@ -12,7 +12,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 def charged_failures(
     states: Mapping[ProcessorId, RetryState], *, retry_count: int, window_ms: int, now_ms: int
 ) -> dict[ProcessorId, ChargedFailures]:
-    """What still counts of what earlier drivers have charged.
+    """Return the charges of earlier drivers that still count.
 
     A container that was given up stays so. A clock that went back forgives nothing.
     """

@@ -39,7 +39,7 @@ class Heartbeat:
         """How many processes of this child there have been, this one included."""
 
     def await_turn(self) -> None:
-        """It is this process's turn to be the child; ``starts`` and ``port`` are known.
+        """Wait until this process is the child; ``starts`` and ``port`` are known then.
 
         Raises:
             SystemExit: the supervisor has ended before.
@@ -59,24 +59,24 @@ class Heartbeat:
         self.starts, self.port = int(starts), int(port) if port else None
 
     def start(self) -> None:
-        """From now on the supervisor hears that this process lives."""
+        """Give the supervisor signs of life from now on."""
         if self._fd is not None:
             os.set_inheritable(self._fd, False)  # noqa: FBT003 - the standard library's signature
             threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
     def send_port(self, port: int) -> None:
-        """The next process of this child will be given ``port``."""
+        """Send ``port``, which the next process of this child gets."""
         self._write(f"port {port}\n".encode())
 
     def report_ended(self) -> None:
-        """The supervisor knows that exit code 0 is this process's own: the application has ended.
+        """Report that exit code 0 is this process's own: the application has ended.
 
         Code of the job's that runs here, such as a grouper, can exit with 0 too.
         """
         self._write(b"ended\n")
 
     def log_cause(self, cause: str) -> None:
-        """This process ends because of ``cause``; everybody can read it on YARN's pages."""
+        """Log ``cause``, by which this process ends, for everybody on YARN's pages."""
         text = " ".join(cause.split())[:_MAX_CAUSE]
         self._write(f"cause {text}\n".encode())
 

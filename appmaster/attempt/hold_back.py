@@ -54,12 +54,12 @@ class HoldBack:
         return tuple(sorted(self._ends_ms))
 
     def settled(self, stopped: Iterable[Incarnation]) -> tuple[Incarnation, ...]:
-        """These have stopped; those of them that were waited for until now, in order."""
+        """Note that these have stopped; return those that were waited for until now, in order."""
         news = sorted(self._ends_ms.keys() & set(stopped))
         for incarnation in news:
             del self._ends_ms[incarnation]
         return tuple(news)
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether all have stopped: by a record, or because their time is over."""
+        """Return whether all have stopped: by a record, or because their time is over."""
         return all(now_ms >= end_ms for end_ms in self._ends_ms.values())

@@ -42,7 +42,7 @@ class ChildVerdict(Enum):
 
 
 def verdict_of(exit_code: int, *, has_reported_end: bool) -> ChildVerdict:
-    """Only a child's own report ends the application; signals and faults do not.
+    """Return the verdict: a child's own report ends the application, no signal and no fault does.
 
     ``has_reported_end``: the child has said through its pipe that ``EXIT_ENDED`` is to come.
     Without that the code says nothing: any code that runs in a process can exit with 0.
@@ -52,7 +52,7 @@ def verdict_of(exit_code: int, *, has_reported_end: bool) -> ChildVerdict:
 
 
 def exit_without_port(earlier: int | None) -> int:
-    """The exit code of a child that cannot listen.
+    """Return the exit code of a child that cannot listen.
 
     ``earlier``: the port that a process of the child before it had. That process may still hold it
     as it ends, or a connection of its may: it is free before long.
@@ -77,16 +77,16 @@ class Vitals:
 
     @classmethod
     def at(cls, now_ms: int) -> Vitals:
-        """Of a child that is started now."""
+        """Return the vitals of a child that is started now."""
         return cls(now_ms, now_ms, now_ms)
 
     def beaten(self, now_ms: int) -> None:
-        """The child has beaten."""
+        """Note a beat of the child."""
         self.has_beaten = True
         self.beat_ms = now_ms
 
     def served(self) -> None:
-        """The child has come to where others can reach it."""
+        """Note that others can reach the child."""
         self.has_served = True
 
     @property
@@ -95,14 +95,14 @@ class Vitals:
         return self.in_a_row >= SHORT_LIVES_LIMIT
 
     def is_hung(self, now_ms: int) -> bool:
-        """Whether the child has been silent for the whole limit while we were watching."""
+        """Return whether the child has been silent for the whole limit while we were watching."""
         if now_ms - self.looked_ms > _STANDSTILL_MS:
             self.beat_ms = now_ms
         self.looked_ms = now_ms
         return now_ms - self.beat_ms >= (HANG_LIMIT_MS if self.has_beaten else START_LIMIT_MS)
 
     def died(self, now_ms: int, exit_code: int | None = None) -> int:
-        """The child is gone; how long to wait before the next start, in ms.
+        """Note the child's end; return how long to wait before the next start, in ms.
 
         At once after a healthy life; each short life in a row makes it longer, up to a bound. A
         life that never came to serve anybody counts as short.
@@ -115,6 +115,6 @@ class Vitals:
         return pause_ms
 
     def started(self, now_ms: int) -> None:
-        """The child has been started again."""
+        """Note that the child has been started again."""
         self.started_ms = self.beat_ms = self.looked_ms = now_ms
         self.has_beaten = self.has_served = False

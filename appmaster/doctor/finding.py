@@ -42,12 +42,12 @@ def ok(check: str, subject: str, found: str) -> Finding:
 
 
 def warning(check: str, subject: str, found: str, remedy: str) -> Finding:
-    """A job runs, and is at risk or slower than it need be."""
+    """Return the finding of a job that runs, and is at risk or slower than it need be."""
     return Finding(check, Level.WARNING, subject, found, remedy)
 
 
 def error(check: str, subject: str, found: str, remedy: str) -> Finding:
-    """A job does not run, or loses what it has."""
+    """Return the finding of a job that does not run, or loses what it has."""
     return Finding(check, Level.ERROR, subject, found, remedy)
 
 

@@ -53,7 +53,7 @@ def _java_version(java: str) -> str:
 
 
 def _packages() -> dict[str, str | None]:
-    """{distribution that homeport needs, without its extras: version here}; None: not installed."""
+    """Return {distribution that homeport needs, without extras: version; None: not installed}."""
     try:
         needed = metadata.requires("homeport") or []
     except metadata.PackageNotFoundError:
@@ -70,7 +70,7 @@ def _version(name: str) -> str | None:
 
 
 def _writing(folder: Path) -> tuple[str | None, int]:
-    """Why nothing can be written there, None: it can; and the MB that are free."""
+    """Return why nothing can be written there, None: it can; and the MB that are free."""
     there = folder
     while not there.exists():
         there = there.parent

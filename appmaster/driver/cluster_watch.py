@@ -83,7 +83,7 @@ class ClusterWatch:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
-        """Hands in what is new since the last poll.
+        """Hand in what is new since the last poll.
 
         No request is made before the hosts and what earlier drivers permitted are known.
         """

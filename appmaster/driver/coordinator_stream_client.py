@@ -272,7 +272,7 @@ class CoordinatorStreamClient:
         return self._news
 
     def _versions(self) -> dict[ProcessorId, tuple[int, int]]:
-        """Without overtaken processors: the record of those names the new version."""
+        """Return versions without overtaken processors, whose record names the new one."""
         try:
             epochs = EpochManager(self._stream).read_processor_epochs()
         except WireError as e:
@@ -282,7 +282,7 @@ class CoordinatorStreamClient:
         return {p: (r.epoch, r.model_version) for p, r in epochs.items() if not r.is_raised}
 
     def _catch_up(self) -> None:
-        """What is new makes the last news old."""
+        """Read what is new; the last news are old then."""
         if self._stream.catch_up():
             self._news = None
         last = EpochManager(self._stream).read_am_epoch()

@@ -297,7 +297,7 @@ class Driver:
             self.post(RetiredStopped(incarnation, cause))
 
     def _account_for(self, incarnation: Incarnation, what: str) -> bool:
-        """It is known what became of an incarnation; whether that was news."""
+        """Note what became of an incarnation; return whether that was news."""
         if self.adoption.settled(incarnation) or self.hold_back.settled([incarnation]):
             log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
             self.decisions.event("accounted-for", incarnation, what=what)
@@ -316,7 +316,7 @@ class Driver:
         return self._end
 
     async def _take(self, items: Iterable[Item]) -> None:
-        """These events, from their steps to their instructions; one transaction has all records."""
+        """Take these events, from steps to instructions; one transaction has all records."""
         state, taken = self._state, list[tuple[Item, Event, Decision]]()
         messages = list[CoordinatorStreamMessage]()
         for item in items:
@@ -342,7 +342,7 @@ class Driver:
         return decided_records.messages(decision.records, decision.state, *rest)
 
     def _enter(self, step: Step) -> None:
-        """A decision whose records are written is in force: all that follows it does, in order."""
+        """Put a decision in force whose records are written: do what follows from it, in order."""
         self._state = step.decision.state
         for observer in self._observers:
             observer(step)
@@ -418,7 +418,7 @@ class Driver:
             await asyncio.sleep(_POLL_S)
 
     def _launcher_gone(self, launcher: LauncherEntry) -> None:
-        """It is silent, and nothing runs below it any more."""
+        """Give up a launcher that is silent, with nothing that runs below it any more."""
         log.warning("launcher %s on %s is silent", launcher.resource_id, launcher.host)
         self.post(launcher.gone())
 
@@ -515,7 +515,7 @@ class Driver:
             self.post(SettingsChanged(allocator))
 
     async def _note_stops(self, stopped: Mapping[Incarnation, str]) -> None:
-        """Stops with evidence (safety P1) are not waited for."""
+        """Stop waiting for those whose stop has evidence (safety P1)."""
         for incarnation, cause in stopped.items():
             if incarnation in self.adoption.pending:
                 await self.leases.ended(incarnation)
@@ -532,7 +532,7 @@ class Driver:
             self._shutdown = None
 
     async def _begin_if_due(self) -> None:
-        """Placing begins, once, when nothing of lower ranks can run any more (safety A4)."""
+        """Begin placing, once, when nothing of lower ranks can run any more (safety A4)."""
         now_ms = boot_ms()
         if self._has_begun or not self.hold_back.is_over(now_ms):
             return
@@ -554,7 +554,7 @@ class Driver:
             self.post(event)
 
     async def _report_stops(self, end: instructions.EndJob) -> None:
-        """The next rank need not wait for what has stopped."""
+        """Report what has stopped: the next rank need not wait for it."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
         stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
         pending = self.adoption.pending

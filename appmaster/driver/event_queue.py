@@ -123,6 +123,6 @@ class EventQueue:
 
 
 def _retrieved(answer: asyncio.Future[Decision | None]) -> None:
-    """Keeps asyncio from reporting an exception whose caller waits no more."""
+    """Keep asyncio from reporting an exception whose caller waits no more."""
     if not answer.cancelled():
         answer.exception()

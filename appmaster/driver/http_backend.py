@@ -149,11 +149,11 @@ class DriverBackend:
         return replace(order, model_version=self._job_models.version, package=package)
 
     def _package_of(self, incarnation: Incarnation) -> str | None:
-        """What the next permit of its processor has."""
+        """Return the package that the next permit of its processor has."""
         return next_package(self._driver.package_of, self._view.state, incarnation.processor_id)
 
     def _is_awaited(self, message: CheckIn) -> bool:
-        """Whether the launcher is soon to get an order, as far as can be seen."""
+        """Return whether the launcher is soon to get an order, as far as can be seen."""
         state = self._view.state
         if message.running is None:
             resource = state.resource(message.resource_id)

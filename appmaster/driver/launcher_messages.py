@@ -115,7 +115,7 @@ class LauncherMessages:
             self.standbys.heard(running, left, message.spare)
 
     def _end_lease(self, incarnation: Incarnation) -> None:
-        """The keeper gets the message in a thread: its order puts the next permit after that."""
+        """Send the keeper the message in a thread: its order puts the next permit after that."""
         task = asyncio.ensure_future(self.leases.ended(incarnation))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

@@ -97,7 +97,7 @@ class PlacementRequests:
                 continue
 
     async def _next(self) -> PlacementRequested | None:
-        """The first request by time; None: there is none, or it cannot be taken now."""
+        """Return the first request by time; None: there is none, or it cannot be taken now."""
         if not self._may_take():
             return None
         try:

@@ -52,7 +52,7 @@ class ResourceManagerClient:
         return self._open > 0
 
     def order(self, instruction: RequestResource | CancelRequest) -> None:
-        """Carry it out after those before it."""
+        """Carry out the order after those before it."""
         self._orders.put_nowait(instruction)
         self._open += 1
 

@@ -88,7 +88,7 @@ class SnapshotSender:
             await asyncio.sleep(self._reporter.interval_s)  # its interval: nothing is waited for
 
     def _send(self, found: Sequence[bytes]) -> str:
-        """What went wrong; "" where all is in Kafka."""
+        """Send all; return why not all is in Kafka, "" where it is."""
         faults: list[str] = []
         try:
             if self._producer is None:
@@ -109,6 +109,6 @@ class SnapshotSender:
         return faults[0] if faults else ("Kafka takes none of them" if left else "")
 
     def _has_topic(self) -> bool:
-        """The client alone says of a missing topic only that time is up."""
+        """Return whether the topic is there; the client alone only reports that time is up."""
         topic = self._reporter.stream.stream
         return bool(TopicAdmin(self._system, _FLUSH_S).partition_counts([topic]))

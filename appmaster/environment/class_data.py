@@ -82,7 +82,7 @@ def ensure(
 
 
 def _java_sources() -> list[Path]:
-    """What the program makes a jar of."""
+    """Return the files that the program makes a jar of."""
     spec = importlib.util.find_spec(_SOURCES)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     return [path for folder in folders for path in sorted(Path(folder, "java").glob("*.java"))]

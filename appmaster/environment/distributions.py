@@ -108,7 +108,7 @@ def travels(path: PurePath) -> bool:
 
 
 def _require_whole(name: str, files: dict[str, Path]) -> None:
-    """The files are where the list has them: those of an editable installation are elsewhere."""
+    """Refuse files that are not where the list has them, as those of an editable installation."""
     if name == HOMEPORT and "homeport/appmaster/environment/distributions.py" not in files:
         raise HomeportError(
             "homeport is linked into this environment, not installed, so it cannot be packed: "
@@ -140,7 +140,7 @@ def _tags(distribution: metadata.Distribution) -> Iterator[str]:
 
 
 def _glibc_of_wheel(tags: Iterable[str], own: tuple[int, int]) -> tuple[int, int]:
-    """A wheel with several tags runs where any of them does."""
+    """Return the glibc of a wheel; one with several tags runs where any of them does."""
     bound = [_glibc_of(tag, own) for tag in tags if tag != "any"]
     return max(_OLDEST_GLIBC, min(bound)) if bound else _OLDEST_GLIBC
 

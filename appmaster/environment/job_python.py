@@ -125,7 +125,7 @@ def published(
 
 
 def _local_path(value: str) -> Path | None:
-    """The path on this machine that ``value`` means; None where it is of the cluster."""
+    """Return the path on this machine that ``value`` means; None where it is of the cluster."""
     parts = urlsplit(value)
     if parts.scheme not in {"", "file"}:
         return None
@@ -165,7 +165,7 @@ def _from_cluster(
 
 
 def _start() -> str:
-    """The program that goes with an archive to the nodes."""
+    """Return the program that goes with an archive to the nodes."""
     return str(resources.files(node).joinpath(START_NAME))
 
 
@@ -194,7 +194,7 @@ def _unpacked(
     fetch: Callable[[Path], Path],
     say: Callable[[str], None],
 ) -> Path:
-    """The environment in the archive, in the cache."""
+    """Return the environment in the archive, in the cache."""
     tree = cache / f"unpacked-{hashlib.sha256(known_as.encode()).hexdigest()[:16]}"
     if describe(tree):
         os.utime(tree)  # homeport pack removes what is not used
@@ -216,7 +216,7 @@ def _unpacked(
 
 @contextlib.contextmanager
 def _partial(cache: Path) -> Iterator[Path]:
-    """A folder on the disk of the cache that is gone afterwards."""
+    """Yield a folder on the disk of the cache that is gone afterwards."""
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=UNPACKING, dir=cache) as name:
         yield Path(name)

@@ -198,7 +198,7 @@ def remove_unused(folder: Path) -> None:
 
 
 def _by_last_use(folder: Path, pattern: str) -> list[Path]:
-    """The one used last first."""
+    """Return the one used last first."""
     return sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime, reverse=True)
 
 
@@ -247,7 +247,7 @@ def write_archive(tree: Path, target: Path, kept: Path, is_own: Callable[[Path],
 def _append(
     target: Path, tree: Path, files: Iterable[Path], level: int, *, is_last: bool = False
 ) -> None:
-    """One more member."""
+    """Append one more member."""
     with gzip.GzipFile(target, "ab", compresslevel=level, mtime=0) as compressed:
         archive = tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closing it writes the end of the whole archive
         for path in files:
@@ -257,7 +257,7 @@ def _append(
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Without the owner; with whole seconds, by which Python knows its byte code."""
+    """Return the member without owner, with whole seconds: Python's byte code has those."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mtime = int(entry.mtime)

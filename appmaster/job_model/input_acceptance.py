@@ -52,7 +52,7 @@ class InputAcceptance:
         self.recreated = recreated(self._known, self._seen)
 
     def check(self) -> list[str]:
-        """Every input may be read as it is. Nothing is written.
+        """Return warnings once every input may be read as it is. Nothing is written.
 
         Returns:
             One line for each that is to begin again.
@@ -73,7 +73,7 @@ class InputAcceptance:
         return lines
 
     def accept(self, submission: int) -> None:
-        """After ``check``: the stream has all ids of inputs, and the floors of recreated ones."""
+        """Write ids of inputs and floors of recreated ones into the stream; after ``check``."""
         manager = InputTopicManager(self._stream, submission)
         floors: dict[SystemStream, int] = {}
         if self.recreated:

@@ -49,7 +49,7 @@ class JobModelStore:
         return self._newest[1]
 
     def save(self, version: int, model: JobModel) -> None:
-        """The model, secrets included, is in a private file of its version."""
+        """Save the model, secrets included, in a private file of its version."""
         path = self._path(version)
         new = path.with_suffix(".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -58,14 +58,14 @@ class JobModelStore:
         new.replace(path)
 
     def find(self, wanted: JobModelVersion) -> JobModel | None:
-        """The model of that version and digest, as a driver of this attempt saved it; else None.
+        """Return that version, with that digest, as a driver of this attempt saved it; else None.
 
         A file of that number with another digest was saved for a change that was never published.
         """
         return self._load(wanted.version, wanted.digest)
 
     def enter(self, version: int, model: JobModel) -> None:
-        """The model is in force as ``version``."""
+        """Put the model in force as ``version``."""
         self._newest = (version, model)
         self._keep(version, model)
         self.remember(model.containers)
@@ -78,15 +78,15 @@ class JobModelStore:
         self.enter(self.version, replace(self.model, config=config))
 
     def remember(self, processor_ids: Iterable[ProcessorId]) -> None:
-        """These are known, of whatever version they are."""
+        """Remember these, of whatever version they are."""
         self._processors.update(processor_ids)
 
     def knows(self, processor_id: ProcessorId) -> bool:
-        """Whether it is a processor of the model in force, or was one before."""
+        """Return whether it is a processor of the model in force, or was one before."""
         return processor_id in self._processors
 
     def get(self, version: int | None) -> JobModel | None:
-        """The model of that version, None for the one in force; None where there is none.
+        """Return the model of that version, None for the one in force; None where there is none.
 
         A version above the one in force is none, even where its file is there already.
         """

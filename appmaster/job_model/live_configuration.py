@@ -35,7 +35,7 @@ class Reading:
 
 
 def has_state(config: Config) -> bool:
-    """Whether a store of the job has a changelog.
+    """Return whether a store of the job has a changelog.
 
     Source: Samza 1.8, "durable" stores.
     """
@@ -43,7 +43,7 @@ def has_state(config: Config) -> bool:
 
 
 def read(submitted: Submitted, stream: Config) -> Reading:
-    """What is to be in force where the coordinator stream says ``stream``.
+    """Return what should be in force where the coordinator stream has ``stream``.
 
     Raises:
         ConfigError: that breaks a rule.
@@ -96,7 +96,7 @@ class LiveConfiguration:
         self.fault: str | None = None
 
     def wanted(self, stream: Config) -> Config | None:
-        """What is to be in force; None where that cannot be; ``fault`` says why.
+        """Return what should be in force; None where that cannot be: see ``fault``.
 
         What is pending or at fault is said in the log when it is news.
         """
@@ -115,7 +115,7 @@ class LiveConfiguration:
         return reading.config
 
     def refused(self, stream: Config, error: HomeportError) -> None:
-        """No JobModel can be made of ``stream``: not tried again until the stream is different."""
+        """Note that ``stream`` makes no JobModel: not tried again until the stream is different."""
         self._failed(stream, error)
 
     def _failed(self, stream: Config, error: HomeportError) -> None:

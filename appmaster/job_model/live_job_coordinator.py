@@ -59,7 +59,7 @@ class Follows(Protocol):
     def following(
         self, version: int, before: Config, after: Config, names: Collection[str]
     ) -> RollingRestart:
-        """Returns the record for these keys, in that version of the JobModel."""
+        """Return the record for these keys, in that version of the JobModel."""
 
 
 class RunningJob(Protocol):
@@ -74,17 +74,17 @@ class RunningJob(Protocol):
         """What makes the record of a rolling restart."""
 
     async def publish(self, change: ModelChange) -> bool:
-        """Publishes the change and has the allocator follow it; False where it may not be.
+        """Publish the change and have the allocator follow it; False where it may not be.
 
         Raises:
             WireError: a record of it cannot be written, as one that is too large.
         """
 
     def configured(self, config: Config) -> None:
-        """Applies the keys that the driver itself reads."""
+        """Apply the keys that the driver itself reads."""
 
     def end_job(self, request: ShutdownRequested) -> None:
-        """Ends the job in order."""
+        """End the job in order."""
 
 
 class LiveJobCoordinator:
@@ -140,7 +140,7 @@ class LiveJobCoordinator:
             self._is_news.set()
 
     async def run(self, job: RunningJob) -> None:
-        """Follows stream and inputs for ever."""
+        """Follow stream and inputs for ever."""
         while True:
             self._is_news.clear()
             if job.may_change:
@@ -152,7 +152,7 @@ class LiveJobCoordinator:
                 continue
 
     def close(self) -> None:
-        """Nothing is computed any more."""
+        """Compute nothing any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def shown(self) -> ShownConfiguration:
@@ -167,7 +167,7 @@ class LiveJobCoordinator:
     # ------------------------------------------------------------------ configuration
 
     async def _follow_stream(self, job: RunningJob) -> None:
-        """What the stream says is in force, but for what is pending or cannot be done."""
+        """Put in force what the stream has, but for what is pending or cannot be done."""
         stream, before = self._heard, self.job_models.model
         if stream is None or stream is self._settled:
             return
@@ -232,7 +232,7 @@ class LiveJobCoordinator:
     # ------------------------------------------------------------------ inputs
 
     async def _follow_inputs(self, job: RunningJob) -> None:
-        """The tasks have all partitions of their inputs, or the job ends because it cannot be."""
+        """Give the tasks all partitions of their inputs, or end the job because that cannot be."""
         model = self.job_models.model
         interval_s = keys.JOB_MONITOR_PARTITION_CHANGE_MS.read(model.config) / 1000
         now_s = time.monotonic()
@@ -291,7 +291,7 @@ class LiveJobCoordinator:
             job.configured(change.model.config)
 
     async def _computed(self, call: Callable[[], _T]) -> _T | None:
-        """What ``call`` gives, off the event loop; None where Kafka does not answer: later."""
+        """Return the result of ``call``, off the event loop; None where Kafka does not answer."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, call)
         except UnavailableError as error:

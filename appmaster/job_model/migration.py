@@ -85,7 +85,7 @@ class Migration:
         self._fence = fence
 
     def steps(self, to: str) -> list[MigrationStep]:
-        """Those that are left, in order; none where the job is there already, or never ran.
+        """Return the steps that are left, in order; none where the job is there, or never ran.
 
         Raises:
             ConfigError: processors run, or the other migration is not finished, or the state is

@@ -60,7 +60,7 @@ class ModelChange:
 
 
 def note_change(history: HistoryWriter, before: JobModel | None, change: ModelChange) -> None:
-    """The change is in the history, which is to be so before it is published.
+    """Write the change into the history, before it is published.
 
     A driver that dies in between leaves a word too many, not a change without one. ``before``: the
     model in force; None: none of this attempt.
@@ -76,7 +76,7 @@ def note_change(history: HistoryWriter, before: JobModel | None, change: ModelCh
 
 
 def changed_containers(before: JobModel, after: JobModel) -> dict[ProcessorId, dict[str, Any]]:
-    """{processor: what it has before and after} of those for which ``after`` is different.
+    """Return {processor: its parts before and after} of those that ``after`` changes.
 
     Each as {task: [changelog partition, its input partitions]}; None where there is no such
     processor.
@@ -99,7 +99,7 @@ def _shown(container: ContainerModel | None) -> dict[str, list[Any]] | None:
 
 
 def task_names(model: JobModel) -> frozenset[TaskName]:
-    """All tasks of the model."""
+    """Return all tasks of the model."""
     return frozenset(t for c in model.containers.values() for t in c.tasks)
 
 
@@ -127,7 +127,7 @@ class ModelPlanner:
         self._create_topics = create_topics
 
     def reconfigured(self, config: Config) -> JobModel:
-        """The model in force under another configuration; the partitions of its inputs stay.
+        """Return the model in force under another configuration; the partitions of its inputs stay.
 
         Whether those have grown is ``expanded``'s.
 
@@ -144,7 +144,7 @@ class ModelPlanner:
         return self._computed(config, kept if is_known else {**self._counts(config), **kept})
 
     def expanded(self, counts: Mapping[SystemStream, int]) -> JobModel:
-        """The model in force with its inputs as they have grown.
+        """Return the model in force with its inputs as they have grown.
 
         Raises:
             ConfigError: the job has state, and its tasks would not stay what they are (H6).
@@ -182,7 +182,7 @@ class ModelPlanner:
 
 
 def _topics(model: JobModel) -> tuple[object, ...]:
-    """What the job's own topics follow from: those of a model that has the same are there."""
+    """Return what the job's own topics follow from: a model that has the same needs no others."""
     config, task = model.config, TaskConfig.of(model.config)
     has_checkpoints = task.checkpoint_enabled
     return (
@@ -196,7 +196,7 @@ def _topics(model: JobModel) -> tuple[object, ...]:
 def first_model(
     submitted: Submitted, stream: CoordinatorStream, *, is_submission: bool = False
 ) -> JobModel:
-    """The JobModel that an attempt begins with, and its topics.
+    """Return the JobModel that an attempt begins with, and its topics.
 
     Where none can be made of what the stream says now, as after a slip of the writer's, the one of
     what was submitted: a running job takes no harm from it, and a new attempt must not either.

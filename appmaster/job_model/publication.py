@@ -62,7 +62,7 @@ log = logging.getLogger("driver")
 
 
 def version_of(model: JobModel, stream: CoordinatorStream) -> JobModelVersion:
-    """The version that ``model`` has, or gets when it is published next."""
+    """Return the version that ``model`` has, or gets when it is published next."""
     before = EpochManager(stream).read_job_model_version()
     digest = hashlib.sha256(encode_job_model(model, mask_secrets=False)).hexdigest()
     if before is not None and before.digest == digest:
@@ -79,7 +79,7 @@ def publish(
     in_force: JobModel | None = None,
     also: Sequence[CoordinatorStreamMessage] = (),
 ) -> JobModelPublished:
-    """The JobModel is in the stream, as one transaction; the event about it for the allocator.
+    """Write the JobModel into the stream in one transaction; return the allocator's event.
 
     A model that the stream names already changes nothing, and the event says how things stand:
     a second try after a failure, or by the next driver, gets the same.
@@ -152,7 +152,7 @@ def announcement(
     gainers: frozenset[ProcessorId] = frozenset(),
     stopped: Collection[Incarnation] = (),
 ) -> JobModelPublished:
-    """What the allocator gets about a version that is in the stream.
+    """Return the allocator's event about a version that is in the stream.
 
     Shapes: ``processors`` {processor of the model: its home}; ``stopped``: whose stop is witnessed.
     """
@@ -176,7 +176,7 @@ def announcement(
 def _version_messages(
     stream: CoordinatorStream, version: JobModelVersion
 ) -> list[CoordinatorStreamMessage]:
-    """None where the version is in force. A new one forgives failures, as the allocator does."""
+    """Return the records of a new version; it forgives failures, as the allocator does."""
     if EpochManager(stream).read_job_model_version() == version:
         return []
     return [*RetryManager(stream).messages_to_forget(), job_model_version_message(version)]
@@ -198,12 +198,12 @@ class Owners:
 
     @classmethod
     def read(cls, stream: CoordinatorStream) -> Owners:
-        """As of the stream's last catch-up."""
+        """Return the owners as of the stream's last catch-up."""
         epochs = EpochManager(stream)
         return cls(epochs.read_processor_epochs(), epochs.read_fenced(), epochs.read_floor())
 
     def floor_of(self, processor_id: ProcessorId) -> int:
-        """The number that the next permit of the processor is above; 0: it begins with 1.
+        """Return the number that the next permit of the processor is above; 0: it begins with 1.
 
         It is above each one that a report names, too (safety A6).
         """
@@ -216,7 +216,7 @@ class Owners:
         return frozenset(i for report in self.reports.values() for i in report.fenced)
 
     def unfenced(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
-        """Every incarnation that the processor's next one must fence, in order (safety I1).
+        """Return every incarnation that the processor's next one must fence, in order (safety I1).
 
         One that has reported so had fenced the list of its permit (safety I3).
         """
@@ -232,7 +232,7 @@ class Owners:
         return frozenset().union(*(self._listed(p, record) for p, record in self.records.items()))
 
     def perhaps_gainers(self) -> frozenset[ProcessorId]:
-        """Those that have gained something by the version in force, and some that only lost."""
+        """Return those that gained something by the version in force, and some that only lost."""
         return frozenset(p for p, record in self.records.items() if record.is_raised)
 
     def _listed(self, processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
@@ -296,7 +296,7 @@ class TaskChange:
         return self.before.get(processor_id, nothing) != self.after.get(processor_id, nothing)
 
     def gainers(self) -> frozenset[ProcessorId]:
-        """Those that have a task, or input, that they did not have."""
+        """Return those that have a task, or input, that they did not have."""
         return frozenset(p for p in self.affected & self.after.keys() if self._has_gained(p))
 
     def _has_gained(self, processor_id: ProcessorId) -> bool:
@@ -309,7 +309,7 @@ class TaskChange:
         )
 
     def raised(self, version: int) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
-        """Higher epochs, which no container uses, with lists for the next permits.
+        """Yield higher epochs, which no container uses, with lists for the next permits.
 
         An incarnation that has its permit and has not begun yet finds that it was overtaken, also
         where its processor is retired (safety I2). A processor that never had a permit gets the
@@ -325,7 +325,7 @@ class TaskChange:
                 yield processor_id, ProcessorEpoch(0, version, fence)
 
     def _fence(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
-        """Its own chain, and those of all that had a task which it has now (safety I1).
+        """Return its own chain, and those of all that had a task which it has now (safety I1).
 
         The former owner of a task that was in no model of late is unknown: all that may still
         write.
@@ -337,7 +337,7 @@ class TaskChange:
         return tuple(sorted(found))
 
     def localities_gone(self) -> Iterator[CoordinatorStreamMessage]:
-        """Tombstones: where processors and tasks ran that are not in the model any more."""
+        """Yield tombstones: where processors and tasks ran that are not in the model any more."""
         for processor_id in sorted(self.before.keys() - self.after.keys()):
             yield wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id)
         kept = {task.task_name for tasks in self.after.values() for task in tasks}
@@ -346,7 +346,7 @@ class TaskChange:
 
 
 def _tasks_of(model: JobModel) -> _Tasks:
-    """Without the names of active tasks, which no record has: they follow from the standbys'."""
+    """Return tasks without the names of active ones, which no record has."""
     return {
         p: frozenset(replace(task, active_task=None) for task in c.tasks.values())
         for p, c in model.containers.items()

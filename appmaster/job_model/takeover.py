@@ -76,7 +76,7 @@ def outranking(
 
 
 def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], None]) -> None:
-    """``rank`` is the highest in the stream, and no lower one can write it any more.
+    """Write ``rank`` as the highest into the stream; no lower one can write it any more.
 
     Args:
         stream: read to its head; its own transactional id is initialised.

@@ -36,7 +36,7 @@ log = logging.getLogger("driver")
 
 
 def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
-    """The incarnation commits nothing more, and has no open transaction.
+    """Keep the incarnation from committing anything more, and abort its open transaction.
 
     Raises:
         UnavailableError: Kafka did not do it in time.
@@ -47,7 +47,7 @@ def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
 
 
 def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
-    """No incarnation that was ever permitted can begin, or commit anything, any more.
+    """Keep every incarnation that was ever permitted from beginning or committing anything more.
 
     ``config``: what they ran with; it says where their transactions are.
     """
@@ -82,18 +82,18 @@ class Fencing:
         self._pool = ThreadPoolExecutor(_AT_ONCE, "fencing")
 
     def lost(self, incarnation: Incarnation) -> None:
-        """Its lease has run out. Permits go on listing it: it may wake up and begin again."""
+        """Note the end of its lease. Permits go on listing it: it may wake up and begin again."""
         self._begin(incarnation, is_stopped=False)
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """Its launcher reported its stop. Earlier ones whose fencing failed are tried again."""
+        """Note the stop that its launcher reported; try earlier ones again whose fencing failed."""
         self._stopped.add(incarnation)
         for each in sorted(self._stopped - self._tried):
             self._tried.add(each)
             self._begin(each, is_stopped=True)
 
     def reported(self, reports: Mapping[ProcessorId, FenceReport]) -> None:
-        """The coordinator stream has these reports; what is new is posted."""
+        """Note that the coordinator stream has these reports; post what is new."""
         for processor_id, report in reports.items():
             if report.epoch > self._reports.get(processor_id, 0):
                 self._reports[processor_id] = report.epoch
@@ -102,7 +102,7 @@ class Fencing:
                     self._post(FencesReported(by, report.fenced))
 
     def close(self) -> None:
-        """Nothing is begun any more."""
+        """Begin nothing any more."""
         for task in self._under_way:
             task.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -130,7 +130,7 @@ class Fencing:
 
 
 def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None:
-    """The holder of the id commits nothing more; its open transaction is aborted (safety I4).
+    """Take the id from its holder, which commits nothing more; abort its transaction (safety I4).
 
     Raises:
         UnavailableError: Kafka did not do it in time.

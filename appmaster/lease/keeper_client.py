@@ -58,7 +58,7 @@ class KeeperReport:
 
 
 def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
-    """The report that ``body`` carries; WireError where a field is missing or wrong."""
+    """Return the report that ``body`` carries; WireError where a field is missing or wrong."""
     revoked = incarnations_from_json(body, "revoked")
     renewed = [optional_number(item, "renewed_ms") for item in body["revoked"]]
     reported = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
@@ -77,15 +77,15 @@ class KeeperLink:
         self._token = token
 
     def register(self, incarnation: Incarnation) -> KeeperReport:
-        """The incarnation may be renewed from now on, unless it is among the revoked."""
+        """Register the incarnation for renewals from now on, unless it is among the revoked."""
         return self._ask("register", [incarnation])
 
     def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
-        """Those of ``live`` whose lease has run out; the others may be renewed."""
+        """Return those of ``live`` whose lease has run out; the others may be renewed."""
         return self._ask("revoked", live)
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """The incarnation is never renewed again: its launcher waited for it."""
+        """Never renew the incarnation again: its launcher waited for its end."""
         self._ask("stopped", [incarnation])
 
     def _ask(self, route: str, incarnations: Iterable[Incarnation]) -> KeeperReport:
@@ -137,7 +137,7 @@ class KeeperClient:
         self._pool = ThreadPoolExecutor(1, "leases")
 
     async def revoked(self, live: Iterable[Incarnation]) -> Mapping[Incarnation, int | None]:
-        """Those of ``live`` that have run out, each returned once (safety L1), in order.
+        """Return those of ``live`` that have run out, each returned once (safety L1), in order.
 
         {incarnation: when the keeper renewed it last, on CLOCK_BOOTTIME; None: it never did}
         """
@@ -150,7 +150,7 @@ class KeeperClient:
         return {incarnation: report.renewed_ms.get(incarnation) for incarnation in report.revoked}
 
     async def grants(self, incarnation: Incarnation) -> bool:
-        """Whether the keeper knows of a permit, as it must before the launcher does (safety L3)."""
+        """Return whether the keeper knows of a permit, before the launcher does (safety L3)."""
         report = await self._ask(partial(self._keeper.register, incarnation))
         if report is None:
             return False
@@ -158,12 +158,12 @@ class KeeperClient:
         return incarnation not in report.revoked
 
     async def ended(self, incarnation: Incarnation) -> None:
-        """The keeper knows that the incarnation has stopped, if it can be reached."""
+        """Let the keeper know that the incarnation has stopped, if it can be reached."""
         self._over.add(incarnation)
         await self._ask(partial(self._keeper.stopped, incarnation))
 
     def close(self) -> None:
-        """No further request is sent; a caller that waits for an answer gets none, and goes on."""
+        """Send no further request; a caller that waits for an answer gets none, and goes on."""
         self._is_closed = True
         self._pool.shutdown(wait=False)
 

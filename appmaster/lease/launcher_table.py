@@ -41,7 +41,7 @@ class LauncherEntry:
     """The end of its container, once the cluster manager has reported it."""
 
     def gone(self) -> ResourceEnded | LauncherSilent:
-        """It has been silent for the whole limit: what is known of its end."""
+        """Return what is known of the end of a launcher that was silent for the whole limit."""
         if self.end is None:
             return LauncherSilent(self.resource_id)
         return self.end.ended(self.request_id, self.resource_id)
@@ -57,7 +57,7 @@ class LauncherTable:
         self._entries: dict[ResourceId, LauncherEntry] = {}
 
     def __len__(self) -> int:
-        """How many launchers there are that are not known to be gone."""
+        """Return how many launchers there are that are not known to be gone."""
         return len(self._entries)
 
     @property
@@ -66,27 +66,27 @@ class LauncherTable:
         return self._limit_ms
 
     def heard(self, entry: LauncherEntry) -> None:
-        """The launcher of ``entry`` has checked in at ``entry.heard_ms``."""
+        """Note that the launcher of ``entry`` has checked in at ``entry.heard_ms``."""
         known = self._entries.get(entry.resource_id)
         entry.end = known.end if known is not None else None
         self._entries[entry.resource_id] = entry
 
     def find(self, resource_id: ResourceId) -> LauncherEntry | None:
-        """The launcher of that resource; None where none has checked in, or it is gone."""
+        """Return the launcher of that resource; None where none has checked in, or it is gone."""
         return self._entries.get(resource_id)
 
     def ended(self, resource_id: ResourceId, end: SkeinContainer) -> None:
-        """The cluster manager has reported the end of the launcher's container."""
+        """Note that the cluster manager has reported the end of the launcher's container."""
         entry = self._entries.get(resource_id)
         if entry is not None:
             entry.end = end
 
     def forget(self, resource_id: ResourceId) -> None:
-        """The launcher is known to be gone."""
+        """Forget the launcher, which is known to be gone."""
         self._entries.pop(resource_id, None)
 
     def all(self) -> tuple[LauncherEntry, ...]:
-        """Every launcher that is not known to be gone, by resource."""
+        """Return every launcher that is not known to be gone, by resource."""
         return tuple(self._entries[r] for r in sorted(self._entries))
 
     def silent(self, now_ms: int, held: Collection[ResourceId] = ()) -> tuple[LauncherEntry, ...]:

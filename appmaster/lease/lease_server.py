@@ -55,7 +55,7 @@ class LeaseServer:
         self._ports: list[Port] = []
 
     async def start(self, host: str, port: int, socket_path: Path | None) -> str:
-        """The port and, with ``socket_path``, the socket are open; returns the URL for launchers.
+        """Open the port and, with ``socket_path``, the socket; return the URL for launchers.
 
         Raises:
             CannotListenError: it cannot listen there.
@@ -82,7 +82,7 @@ class LeaseServer:
         return self._url
 
     async def stop(self) -> None:
-        """The port and the socket are closed."""
+        """Close the port and the socket."""
         while self._ports:
             await self._ports.pop().close()
 
@@ -106,18 +106,18 @@ class LeaseServer:
         return web.Response(body=compact_json(LeaseGrant(answer, self._lease_ms).to_json()))
 
     async def _register(self, request: web.Request) -> web.StreamResponse:
-        """Answers with those that are revoked already: they must not be permitted."""
+        """Answer with those that are revoked already: they must not be permitted."""
         asked, now_ms = await _incarnations(request), boot_ms()
         return self._report([i for i in asked if not self._table.register(i, now_ms)])
 
     async def _revoked(self, request: web.Request) -> web.StreamResponse:
-        """Revokes those that have run out, registers unknown ones, answers with all revoked."""
+        """Revoke those that have run out, register unknown ones, answer with all revoked."""
         asked, now_ms = await _incarnations(request), boot_ms()
         revoked = self._table.revoked(asked, now_ms)
         return self._report(revoked, self._table.due_ms(asked, now_ms))
 
     async def _stopped(self, request: web.Request) -> web.StreamResponse:
-        """These are never renewed again: their launchers have reported the stop."""
+        """Never renew these again: their launchers have reported the stop."""
         for incarnation in await _incarnations(request):
             self._table.stopped(incarnation)
         return self._report(())

@@ -49,7 +49,7 @@ class LeaseTable:
         self._leases: dict[Incarnation, _Lease] = {}
 
     def tick(self, now_ms: int) -> bool:
-        """To be called often. Whether it was late by L/2, and gives all L + M (safety L4)."""
+        """Return whether this call was late by L/2, which gives all L + M (safety L4)."""
         is_late = now_ms - self._looked_ms > self._lease_ms // 2
         self._looked_ms = now_ms
         if is_late:
@@ -58,7 +58,7 @@ class LeaseTable:
         return is_late
 
     def register(self, incarnation: Incarnation, now_ms: int) -> bool:
-        """The incarnation may be renewed; False where it is revoked. A second time changes nothing.
+        """Register the incarnation for renewals; False where it is revoked. Twice is as once.
 
         A new one has L + M until its first renewal, also when this table is new (safety L4).
         """
@@ -66,7 +66,7 @@ class LeaseTable:
         return not lease.is_revoked
 
     def renew(self, incarnation: Incarnation, now_ms: int) -> LeaseAnswer:
-        """What a launcher's renewal is answered, which counts from now."""
+        """Return the answer to a launcher's renewal, which counts from now."""
         lease = self._leases.get(incarnation)
         if lease is None:
             return LeaseAnswer.LATER
@@ -77,12 +77,12 @@ class LeaseTable:
         return LeaseAnswer.GRANTED
 
     def renewed_ms(self, incarnation: Incarnation) -> int | None:
-        """When this table last granted a renewal of it: its last sign of life; None: never."""
+        """Return when this table last granted it a renewal, its last sign of life; None: never."""
         lease = self._leases.get(incarnation)
         return None if lease is None else lease.renewed_ms
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """Its launcher waited for it: it is never renewed again."""
+        """Never renew it again: its launcher waited for it."""
         self._leases[incarnation] = _Lease(0, is_revoked=True)
 
     def revoked(self, asked: Iterable[Incarnation], now_ms: int) -> tuple[Incarnation, ...]:
@@ -101,19 +101,19 @@ class LeaseTable:
         return tuple(found)
 
     def due_ms(self, asked: Iterable[Incarnation], now_ms: int) -> int | None:
-        """In how many ms the first of ``asked`` can run out; None where none of them runs."""
+        """Return in how many ms the first of ``asked`` can run out; None where none runs."""
         leases = [self._leases[i] for i in asked if i in self._leases]
         left = [lease.expires_ms - now_ms for lease in leases if not lease.is_revoked]
         return max(0, min(left)) if left else None
 
 
 def margin_ms(lease_ms: int) -> int:
-    """M: how much longer the AM's side waits than the launcher."""
+    """Return M: how much longer the AM's side waits than the launcher."""
     return lease_ms // _MARGIN_PART
 
 
 def unseen_ms(isolation_ms: int, lease_ms: int) -> int:
-    """G + L + M: how long a container can run on that only an isolated keeper reaches.
+    """Return G + L + M: how long a container can run that only an isolated keeper reaches.
 
     From when a higher rank is in the coordinator stream, or Kafka was last read.
     """
@@ -133,14 +133,14 @@ class RenewalGuard:
     is_outranked: bool = False
 
     def may_renew(self, now_ms: int) -> bool:
-        """While no higher rank is seen, and the coordinator stream was read within G."""
+        """Return whether no higher rank was seen, and the coordinator stream was read within G."""
         if self.is_outranked or self.fetched_ms is None:
             return False
         return now_ms - self.fetched_ms < self.isolation_ms
 
 
 def limit_ms(unseen_ms: int, node_expiry: str | None) -> int:
-    """How long an attempt has no answer before it ends.
+    """Return how long an attempt has no answer before it ends.
 
     Args:
         unseen_ms: how long a container can live that an isolated attempt has permitted: G + L + M.

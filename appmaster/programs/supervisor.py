@@ -212,7 +212,7 @@ class Child:
         log.info("the %s runs as pid %d, start %d%s", self.name, process.pid, self._starts, was)
 
     def _look_at_spare(self) -> None:
-        """A spare waits, if one can be had. What keeps it away is met once in a pause."""
+        """Start a spare, if one can be had. What keeps it away is met once in a pause."""
         spare = self._spare
         if spare is None:
             if now_ms() >= self._spare_at_ms:
@@ -288,7 +288,7 @@ class Supervisor:
         return code
 
     def _look(self) -> int | None:
-        """The exit code, once it is time to end."""
+        """Return the exit code, once it is time to end."""
         if os.getppid() != self._parent:
             log.error("Skein's AM is gone: this attempt is over")
             return 1

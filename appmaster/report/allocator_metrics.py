@@ -157,7 +157,7 @@ class AllocatorMetrics:
         self._count_warm_moves(decision)
 
     def _note_failovers_under_way(self, event: JobModelPublished) -> None:
-        """Those of an earlier driver, which has counted their choices: what comes of them is ours.
+        """Note the failovers of an earlier driver, which has counted their choices.
 
         By the event, as its own decision may begin one: a host may be lost before any placing.
         """
@@ -165,7 +165,7 @@ class AllocatorMetrics:
             self._chosen.setdefault(active, record.standby)
 
     def _count_failovers(self, records: Iterable[Record]) -> None:
-        """A choice that is lost and the one that follows it are records of one decision.
+        """Count failovers: a choice that is lost and the next one are records of one decision.
 
         A second choice without a standby is no further occurrence: only the list is longer.
         """
@@ -183,7 +183,7 @@ class AllocatorMetrics:
                 self._chosen.pop(record.active, None)
 
     def _count_warm_moves(self, decision: Decision) -> None:
-        """A move that succeeded without a standby, as one that was there already, has no pause."""
+        """Count warm moves; one without a standby, as one that was there already, has no pause."""
         for record in decision.records:
             if not isinstance(record, WritePlacementResponse) or not record.request.is_warm:
                 continue
@@ -195,7 +195,7 @@ class AllocatorMetrics:
                 self._moved[processor_id] = container.epoch
 
     def _count_request(self, reason: Reason) -> None:
-        """What was requested is remembered, as the reason of an expiry does not name it."""
+        """Remember what was requested, as the reason of an expiry does not name it."""
         if reason.processor_id is None:
             return
         asked = _COUNTED_BY.get(reason.kind, "")
@@ -350,7 +350,7 @@ def _samza_metric(
 
 
 def _minds_racks(state: AllocatorState, processor_id: ProcessorId | None) -> bool:
-    """Whether it is a standby that racks keep, or try to keep, away from its active."""
+    """Return whether it is a standby that racks keep, or try to keep, away from its active."""
     container = None if processor_id is None else state.container(processor_id)
     is_standby = container is not None and container.replica_of is not None
     return is_standby and (state.settings.racks_are_preferred or state.settings.racks_are_apart)

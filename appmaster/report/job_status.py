@@ -139,7 +139,7 @@ class JobStatus:
             self._note_failure(container, facts)
 
     def _note_failure(self, container: ContainerState, facts: _Facts) -> None:
-        """A failure that no launcher reports, as of a launch or a lost resource, is shown too."""
+        """Show a failure that no launcher reports, as a launch that failed or a lost resource."""
         failure, known = container.last_failure, facts.last_failure
         facts.last_failure = failure
         if failure is None or failure == known or self._is_shown(failure):
@@ -309,7 +309,7 @@ class JobStatus:
         )
 
     def _version(self, container: ContainerState) -> int | None:
-        """The version that it runs; None: nothing runs, or an earlier driver knew."""
+        """Return the version that it runs; None: nothing runs, or an earlier driver knew."""
         if container.phase not in LIVE:
             return None
         epoch, version = self.versions.get(container.processor_id, (0, 0))
@@ -383,7 +383,7 @@ def _log_of(incarnation: Incarnation, facts: _Facts) -> str:
 
 
 def _job_state(state: AllocatorState) -> str:
-    """new, starting, running (every container runs), ending, ended."""
+    """Return new, starting, running (every container runs), ending or ended."""
     if state.phase is not JobPhase.ACTIVE:
         return str(state.phase.value)
     phases = {c.phase for c in state.containers if not c.is_temporary}

@@ -74,7 +74,7 @@ def _snapshot(
 
 
 def _by_processor(families: Iterable[Metric]) -> tuple[Groups, dict[str, dict[str, float]]]:
-    """The job's metrics by group; and {processor: {name: value}}. Buckets are left out."""
+    """Return the job's metrics by group; and {processor: {name: value}}. Buckets are left out."""
     of_job: Groups = defaultdict(dict)
     of_processors: dict[str, dict[str, float]] = defaultdict(dict)
     for family in families:
@@ -95,7 +95,7 @@ def _by_processor(families: Iterable[Metric]) -> tuple[Groups, dict[str, dict[st
 
 
 def _of_container(container: ShownContainer) -> dict[str, float]:
-    """What Samza's containers say of themselves, as far as ours report it.
+    """Return the figures of Samza's containers that ours report.
 
     Times are means since the container began, in ns.
     """

@@ -80,13 +80,13 @@ class Next:
 
 
 def is_due(state: UpgradeState | None, orders: UpgradeOrders) -> bool:
-    """Whether there may be a next step: an upgrade is under way, or an order is to be taken."""
+    """Return whether a next step may come: an upgrade is under way, or an order waits."""
     is_under_way = state is not None and not state.phase.is_final
     return is_under_way or orders.is_new(state) or orders.takes_back(state)
 
 
 def decide(state: UpgradeState | None, orders: UpgradeOrders, seen: Seen) -> Next:
-    """The next step of what is recorded and ordered.
+    """Return the next step of what is recorded and ordered.
 
     Args:
         state: what the record says; None: there is none.
@@ -164,7 +164,7 @@ def _refused(container: ContainerSeen) -> str:
 
 
 def _quiet(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
-    """Those that run the new package, and may hang."""
+    """Yield those that run the new package, and may hang."""
     for container in in_order(seen.containers):
         is_new = container.is_running and container.runs(state.package)
         if is_new and container.quiet_ms > QUIET_MS:
@@ -209,7 +209,7 @@ def _next(state: UpgradeState, seen: Seen) -> Next:
 def _restarted(
     subject: str, container: ContainerSeen, wanted: str | None, seen: Seen, obstacle: str
 ) -> Next:
-    """The container, which runs another package, is restarted once that is of use and does no harm.
+    """Return the restart of a container with another package, where that does no harm.
 
     ``subject``: what is new. ``wanted``: the package that it must run. ``obstacle``: why it may not
     be stopped.
@@ -291,7 +291,7 @@ def _runs_it(state: UpgradeState, seen: Seen, processor_id: ProcessorId) -> bool
 
 
 def _strays(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
-    """Those that run another package than they are wanted with, in reverse order."""
+    """Yield those that run another package than they are wanted with, in reverse order."""
     for container in reversed(in_order(seen.containers)):
         wanted = state.wanted(container.processor_id)
         if container.is_known and container.package != wanted:
@@ -308,7 +308,7 @@ def failed(
     story: str,
     last_line: str = "",
 ) -> UpgradeState | None:
-    """What the record must say once an incarnation has failed; None: what it says.
+    """Return what the record becomes once an incarnation has failed; None: it stays.
 
     Args:
         state: what the record says.

@@ -13,12 +13,12 @@ NEXT_DEPLOYMENT = "yarn.package.path must name it for the next deployment"
 
 
 def in_brief(package: str | None) -> str:
-    """The name of a package for people; None: the submission's."""
+    """Return the name of a package for people; None: the submission's."""
     return "that of the submission" if package is None else package[:SHOWN]
 
 
 def steps(before: UpgradeState | None, after: UpgradeState, count: int) -> Iterator[str]:
-    """What has happened from one record to the next one that was seen, a line each.
+    """Yield what has happened from one record to the next one that was seen, a line each.
 
     ``before``: None: nothing was seen of this upgrade. ``count``: how many processors there are.
     """
@@ -42,7 +42,7 @@ def steps(before: UpgradeState | None, after: UpgradeState, count: int) -> Itera
 
 
 def end(state: UpgradeState) -> str:
-    """The last line of an upgrade that is over."""
+    """Return the last line of an upgrade that is over."""
     if state.phase is UpgradePhase.DONE:
         return f"done: all run package {in_brief(state.package)}; {NEXT_DEPLOYMENT}"
     return f"gone back to package {in_brief(state.previous)}: {state.story}"

@@ -50,7 +50,7 @@ class ContainerSeen:
         return self.replica_of or self.processor_id
 
     def runs(self, package: str | None) -> bool:
-        """Whether its launcher says that an incarnation of it runs with ``package``."""
+        """Return whether its launcher says that an incarnation of it runs with ``package``."""
         return self.is_known and self.package == package
 
 
@@ -71,7 +71,7 @@ class Seen:
     step_ms: int = 0
 
     def find(self, processor_id: ProcessorId | None) -> ContainerSeen | None:
-        """The container of that processor; None: it has finished, or the job has none."""
+        """Return the container of that processor; None: it has finished, or the job has none."""
         return next((c for c in self.containers if c.processor_id == processor_id), None)
 
     @property
@@ -80,7 +80,7 @@ class Seen:
         return self.hindrance or _lacking(self.containers)
 
     def group_obstacle(self, container: ContainerSeen) -> str:
-        """As ``obstacle``, where of those that are down its own group alone is in the way.
+        """Return ``obstacle``, where of those that are down its own group alone is in the way.
 
         The group keeps the state at hand.
         """
@@ -96,13 +96,13 @@ def _lacking(containers: Sequence[ContainerSeen]) -> str:
 
 
 def unheard(containers: Sequence[ContainerSeen]) -> str:
-    """That these were not heard; empty where there are none."""
+    """Return a clause with those that were not heard; empty where there are none."""
     names = ", ".join(sorted(c.processor_id for c in containers))
     return f"the launcher of processor {names} was not heard" if names else ""
 
 
 def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
-    """Groups by id; in each the standbys first, as the new code reads state before it writes any.
+    """Return groups by id; in each the standbys first: the new code reads state before it writes.
 
     Ids that are numbers are in the order of the numbers.
     """
@@ -113,6 +113,6 @@ def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
 
 
 def _by_number(processor_id: ProcessorId) -> tuple[int, int, str]:
-    """Numbers first, by their value."""
+    """Return a key by which numbers come first, by their value."""
     is_number = processor_id.isascii() and processor_id.isdigit()
     return (0, int(processor_id), "") if is_number else (1, 0, processor_id)

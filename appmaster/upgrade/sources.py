@@ -37,11 +37,11 @@ class _Heard:
     since_ms: int | None = None
 
     def watched_ms(self, now_ms: int) -> int:
-        """For how long it was seen to run."""
+        """Return for how long it was seen to run."""
         return 0 if self.since_ms is None else now_ms - self.since_ms
 
     def quiet_until(self, now_ms: int) -> int:
-        """For how long it has not worked; one that never has, since it was seen to run."""
+        """Return for how long it has not worked; one that never has, since it was seen to run."""
         if self.message.quiet_ms is None:
             return self.watched_ms(now_ms)
         return self.message.quiet_ms + now_ms - self.at_ms
@@ -54,7 +54,7 @@ class Evidence:
         self._heard: dict[ProcessorId, _Heard] = {}
 
     def heard(self, message: CheckIn, now_ms: int) -> None:
-        """A launcher has checked in; ``now_ms``: of a clock that never stops."""
+        """Note a check-in; ``now_ms``: of a clock that never stops."""
         running = message.running
         if running is None:
             return
@@ -64,7 +64,7 @@ class Evidence:
         self._heard[running.processor_id] = _Heard(message, now_ms, since_ms)
 
     def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
-        """The package that it runs or ran with; None: not known."""
+        """Return the package that it runs or ran with; None: not known."""
         known = self._of(incarnation)
         return None if known is None else (known.message.package,)
 
@@ -80,7 +80,7 @@ class Evidence:
         now_ms: int,
         step_ms: int = 0,
     ) -> Seen:
-        """The job now.
+        """Return the job now.
 
         Args:
             state: what the allocator knows.
@@ -133,7 +133,7 @@ class Evidence:
 
 
 def _hindrance(state: AllocatorState) -> str:
-    """What the allocator does, because of which an upgrade must not begin anything."""
+    """Return what the allocator does that keeps an upgrade from beginning anything."""
     if state.phase is not JobPhase.ACTIVE or state.ending is not None:
         return "the job begins or ends"
     named = {p.request.processor_id for p in state.placements}
@@ -143,7 +143,7 @@ def _hindrance(state: AllocatorState) -> str:
 
 
 def has_launcher(state: AllocatorState, processor_id: ProcessorId) -> bool:
-    """Whether a command for it does anything; one for a container that has no place waits."""
+    """Return whether a command for it does anything; one for a container without a place waits."""
     container = state.container(processor_id)
     return container is None or container.resource_id is not None
 
@@ -151,7 +151,7 @@ def has_launcher(state: AllocatorState, processor_id: ProcessorId) -> bool:
 def failure_of(
     before: AllocatorState, decision: Decision, event: Event
 ) -> tuple[Incarnation, str] | None:
-    """The incarnation that has failed with this event, and how; None: none has.
+    """Return the incarnation that has failed with this event, and how; None: none has.
 
     A lost host, a lost lease and an ordered stop are no failures; the end of a YARN container for
     what the container did, as for its memory, is one.

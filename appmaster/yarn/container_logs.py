@@ -64,7 +64,7 @@ class ContainerLog:
         return data[len(data) - (length - position) :] if length > position else b"", length
 
     def _get(self, url: str) -> bytes | None:
-        """None: it is not there."""
+        """Return the bytes; None: it is not there."""
         try:
             with _OPENER.open(url, timeout=_TIMEOUT_S) as answer:
                 return bytes(answer.read())

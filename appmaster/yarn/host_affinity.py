@@ -123,7 +123,7 @@ def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]
 
 
 def _granted(nodes: Sequence[RunningNode], stated: Mapping[str, str]) -> tuple[int, int]:
-    """The most memory, in MB, and cores that YARN grants to one container on these nodes."""
+    """Return the most memory, in MB, and cores that YARN grants to one container on these nodes."""
     largest_mb, largest_cores = max(n.total_mb for n in nodes), max(n.total_cores for n in nodes)
     most_mb, most_cores = (whole_number(stated.get(key), LONG_MAX) for key in (MAX_MB, MAX_CORES))
     return (

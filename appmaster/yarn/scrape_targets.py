@@ -89,7 +89,7 @@ def of_yarn(
 
 
 def _page(application: Application, rm_url: str) -> str:
-    """The job coordinator, through YARN's proxy."""
+    """Return the job coordinator, through YARN's proxy."""
     url = application.tracking_url
     if not url.startswith(("http://", "https://")):  # no attempt has begun
         url = f"{rm_url}/proxy/{application.application_id}/"

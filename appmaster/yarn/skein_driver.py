@@ -61,7 +61,7 @@ def _direct_channel(address: str, security: Any) -> Any:  # noqa: ANN401 - skein
 
 
 def _close(client: Any) -> None:  # noqa: ANN401 - skein has no types
-    """A client's destructor. Skein's own fails, with a traceback, where the start has failed."""
+    """End a client. Skein's own destructor fails, with a traceback, where the start has failed."""
     with contextlib.suppress(AttributeError):
         client.close()
 

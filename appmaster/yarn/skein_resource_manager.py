@@ -208,7 +208,7 @@ class SkeinResourceManager:
         return tuple(reports + (self._bury(ended) if ended else []))
 
     def _is_stray(self, skein_id: str, state: str) -> bool:
-        """Whether no launcher can come of it that anybody waits for."""
+        """Return whether no launcher can come of it that anybody waits for."""
         if skein_id not in self._requests:
             return True
         is_granted = _STATES[state] is SkeinContainerState.RUNNING
@@ -223,7 +223,7 @@ class SkeinResourceManager:
         self._call(lambda: self._client.shutdown(result.value, shortened(diagnostics)))
 
     def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:
-        """The end of these containers, reported once."""
+        """Return the end of these containers, reported once."""
         services = {s.rpartition("_")[0] for s in skein_ids}
         stories = {
             c.id: c

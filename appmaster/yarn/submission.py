@@ -222,7 +222,7 @@ def specification(
 
 
 def _write_certificate(config: Config, own: PrivateFolder) -> tuple[str, ...]:
-    """The names of the files with certificate and key, which are in ``own``; none without TLS."""
+    """Write certificate and key into ``own``; return the files' names, none without TLS."""
     if not ClusterManagerConfig.of(config).has_tls:
         return ()
     certificate, key = make_certificate(application_name(config))
@@ -232,7 +232,7 @@ def _write_certificate(config: Config, own: PrivateFolder) -> tuple[str, ...]:
 
 
 def _environment_of(python: NodePython, environment: Mapping[str, str]) -> dict[str, object]:
-    """The environment that travels; the user's applications share what a node has of it.
+    """Return the environment that travels; the user's applications share what a node has of it.
 
     YARN does not unpack it: without Hadoop's native library, it would start one process for the
     mode of each of its ten thousand files.
@@ -253,7 +253,7 @@ def _master(
     security: object,
     environment: Mapping[str, str],
 ) -> object:
-    """The AM's container: supervisor, driver and lease keeper beside Skein's JVM."""
+    """Return the AM's container: supervisor, driver and lease keeper beside Skein's JVM."""
     skein = import_skein(environment)
     yarn = YarnConfig.of(submission.config)
     # The AM groups: a grouper of the job's own is in the job's package.

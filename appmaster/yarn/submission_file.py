@@ -90,5 +90,5 @@ def coordinator_part(config: Config) -> Config:
 
 
 def _difference(config: Config, other: Config) -> dict[str, str | None]:
-    """{key: value in ``other``, None where it has none} of the keys whose values differ."""
+    """Return {key: value in ``other``, None where it has none} of the keys whose values differ."""
     return {k: other.get(k) for k in {*config, *other} if config.get(k) != other.get(k)}

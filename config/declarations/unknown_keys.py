@@ -120,7 +120,7 @@ def _near_topic(first: str) -> str | None:
 
 
 def _places(pattern: list[str], given: list[str]) -> list[range]:
-    """For each part in angle brackets the positions in ``given`` that it takes, at least one.
+    """Return for each part in angle brackets the positions in ``given`` that it has, at least one.
 
     What ``given`` has too many goes to the last such part: names of topics have dots.
     """

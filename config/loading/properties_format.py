@@ -39,7 +39,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Each logical line that is no comment and not blank, with the number of its first line.
+    """Yield each logical line that is no comment and not blank, with its first line's number.
 
     Two corners are Java's own: where a line is empty up to its continuation, the next one may still
     be a comment; and a lone backslash at the very end of the text is a line that holds nothing.

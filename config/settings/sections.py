@@ -386,7 +386,7 @@ class ClusterManagerConfig:
 
 
 def _check_in_timeout_ms(config: Config) -> int:
-    """The first container on a host unpacks an environment that travels before it checks in."""
+    """Return the time-out; a host's first container unpacks the environment before it checks in."""
     key = keys.CONTAINER_CHECK_IN_TIMEOUT_MS
     travels = keys.YARN_PYTHON_ARCHIVE.read(config) is not None
     factor = 5 if travels and config.get(key.name) is None else 1

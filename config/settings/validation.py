@@ -235,7 +235,7 @@ def _check_systems(
 
 
 def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
-    """Changelogs and checkpoints are written in one transaction, which cannot span two clusters."""
+    """Check that changelogs and checkpoints are in one cluster: one transaction writes both."""
     for store in storage.stores.values():
         if (
             task.checkpoint_enabled

@@ -74,7 +74,7 @@ class KeyAndValue:
         self._msg = _recoder(stream.msg, kept.msg)
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """As ``Extraction``.
+        """Return as ``Extraction``.
 
         Raises:
             WireError: the stream's serde cannot read a record, and nothing takes such.
@@ -147,7 +147,7 @@ class ByExtractor:
         self._messages_of = messages_of
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """As ``Extraction``; ExtractorFailedError where the job's code raised."""
+        """Return as ``Extraction``; ExtractorFailedError where the job's code raised."""
         try:
             columns = self._extractor.get_arrow(rows)
         except Exception as error:  # the job's own code may raise anything
@@ -188,7 +188,7 @@ def has_reserved(keys: Bytes) -> bool:
 
 
 def _recoder(stream: Serde | None, kept: Serde | None) -> Callable[[bytes], bytes] | None:
-    """Makes the store's bytes of the stream's; None: they are the same."""
+    """Return what makes the store's bytes of the stream's; None: they are the same."""
     if stream is None or kept is None or stream == kept:
         return None
     # Own ones of one name are of one class; a name like avro does not say which schema it is of.

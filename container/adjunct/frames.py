@@ -75,7 +75,7 @@ class EntryColumns:
         made: Callable[[Sequence[bytes]], pa.Array],
         error: Exception,
     ) -> str:
-        """One line, which names the first entry that ``made`` does not read."""
+        """Return one line, which names the first entry that ``made`` does not read."""
         which = ""
         for entry in entries:
             try:

@@ -71,7 +71,7 @@ class Intake:
         self._is_empty = True
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """As ``AdjunctSink``."""
+        """Take rows as ``AdjunctSink`` does."""
         part = self._parts[run.partition]
         start = bisect_left(run.offsets, part.next)
         if start == len(run.offsets):
@@ -138,7 +138,7 @@ class TableManager(ABC):
     def _filling(
         self, store: AdjunctStore, place: SystemStreamPartition, rows: pa.Table
     ) -> Filling:
-        """What the rows of one partition bring to the store of their stream."""
+        """Return what the rows of one partition bring to the store of their stream."""
 
 
 class BuiltInManager(TableManager):
@@ -212,7 +212,7 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 def _entries(
     rows: pa.Table, markers: Mapping[int, Marker | None], extraction: Extraction
 ) -> tuple[Bytes, Bytes]:
-    """The keys and values of all rows; of markers, which no extractor is handed, None."""
+    """Return the keys and values of all rows; of markers, which no extractor is handed, None."""
     if not markers:
         return extraction.of(rows)
     plain, kept = without(rows, markers)

@@ -231,7 +231,7 @@ def _out_of_range(
     *,
     may_skip: bool,
 ) -> Refusal | None:
-    """``may_skip``: whether the store knows what it lacks behind a gap, as versions do."""
+    """Return ``may_skip``: whether the store knows what it lacks behind a gap, as versions do."""
     for ssp, following in sorted(positions.items()):
         place, available = f"{ssp.system_stream} partition {ssp.partition}", ranges[ssp]
         if following > available.end:

@@ -40,7 +40,7 @@ class AdjunctStep:
     version: int | None = None
 
     def __str__(self) -> str:
-        """The name of the step, such as ``flush-adjunct planes/Partition_0``."""
+        """Return the name of the step, such as ``flush-adjunct planes/Partition_0``."""
         return f"{self.action} {self.store}"
 
 

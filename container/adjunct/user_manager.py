@@ -57,7 +57,7 @@ class ManagedStore:
         self._is_of_message = False
 
     def put(self, key: object, value: object) -> None:
-        """As ``AdjunctEntries``."""
+        """Put as ``AdjunctEntries`` does."""
         name = self._store.name
         if not self._is_of_message:
             raise ManagerFailedError(
@@ -111,7 +111,7 @@ class StartOffsets:
         self._processed = processed
 
     def last_processed(self, task_name: str, partition: Partition) -> int | None:
-        """As ``OffsetManager``."""
+        """Return the offset as ``OffsetManager`` does."""
         own = self._processed.get(TaskName(task_name), {})
         offset = own.get(SystemStreamPartition(*partition), NOTHING)
         return None if offset == NOTHING else offset
@@ -151,7 +151,7 @@ class UserManager(TableManager):
     def _filling(
         self, store: AdjunctStore, place: SystemStreamPartition, rows: pa.Table
     ) -> Filling:
-        """As of ``TableManager``; an offset stands there once for each entry that it brings.
+        """Return as of ``TableManager``; an offset stands there once for each entry that it brings.
 
         Raises:
             ManagerFailedError: the manager raised, or left a record for a task.

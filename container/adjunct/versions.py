@@ -351,7 +351,7 @@ class _RunInVersions(ABC):
         return Taken(versions, tuple(self._writes), changed, self._strays)
 
     def _records(self, start: int, stop: int) -> None:
-        """What is not known yet of these, all between two markers, goes where the cursor is."""
+        """Put what is not known yet of these, all between two markers, where the cursor is."""
         offsets = self._run.offsets
         start = max(start, bisect_left(offsets, self._cursor.next))
         if start >= stop:
@@ -430,7 +430,7 @@ class _NumberedRun(_RunInVersions):
             self._strays += 1
 
     def _abandon(self, following: int) -> None:
-        """The partition is in no version; one that it was in never becomes whole."""
+        """Abandon the partition, which is in no version; one that it was in never becomes whole."""
         number = self._cursor.number
         if number is not None:
             self._set(

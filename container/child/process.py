@@ -29,7 +29,7 @@ _MUTE_MS = 2000
 
 
 def permit_of(order: Order) -> Permit:
-    """What a stream container gets on its standard input, from an order to run."""
+    """Return what a stream container gets on its standard input, from an order to run."""
     if order.incarnation is None or order.model_version is None:
         raise WireError("an order to run names no incarnation, or no JobModel")
     return Permit(order.incarnation, order.model_version, order.fence)
@@ -58,7 +58,7 @@ class ChildProcess:
         has_own_group: bool = False,
         config: Mapping[str, str] | None = None,
     ) -> Self:
-        """A process that waits for its permit; what it says goes to ``log_file``.
+        """Return a process that waits for its permit; what it says goes to ``log_file``.
 
         ``has_own_group``: whether a signal to this process's group does not reach it. ``config``:
         of the job, where no AM has it for a process that gets ready; no other process sees it.
@@ -93,7 +93,7 @@ class ChildProcess:
         return self._process.pid
 
     def permit(self, text: str, log_name: str) -> None:
-        """It runs what ``text`` permits, and its log has that name.
+        """Give it the permit in ``text``; its log has that name.
 
         To be called when its lease is in its memory (safety C2). Where it has ended meanwhile, its
         exit code says so. It gets no other permit.
@@ -106,12 +106,12 @@ class ChildProcess:
         self.end_orders()
 
     def permit_first(self, text: str, log_name: str) -> None:
-        """As ``permit``; others may follow, by ``send``."""
+        """Give it a permit, as ``permit``; others may follow, by ``send``."""
         self._name_log(log_name)
         self.send(text)
 
     def send(self, text: str) -> None:
-        """It gets one more message; ``text`` has no newline. See ``host.orders``."""
+        """Send it one more message; ``text`` has no newline. See ``host.orders``."""
         stdin = self._process.stdin
         if stdin is not None:
             with contextlib.suppress(OSError):
@@ -119,7 +119,7 @@ class ChildProcess:
                 stdin.flush()
 
     def end_orders(self) -> None:
-        """No message comes any more: a process that waits for one ends."""
+        """Send no message any more: a process that waits for one ends."""
         stdin = self._process.stdin
         if stdin is not None:
             with contextlib.suppress(OSError):
@@ -133,7 +133,7 @@ class ChildProcess:
             self.log_file = log_file
 
     def signal(self, number: signal.Signals) -> None:
-        """It gets the signal, if it has not been waited for."""
+        """Send it the signal, if it has not been waited for."""
         with contextlib.suppress(ProcessLookupError, OSError):
             signal.pidfd_send_signal(self.pid_fd, number)
 
@@ -142,20 +142,20 @@ class ChildProcess:
         return self.poll() is None and now_ms - self.memory.beat_ms <= _MUTE_MS
 
     def poll(self) -> int | None:
-        """Its exit code, minus the signal that ended it; None while it runs."""
+        """Return its exit code, minus the signal that ended it; None while it runs."""
         return self._process.poll()
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Return its exit code, once it has ended."""
         return self._process.wait()
 
     def log_tail(self, size: int) -> bytes:
-        """The last bytes of its log, also where YARN has removed that."""
+        """Return the last bytes of its log, also where YARN has removed that."""
         length = os.fstat(self._log_fd).st_size
         return os.pread(self._log_fd, size, max(0, length - size))
 
     def close(self) -> None:
-        """It has been waited for, and nothing of it is open here."""
+        """Wait for it, and close all of it that is open here."""
         self.end_orders()
         for fd in (self.pid_fd, self._log_fd, self.memory.fd):
             with contextlib.suppress(OSError):

@@ -30,17 +30,17 @@ class InMemoryStore:
         return self._position
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
         return self._entries.get(key)
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys``, in their order."""
+        """Return the values of ``keys``, in their order."""
         return list(map(self._entries.get, keys))
 
     def scan(
         self, start: bytes | None = None, end: bytes | None = None
     ) -> Generator[tuple[bytes, bytes], None, None]:
-        """Pairs with start <= key < end in byte order, as they stand at the call."""
+        """Return pairs with start <= key < end in byte order, as they stand at the call."""
         self._sort()
         first = 0 if start is None else bisect.bisect_left(self._keys, start)
         last = len(self._keys) if end is None else bisect.bisect_left(self._keys, end)
@@ -49,7 +49,7 @@ class InMemoryStore:
         return pairs
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
-        """Applies all of ``entries`` (None deletes) and the position."""
+        """Apply all of ``entries`` (None deletes) and the position."""
         if any(inspect.getgeneratorstate(scan) != inspect.GEN_CLOSED for scan in self._scans):
             self._entries = dict(self._entries)
             self._scans.clear()
@@ -76,10 +76,10 @@ class InMemoryStore:
         self._new, self._gone = set(), set()
 
     def flush(self) -> None:
-        """Nothing: the changelog is all that outlives the container."""
+        """Do nothing: the changelog is all that outlives the container."""
 
     def close(self) -> None:
-        """Nothing is held any more; open scans are at their end."""
+        """Hold nothing any more; open scans are at their end."""
         for scan in list(self._scans):
             scan.close()
         self._entries, self._keys = {}, []
@@ -89,7 +89,7 @@ class InMemoryFactory:
     """Implements ``StorageEngineFactory``."""
 
     def opener(self, *_memory: int) -> Opener:
-        """Opens empty stores, which take what memory they need."""
+        """Return the opener of empty stores, which take what memory they need."""
         return lambda _config, _path, _on_failure: InMemoryStore()
 
 

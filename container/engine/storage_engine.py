@@ -19,27 +19,27 @@ class StorageEngine(Protocol):
         """The changelog offset up to which the store holds everything; None: not known."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys``, in their order."""
+        """Return the values of ``keys``, in their order."""
 
     def scan(
         self, start: bytes | None = None, end: bytes | None = None
     ) -> Generator[tuple[bytes, bytes], None, None]:
-        """Pairs with start <= key < end in byte order, as they stand at the call.
+        """Return pairs with start <= key < end in byte order, as they stand at the call.
 
         What holds them there is let go at their end, at its ``close``, and when the store closes.
         """
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
-        """Applies all of ``entries`` (None deletes) and the position, or nothing."""
+        """Apply all of ``entries`` (None deletes) and the position, or nothing."""
 
     def flush(self) -> None:
-        """All that was written is on the disk, where the store keeps anything there."""
+        """Force all that was written to the disk, where the store keeps anything there."""
 
     def close(self) -> None:
-        """The directory may be opened by another."""
+        """Free the directory for another."""
 
 
 @runtime_checkable
@@ -47,7 +47,7 @@ class MeasuredEngine(Protocol):
     """An open store that reports figures of itself."""
 
     def figures(self) -> Mapping[str, int]:
-        """{name of a figure of ``/metrics`` whose labels are the store's, or none: its value}."""
+        """Return {name of a figure of ``/metrics`` with the store's labels, or none: its value}."""
 
 
 class StoreView(Protocol):
@@ -58,13 +58,13 @@ class StoreView(Protocol):
         """The changelog offset up to which the store holds everything; None: it names none."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none."""
+        """Return the value of ``key``; None where there is none."""
 
     def scan(self, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs from ``start`` on, in byte order; StoreError where a file is damaged."""
+        """Return pairs from ``start`` on, in byte order; StoreError where a file is damaged."""
 
     def close(self) -> None:
-        """Nothing of the view is open or left."""
+        """Close the view and remove it."""
 
 
 class BulkLoader(Protocol):
@@ -73,19 +73,19 @@ class BulkLoader(Protocol):
     def write(
         self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
     ) -> None:
-        """Applies all records in their order (None deletes) and the position, or nothing.
+        """Apply all records in their order (None deletes) and the position, or nothing.
 
         A record without a key is passed over.
         """
 
     def flush(self) -> None:
-        """All that was written is on the disk."""
+        """Force all that was written to the disk."""
 
     def compact(self, report: Callable[[int], None]) -> None:
-        """The store is fit for use. ``report`` gets the number of files that are merged, if any."""
+        """Make the store fit for use. ``report`` gets the number of merged files, if any."""
 
     def close(self) -> None:
-        """The directory may be opened by another; what was not flushed may be gone."""
+        """Free the directory for another; what was not flushed may be gone."""
 
 
 OnFailure = Callable[[StoreError], None]
@@ -102,7 +102,7 @@ class StorageEngineFactory(Protocol):
     """One kind of engine. It holds no store."""
 
     def opener(self, memory_bytes: int, store_count: int, task_count: int) -> Opener:
-        """Opens the stores of one container, which share ``memory_bytes``."""
+        """Return the opener of one container's stores, which share ``memory_bytes``."""
 
 
 class PersistentEngineFactory(StorageEngineFactory, Protocol):
@@ -114,14 +114,14 @@ class PersistentEngineFactory(StorageEngineFactory, Protocol):
         """The store in the directory ``path``, open to be filled; errors as of an ``Opener``."""
 
     def view(self, path: Path) -> StoreView:
-        """The store in the directory ``path`` as it stands on the disk.
+        """Return the store in the directory ``path`` as it stands on the disk.
 
         Raises:
             StoreError: there is none, or it is damaged or may not be read.
         """
 
     def fault(self, path: Path) -> str | None:
-        """Why the files in ``path`` are no store of this kind; None where they may be one."""
+        """Return why the files in ``path`` are no store of this kind; None: they may be one."""
 
 
 class DamagedStoreError(StoreError):

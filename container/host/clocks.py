@@ -11,6 +11,6 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def read_clocks() -> ClockReading:
-    """What they say now."""
+    """Return what they show now."""
     boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
     return ClockReading(wall_ms(), boot_id, boot_ms())

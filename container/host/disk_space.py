@@ -46,7 +46,7 @@ def room_on_disk_of(path: Path) -> Iterator[None]:
 
 
 def disk_error(path: Path, error: Exception) -> DiskError | None:
-    """What ``error`` says of the disk of ``path``; None where it speaks of something else."""
+    """Return the disk error of ``path`` that ``error`` means; None: it means no such."""
     if isinstance(error, OSError):
         return _of_number(path, error.errno)
     return _of_text(path, str(error))
@@ -75,7 +75,7 @@ def _of_number(path: Path, number: int | None) -> DiskError | None:
 
 
 def _of_text(path: Path, text: str) -> DiskError | None:
-    """RocksDB's binding raises bare Exception; its text is the system's."""
+    """Return the error in a text: RocksDB's binding raises bare Exception."""
     if any(words in text for words in _ROCKSDB_LOCK):
         return DiskForbiddenError(
             f"{path}: another program has the store open, past this project's lock: what is there "

@@ -115,12 +115,12 @@ class LeaseMemory:
 
     @classmethod
     def endless(cls, beat_ms: int) -> LeaseMemory:
-        """New memory of a process that has no permit yet, and so no deadline."""
+        """Return new memory of a process that has no permit yet, and so no deadline."""
         return cls.create(_NEVER_MS, beat_ms)
 
     @classmethod
     def create(cls, deadline_ms: int, beat_ms: int) -> LeaseMemory:
-        """New memory with these two numbers; no spare is wanted."""
+        """Return new memory with these two numbers; no spare is wanted."""
         fd = os.memfd_create("homeport-lease")
         os.ftruncate(fd, _SIZE)
         memory = cls(fd)
@@ -150,12 +150,12 @@ class LeaseMemory:
         return max(self._spare_share_mb, 0)
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
-        """The launcher keeps one of that kind from now on, if it can; the child says so."""
+        """Have the launcher keep one of that kind from now on, if it can; the child calls it."""
         self._spare_share_mb = share_mb
         self._spare = kind
 
     def say_rests(self, epoch: int) -> None:
-        """Nothing of it is open or at work any more; the child says so, and its report is gone."""
+        """Note that nothing of it is at work any more, and drop its report; the child's call."""
         with self._writing:
             self._own = self._standbys = _NOTHING
             self._write(_NOTHING)
@@ -163,17 +163,17 @@ class LeaseMemory:
         self.resting = epoch
 
     def rest(self) -> None:
-        """The process has no deadline until it gets its next permit; its processor says so."""
+        """Give the process no deadline until its next permit; its processor calls it."""
         self.deadline_ms = _NEVER_MS
 
     def announce(self, report: ContainerReport) -> None:
-        """The launcher finds ``report`` here, with what the standbys beside say of themselves."""
+        """Leave ``report`` for the launcher, with that of the standbys beside."""
         with self._writing:
             self._own = report
             self._write(report.beside(self._standbys) if self._standbys != _NOTHING else report)
 
     def announce_standbys(self, report: ContainerReport) -> None:
-        """The launcher finds ``report`` beside that of the active tasks; any thread."""
+        """Leave ``report`` for the launcher beside that of the active tasks; from any thread."""
         with self._writing:
             self._standbys = report
             self._write(self._own.beside(report))
@@ -189,7 +189,7 @@ class LeaseMemory:
         self._report[:start] = _HEAD.pack(len(data), zlib.crc32(data))
 
     def last_report(self) -> ContainerReport | None:
-        """The child's last report; one that is just being written is left for the next look."""
+        """Return the child's last report; one that is being written waits for the next look."""
         length, checksum = _HEAD.unpack(self._report[: _HEAD.size])
         data = bytes(self._report[_HEAD.size : _HEAD.size + length])
         if data and zlib.crc32(data) == checksum:
@@ -218,7 +218,7 @@ def watch_lease(
 
 
 def unheard(_report: ContainerReport) -> None:
-    """A report of a child without a launcher is dropped."""
+    """Drop a report: the child has no launcher."""
 
 
 class NoLauncher:
@@ -228,16 +228,16 @@ class NoLauncher:
     model_version = 0
 
     def announce(self, report: ContainerReport) -> None:
-        """No launcher reads it."""
+        """Drop the report: no launcher reads it."""
 
     def announce_standbys(self, report: ContainerReport) -> None:
-        """No launcher reads it."""
+        """Drop the report: no launcher reads it."""
 
     def say_works(self) -> None:
-        """No launcher reads it."""
+        """Do nothing: no launcher reads it."""
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
-        """No launcher can keep one."""
+        """Do nothing: no launcher can keep one."""
 
 
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:

@@ -25,7 +25,7 @@ _PAUSE_S = 0.2
 
 
 def give_way() -> None:
-    """Every thread is nicer by ten, but the one that watches the lease; those to come are, too.
+    """Make every thread nicer by ten, but the one that watches the lease; later ones, too.
 
     Libraries start some when they are imported; those of a spare are so nice already. The process
     has its own session and process group: its launcher signals it, and it dies with that one.
@@ -44,13 +44,13 @@ def give_way() -> None:
 
 
 def thread_gives_way() -> None:
-    """This thread is nicer by ten, and those that it starts; the process may work on as it is."""
+    """Make this thread and those that it starts nicer by ten."""
     own = threading.get_native_id()
     os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + NICENESS)
 
 
 def _make_session_nice() -> None:
-    """As far as the kernel has autogroups; without the rights for a large change, in small ones."""
+    """Make the session nice, where the kernel has autogroups; in small steps without the rights."""
     for _ in range(_TRIES):
         try:
             (_SELF / "autogroup").write_text(str(NICENESS), "ascii")

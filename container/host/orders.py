@@ -29,12 +29,12 @@ class Orders:
         self._is_over = False
 
     def terminate(self) -> None:
-        """The incarnation stops, and no other comes after it."""
+        """Stop the incarnation; no other comes after it."""
         self._terminated.set()
         self._stop.set()
 
     def next_permit(self) -> str | None:
-        """The next permit's text; None where there is to be none."""
+        """Return the next permit's text; None where there is to be none."""
         found = self._message()
         if self._terminated.is_set():
             return None
@@ -43,7 +43,7 @@ class Orders:
         return found or None
 
     def begin(self) -> StopFlag:
-        """The order to stop, of the incarnation whose permit came last."""
+        """Return the order to stop, of the incarnation whose permit came last."""
         self._stop = stop = StopFlag()
         if self._terminated.is_set():
             stop.set()
@@ -61,7 +61,7 @@ class Orders:
             stop.set()
 
     def _message(self) -> str | None:
-        """The text up to the next newline; None at the pipe's end, or after ``terminate``."""
+        """Return the text up to the next newline; None at the end, or after ``terminate``."""
         while b"\n" not in self._text:
             if self._is_over or self._terminated.wait_for_input(self._fd):
                 return None

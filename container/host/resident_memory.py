@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def resident_bytes(pid: int, *, below: bool = True) -> int:
-    """What the process holds, and with ``below`` all that it has started; 0: it has ended."""
+    """Return what the process holds, with ``below`` and all that it started; 0: it has ended."""
     pids = _tree(pid) if below else [pid]
     return sum(map(_pages, pids)) * os.sysconf("SC_PAGE_SIZE")
 

@@ -37,13 +37,13 @@ class StopFlag:
         weakref.finalize(self, _close, self._reader, self._writer).atexit = False
 
     def rest(self) -> None:
-        """As ``set``; the process waits for another permit afterwards, unless ``set`` comes too."""
+        """Set it as ``set`` does; the process waits for another permit, unless ``set`` comes."""
         if not self._set:
             self.is_to_rest = True
             self._wake()
 
     def set(self) -> None:
-        """All that wait go on, and the process is to end."""
+        """Let all that wait go on, and the process end."""
         self.is_to_rest = False
         self._wake()
 

@@ -215,7 +215,7 @@ def _made(
 
 
 def _ended_by(error: BaseException) -> tuple[int, str]:
-    """(exit code, cause in one line); the log has the rest."""
+    """Return (exit code, cause in one line); the log has the rest."""
     if isinstance(error, OvertakenError):
         return EXIT_OVERTAKEN, str(error)
     code = EXIT_DISK_FULL if is_disk_full(error) else FAILED

@@ -29,7 +29,7 @@ class Coordinator(Protocol):
         """Whether it is the coordinator that writes down where the tasks are."""
 
     def config(self) -> Mapping[str, str]:
-        """The configuration in force."""
+        """Return the configuration in force."""
 
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
         """Record that the permit's list is fenced for good; OvertakenError: a newer one is.
@@ -40,7 +40,7 @@ class Coordinator(Protocol):
     def report_started(
         self, message: Started, history: Callable[..., None], stop: StopFlag
     ) -> None:
-        """The coordinator knows that the container has started."""
+        """Report to the coordinator that the container has started."""
 
 
 class ApplicationMaster:
@@ -52,7 +52,7 @@ class ApplicationMaster:
         self.client = client
 
     def config(self) -> Mapping[str, str]:
-        """The configuration in force."""
+        """Return the configuration in force."""
         return self.client.config()
 
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
@@ -84,11 +84,11 @@ class ProcessorCoordinator:
         self._stop = stop
 
     def config(self) -> Mapping[str, str]:
-        """The configuration of the processor, which does not change."""
+        """Return the configuration of the processor, which does not change."""
         return self._config
 
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
-        """The processor has it in its tree; one that was overtaken is ended by its processor.
+        """Return once the processor has it in its tree; one that was overtaken is ended.
 
         The stream has it too: where a tree is lost, it says that the job has run under one.
         """
@@ -106,7 +106,7 @@ class ProcessorCoordinator:
         history: Callable[..., None],
         stop: StopFlag,  # noqa: ARG002 - of the protocol
     ) -> None:
-        """The processor finds it in the memory."""
+        """Report the start in the memory, for the processor."""
         self._memory.started = message.incarnation.epoch
         start_up.note_started(message, history)
 

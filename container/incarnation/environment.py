@@ -32,7 +32,7 @@ TREE_VARIABLE = "HOMEPORT_TREE"
 
 
 def orders_file(epoch: int) -> str:
-    """In the processor's folder: which standbys its incarnation is to keep, once that changes."""
+    """Return the file in the processor's folder with the standbys that its incarnation keeps."""
     return f"standbys-{epoch}.json"
 
 

@@ -60,7 +60,7 @@ class _NotEndedError(UnavailableError):
 def ending_what_hangs(
     job: ContainerJob, stream: CoordinatorStream, pause: Callable[[float], None]
 ) -> Iterator[None]:
-    """Where a transaction that hangs is met in the block, it is ended as far as that can be known.
+    """End a transaction that hangs and is met in the block, as far as it is known.
 
     ``stream``: the coordinator stream, read. ``pause``: waits the seconds given; raises to stop.
 
@@ -110,7 +110,7 @@ def end_of_fenced(
 
 
 def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
-    """Whether an id is one of the job's incarnations that may not run any more.
+    """Return whether an id is one of the job's incarnations that may not run any more.
 
     Of standalone processors the stream has no permits: it is one that a successor has fenced.
     """
@@ -137,7 +137,7 @@ class HangingTransactions:
         self._is_superseded = is_superseded
 
     def end(self, cause: HangingTransactionError, places: Collection[Place]) -> UnavailableError:
-        """What hangs there, and elsewhere of the same transactions, is ended as far as it is known.
+        """End what hangs there, and elsewhere of the same transactions, as far as it is known.
 
         Returns:
             what is to be said of it: no failure of this container's, whose next start goes on.
@@ -287,7 +287,7 @@ class HangingTransactions:
         return left
 
     def _story(self, ended: Ended, place: Place, at: int, why: str) -> str:
-        """What is known of a transaction that is not ended, and what an operator can do."""
+        """Return what is known of a transaction that is not ended, and what an operator can do."""
         known = (
             f"{ended.transactional_id} (producer {ended.producer_id}, epoch "
             f"{ended.producer_epoch}) was {ended.outcome.value}; if its end is what is missing in "

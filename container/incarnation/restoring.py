@@ -45,7 +45,7 @@ class RestoreReport:
         self._under_way: dict[_Place, RestoreProgress] = {}
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
-        """The store is about to be read."""
+        """Note that the store is about to be read."""
         self._began[store, task_name] = self._said[store, task_name] = time.monotonic()
         self._history(
             "restore-started",
@@ -68,7 +68,7 @@ class RestoreReport:
         self._send_all()
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
-        """The store stands at the head."""
+        """Note that the store stands at the head."""
         seconds = time.monotonic() - self._began[store, task_name]
         kind, records = result.kind.value, result.records
         _LOG.info(
@@ -129,7 +129,7 @@ def restore_stores(
 
 
 def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:
-    """The processes that restore large stores; ``pause`` waits, and raises to stop."""
+    """Return the processes that restore large stores; ``pause`` waits, and raises to stop."""
     cores = job.cluster.container_cpu_cores
     limits = worker_limits(job.task.memory, cores, len(job.stores) * len(job.tasks))
     return RestoreWorkers(job.config, limits, cores, pause)

@@ -344,8 +344,8 @@ class StandbysOnly:
         return False
 
     def kill_children(self) -> None:
-        """It has none."""
+        """Do nothing: it has none."""
 
 
 def _no_history(_name: str, **_fields: object) -> None:
-    """Until ``run`` has one."""
+    """Drop events until ``run`` has a history."""

@@ -470,13 +470,13 @@ class _Found:
     def resets(
         self, ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int]
     ) -> bool:
-        """Whether the task begins where no checkpoint says it, though one is there or none is."""
+        """Return whether the task begins where no checkpoint has it."""
         policy = self.job.systems[ssp.system].input_policy(ssp.stream)
         counts = checkpoint_of(ssp, known, policy) is not None
         return not counts and (ssp in known or not self.job.task.checkpoint_enabled)
 
     def shared(self, store: PlannedStore, ssp: SystemStreamPartition) -> InputPosition:
-        """Where the tasks go on that read the store; errors as of ``position``."""
+        """Return where the tasks go on that read the store; errors as of ``position``."""
         known = shared_checkpoint(ssp, [self.checkpoints.get(task, {}) for task in store.readers])
         return self.position(ssp, {} if known is None else {ssp: known})
 

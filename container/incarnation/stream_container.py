@@ -323,12 +323,12 @@ class StreamContainer:
         return WatchedPipeline(pipeline, self._pipeline_name, self._calls)
 
     def _next_message(self) -> None:
-        """A StreamTask's next message is a call of its own; StopRequestedError ends the batch."""
+        """Count a StreamTask's next message as a call; StopRequestedError ends the batch."""
         self._calls.tick()
         self._stop.check()
 
     def _watched_topics(self, stream: CoordinatorStreamStore) -> TopicWatch:
-        """Before anything is read of them: whether they hold the state and the positions."""
+        """Return the watch of the topics, before anything is read of them: they hold the state."""
         stores = {s.changelog: s.name for s in self._job.stores if s.changelog is not None}
         task = self._job.task
         checkpoints = SystemStream(task.checkpoint_system, task.checkpoint_topic)
@@ -416,7 +416,7 @@ class StreamContainer:
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
 
     def _close(self, loop: RunLoop, parts: LoopDependencies) -> None:
-        """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
+        """End in order: what is committed in Kafka is on this disk, as OFFSET states."""
         if self._standbys is not None:
             self._standbys.close()
         loop.flush()

@@ -128,7 +128,7 @@ class _Part:
         self.last_offset = -1
 
     def add(self, message: Message) -> None:
-        """The record is part of it; of each key the last one counts."""
+        """Add the record; of each key the last one counts."""
         key = message.key()
         if key is not None:
             self._entries[key] = message.value()

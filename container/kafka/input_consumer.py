@@ -156,7 +156,7 @@ class InputConsumer:
         patience_s: float,
         grouped: dict[SystemStreamPartition, list[Message]],
     ) -> None:
-        """``grouped`` has what is there of the first of the tiers that has something."""
+        """Put what is there of the first tier that has something into ``grouped``."""
         served = None
         for tier, system in places:
             if grouped and tier != served:
@@ -261,7 +261,7 @@ class InputConsumer:
         return end
 
     def _stands(self, tiers: Sequence[int]) -> dict[SystemStreamPartition, tuple[int, int]]:
-        """{partition of these tiers: (its next offset, where it ended at its last answer)}."""
+        """Return {partition of these tiers: (next offset, end at its last answer)}."""
         of_tier = self._schedule.tiers
         own = {ssp: n for ssp, n in self._next.items() if of_tier[ssp] in tiers}
         return {ssp: (following, self._known_end(ssp)) for ssp, following in own.items()}
@@ -284,7 +284,7 @@ class InputConsumer:
         self._held.clear()
 
     def _pass_bootstrap(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> None:
-        """The schedule knows what is read with ``grouped``; the log, when the others begin."""
+        """Note in the schedule what is read with ``grouped``; log when the others begin."""
         read = {ssp: (messages[-1].offset() or 0) + 1 for ssp, messages in grouped.items()}
         self._schedule = self._schedule.passed({**self._next, **read})
         if self._schedule.is_bootstrapping:
@@ -293,7 +293,7 @@ class InputConsumer:
             _LOG.info("bootstrap streams are read to their ends: other inputs begin")
 
     def _say_what_waits(self) -> None:
-        """At once, and every few seconds: a transaction that is open there may last."""
+        """Log what waits, at once and every few seconds: an open transaction may last."""
         if not self._is_to_say():
             return
         for ssp, end in sorted(self._schedule.ends.items()):
@@ -329,7 +329,7 @@ class InputConsumer:
             raise unread(self._systems[system], what, error)
 
     def _go_on_elsewhere(self, tier: int, ssp: SystemStreamPartition, asked: int | None) -> None:
-        """The partition is read where its policy says, as its next offset is not there."""
+        """Read the partition where its policy has it, as its next offset is not there."""
         client, system = self._clients[tier, ssp.system], self._systems[ssp.system]
         place = TopicPartition(ssp.stream, ssp.partition)
         try:

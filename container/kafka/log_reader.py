@@ -227,7 +227,7 @@ class LogReader:
             self._consumer.unassign()
 
     def _require_head(self, topic: str, partition: int, head: int) -> None:
-        """Nothing comes: the partition still ends at ``head`` or later, as far as anybody knows.
+        """Require that the partition still ends at ``head`` or later, as far as that is known.
 
         Raises:
             PartitionError: it does not, or is not there any more.
@@ -339,7 +339,7 @@ class _OpenTransaction:
         self._since_s = 0.0
 
     def require_over(self, stable: int | None, now_s: float) -> None:
-        """The last stable offset is ``stable`` now; None: it is not known.
+        """Note ``stable``, the last stable offset now; None: it is not known.
 
         Raises:
             HangingTransactionError: it has been that for longer than a transaction can be open.

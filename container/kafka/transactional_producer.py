@@ -404,7 +404,7 @@ class TransactionalProducer:
         )
 
     def _require_topic(self, name: str) -> None:
-        """Kafka has the topic, by one request.
+        """Require, by one request, that Kafka has the topic.
 
         Raises:
             TransactionError: it has not; the transaction is aborted.

@@ -231,7 +231,7 @@ class Launcher:
                 self._stop_reporter.of_stopped(self._report)
 
     def _is_forsaken(self) -> bool:
-        """Whether nothing runs here, and the AM has not answered for so long that it will not."""
+        """Return whether nothing runs here, and the AM has been silent for too long to answer."""
         limit_ms = self._settings.lost_ms if self._leaving is None else _FAREWELL_MS
         return self._child is None and boot_ms() - self._answered_ms >= limit_ms
 
@@ -241,7 +241,7 @@ class Launcher:
     # -- talking to the AM
 
     def _talk(self) -> None:
-        """One report, one check-in, and what its answer asks for; no answer changes nothing."""
+        """Report once, check in once, and do what the answer orders; no answer changes nothing."""
         try:
             if self._report is not None:
                 self._deliver(self._report)
@@ -273,7 +273,7 @@ class Launcher:
             log.warning("the AM refuses the report of %s: %s", report.incarnation, e)
 
     def _check_in(self) -> Order:
-        """One poll. It names the stream container's pid while there is one, else our own."""
+        """Poll once. It names the stream container's pid while there is one, else our own."""
         settings = self._settings
         sent_ms = boot_ms()
         order = self._client.check_in(
@@ -335,7 +335,7 @@ class Launcher:
                 self._hold_up(incarnation, fault)
 
     def _hold_up(self, incarnation: Incarnation, why: str) -> None:
-        """It waits; where that lasts, this host is cut off from what answers others."""
+        """Let it wait; where that lasts, this host is cut off from what answers others."""
         if self._held_up_ms is None:
             self._held_up_ms = boot_ms()
             log.warning("processor %s epoch %d waits: %s", *_parts(incarnation), why)
@@ -364,7 +364,7 @@ class Launcher:
             self._run_child(folder, order, incarnation, lease)
 
     def _lease_for(self, order: Order, incarnation: Incarnation) -> LeaseHolder | None:
-        """The lease of the permit; None where it is not granted now: the permit comes again."""
+        """Return the permit's lease; None: not granted now, the permit comes again."""
         if order.lease_url is None:
             raise UnavailableError("the AM does not say where leases are renewed")
         timeout_s = max(order.lease_ms / 4000, 0.1)
@@ -518,13 +518,13 @@ class Launcher:
                 self._stop_reporter.of_stopped(self._report)
 
     def _on_lease_lost(self, child: _Child) -> None:
-        """Called by a thread of the lease, at most once for each child."""
+        """Handle the loss; a thread of the lease calls it, at most once for each child."""
         child.has_lost_lease = True
         child.process.signal(signal.SIGKILL)
         self._wake()
 
     def _wake(self) -> None:
-        """The main thread goes on at once; called by other threads."""
+        """Wake the main thread; other threads call it."""
         with contextlib.suppress(OSError):
             self._wake_in.send(b"\0")
 
@@ -538,7 +538,7 @@ def _parts(incarnation: Incarnation) -> tuple[str, int]:
 
 
 def main() -> int:
-    """Runs the launcher of this YARN container."""
+    """Run the launcher of this YARN container."""
     logs.begin(sys.stdout, os.environ)
     try:
         settings = LauncherSettings.from_environment(os.environ)

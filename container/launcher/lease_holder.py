@@ -97,7 +97,7 @@ class LeaseHolder:
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
     def close(self) -> None:
-        """It is not renewed any more, and its loss has no effect."""
+        """Renew it no more; its loss has no effect."""
         with self._changed:
             if self._closed:
                 return
@@ -152,4 +152,4 @@ class LeaseHolder:
 
 
 def _ignore() -> None:
-    """The callback of a lease that has no holder yet."""
+    """Ignore a call of a lease that has no holder yet."""

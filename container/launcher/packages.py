@@ -68,12 +68,12 @@ class JobPackages:
         return self._folder / own
 
     def find(self, name: str | None) -> Path | None:
-        """As ``place``, for PYTHONPATH; None where it is not here."""
+        """Return ``place``, for PYTHONPATH; None where it is not here."""
         folder = self.place(name)
         return folder if name is None or folder.is_dir() else None
 
     def want(self, name: str | None) -> Path | None:
-        """As ``find``; where it is not here, it is fetched from now on, or after the rest."""
+        """Return ``find``; where it is not here, fetch it from now on, or after the rest."""
         # Before ``find``: what a thread that is over has unpacked is found.
         may_begin = not self._is_busy and boot_ms() >= self._not_before_ms
         folder = self.find(name)
@@ -103,7 +103,7 @@ class JobPackages:
         return fault
 
     def keep_only(self, wanted: Collection[Path | None]) -> None:
-        """Fetched packages but these are gone, and what was not finished; not while one comes."""
+        """Remove fetched packages but these, and unfinished ones; not while one comes."""
         if self._is_busy:
             return
         with contextlib.suppress(OSError):  # YARN may have removed the folder

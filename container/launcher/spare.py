@@ -66,7 +66,7 @@ class Spare:
         return None if self._process is None else self._package
 
     def is_prepared(self, package: Path) -> bool:
-        """Whether it is ready with that package, or none is kept now."""
+        """Return whether it is ready with that package, or none is kept now."""
         if self._process is not None:
             return self._package == package and self._process.memory.is_ready
         return self._wanted is SpareKind.NONE or self._memory_mb == 0 or self._lacks_room
@@ -88,13 +88,13 @@ class Spare:
         return process
 
     def last_report(self) -> SpareReport | None:
-        """What the AM is to know of it; None where there is none."""
+        """Return what the AM should know of it; None where there is none."""
         if self._process is None:
             return None
         return SpareReport(self._kind.name.lower(), is_ready=self._process.memory.is_ready)
 
     def expect_permit(self) -> None:
-        """It may begin with what it would else leave to its start: its permit is near."""
+        """Begin what it would else leave to its start: its permit is near."""
         if self._process is not None:
             self._process.memory.is_permit_near = True
 
@@ -134,7 +134,7 @@ class Spare:
                 self._begin(wanted, package)
 
     def end(self, why: str) -> None:
-        """There is none, and it has been waited for."""
+        """End it, and wait for its end."""
         process = self._process
         if process is None:
             return
@@ -163,7 +163,7 @@ class Spare:
         log.info("spare pid %d waits", process.pid)
 
     def _has_lost(self, process: ChildProcess) -> bool:
-        """Whether what it had made ready, as its Spark, has died since."""
+        """Return whether what it had made ready, as its Spark, has died since."""
         is_ready = process.memory.is_ready
         self._was_ready = self._was_ready or is_ready
         return self._was_ready and not is_ready
@@ -176,5 +176,5 @@ class Spare:
 
 
 def used_mb() -> int:
-    """What this process and all below it use together, as YARN counts it: resident pages."""
+    """Return what this process and all below it use together, as YARN counts it: resident pages."""
     return resident_bytes(os.getpid()) // _MIB

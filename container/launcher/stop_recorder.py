@@ -29,7 +29,7 @@ log = logging.getLogger("witness")
 
 
 def has_ended(pid_fd: int, wait_ms: int) -> bool:
-    """Whether the process has ended within the time; a pidfd is readable from then on."""
+    """Return whether the process has ended within the time; a pidfd is readable from then on."""
     poll = select.poll()
     poll.register(pid_fd, select.POLLIN)
     return bool(poll.poll(wait_ms))
@@ -50,7 +50,7 @@ def testify(brief: Brief) -> bool:
 
 
 def main() -> int:
-    """Waits and writes; exit code 0 where the record is in the stream."""
+    """Wait and write; exit code 0 where the record is in the stream."""
     logs.begin(sys.stdout, os.environ)
     try:
         brief = Brief.from_json(sys.stdin.buffer.read())

@@ -73,15 +73,15 @@ class StopReporter:
             self._config = client.config()
 
     def of_running(self, incarnation: Incarnation, pid_fd: int) -> None:
-        """The stop will be written once the process of ``pid_fd`` has ended, also without us."""
+        """Return what writes the stop once the process of ``pid_fd`` has ended, also without us."""
         self._record(incarnation, StopCause.SIGNALLED, pid_fd)
 
     def of_stopped(self, report: Stopped) -> None:
-        """The stop, which we waited for, is being written."""
+        """Return what writes the stop, which we waited for, at once."""
         self._record(report.incarnation, report.cause, None)
 
     def is_unanswered(self, report: Stopped) -> None:
-        """The AM did not take the report: after a while it is written to Kafka."""
+        """Note that the AM did not take the report: after a while it is written to Kafka."""
         now_ms = boot_ms()
         if self._overdue_ms is None:
             self._overdue_ms = now_ms + _PATIENCE_MS
@@ -89,7 +89,7 @@ class StopReporter:
             self.of_stopped(report)
 
     def is_answered(self) -> None:
-        """The AM takes reports."""
+        """Note that the AM takes reports."""
         self._overdue_ms = None
 
     def _record(self, incarnation: Incarnation, cause: StopCause, pid_fd: int | None) -> None:

@@ -204,7 +204,7 @@ def _frame_of(thread: int) -> FrameType | None:
 
 
 def _place(frame: FrameType | None) -> str:
-    """The innermost line of the job's own code, else the innermost of all."""
+    """Return the innermost line of the job's own code, else the innermost of all."""
     if frame is None:
         return "an unknown line"
     found: FrameType | None = frame

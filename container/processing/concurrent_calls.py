@@ -35,7 +35,7 @@ class Calls(ABC, Generic[_Call]):
         self._chains: dict[Hashable, list[_Call]] = {}
 
     def add(self, order: Hashable | None, call: _Call) -> None:
-        """``call`` is to be made, after those of the same order; None: it has none."""
+        """Add ``call``, to be made after those of the same order; None: it has none."""
         key = 0 if self._limit == 1 else (object() if order is None else order)
         self._chains.setdefault(key, []).append(call)
 

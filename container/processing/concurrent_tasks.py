@@ -36,14 +36,14 @@ class _ConcurrentStreamTask(StreamTaskInstance, Generic[_Side]):
         super().__init__(task_class, context, parts)
 
     def process_batch(self, rows: pa.Table) -> None:
-        """The calls for every message of ``rows`` are handed over; none is made yet."""
+        """Hand over the calls for every message of ``rows``; none is made yet."""
         for message in self._parts.messages.of(rows):
             call: Any = functools.partial(self._process, message)  # of the kind that they make
             self._calls.add(order_of(self._name, message), call)
 
     @abstractmethod
     def _process(self, message: IncomingMessage) -> object:
-        """The call for one message."""
+        """Return the call for one message."""
 
 
 class ThreadedStreamTask(_ConcurrentStreamTask[ThreadCalls]):

@@ -220,7 +220,7 @@ class InputMessages:
 
 
 def _parts(rows: pa.Table) -> Iterator[pa.Table]:
-    """``rows`` in slices of one partition each, of at most ``_ROWS`` and ``_BYTES``, or one row."""
+    """Yield ``rows`` in slices of one partition each, of at most ``_ROWS`` and ``_BYTES``."""
     rows = rows.combine_chunks()
     ends: set[int] = {rows.num_rows}
     for name in _PLACE:
@@ -243,7 +243,7 @@ def _small(part: pa.Table) -> Iterator[pa.Table]:
 
 
 def _list(column: pa.ChunkedArray) -> list[Any]:
-    """Its elements as Python's; those of headers as ``Headers``."""
+    """Return its elements as Python's; those of headers as ``Headers``."""
     if column.type != _HEADERS:
         elements: list[Any] = column.to_pylist()
         return elements
@@ -269,7 +269,7 @@ class PipelineMessages:
 
 
 def _of_pipeline(rows: pa.RecordBatch) -> Iterator[IncomingMessage]:
-    """Columns that are not there, or of another type than a message has, are empty."""
+    """Yield messages; columns that are not there, or of another type, are empty."""
     names = rows.schema.names
     columns = dict(zip(names, map(_objects, names, rows.columns), strict=True))
     values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -161,7 +161,7 @@ def step_of(message: IncomingMessage) -> str:
 
 
 def _is_of_the_task(error: BaseException) -> bool:
-    """Whether the task's own code raised ``error``; it was called by the first of the frames.
+    """Return whether the task's own code raised ``error``; the first frame called it.
 
     What was raised below a store, the collector or anything else of this project is no judgement of
     the task's on its message: to skip that would commit what was neither read nor written.

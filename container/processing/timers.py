@@ -202,7 +202,7 @@ class Timers:
             heapq.heapify(heap)
 
     def _first(self, *, is_event_time: bool) -> Timer | None:
-        """The next one of its kind; what is in front of it in the heap and no more so is gone."""
+        """Return the next one of its kind; drop what no longer is before it in the heap."""
         heap = self._heaps[is_event_time]
         while heap:
             at_ms, name, key = heap[0]

@@ -94,7 +94,7 @@ def _first(item: tuple[int, Any]) -> int:
 def _typed(
     table: pa.Table, typing: Typing, fields: Fields
 ) -> tuple[pa.Table, dict[int, tuple[Row, str]]]:
-    """The rows with columns, and {place: (row, why)} of the others, in their order."""
+    """Return the rows with columns, and {place: (row, why)} of the others, in their order."""
     values = table.column(_VALUE).combine_chunks()
     decoded = typing.columns.decode(values, fields)
     typed = table.set_column(_VALUE, pa.field("value", decoded.column.type), decoded.column)

@@ -62,7 +62,7 @@ class CheckpointKey:
 
 
 def encode_key(key: CheckpointKey) -> bytes:
-    """The record's key; the order of its fields matters to compaction."""
+    """Return the record's key; the order of its fields matters to compaction."""
     return _json(
         {
             "systemstreampartition-grouper-factory": key.grouper,
@@ -73,7 +73,7 @@ def encode_key(key: CheckpointKey) -> bytes:
 
 
 def decode_key(data: bytes) -> CheckpointKey:
-    """The key that ``data`` holds; WireError where it is not of that form."""
+    """Return the key that ``data`` holds; WireError where it is not of that form."""
     body = _parsed(data)
     grouper = body.get("systemstreampartition-grouper-factory")
     task_name = body.get("taskName")
@@ -171,7 +171,7 @@ def _put(into: Offsets, ssp: SystemStreamPartition, offset: str | int, entry: ob
 
 
 def encode_changes(changes: Iterable[Change]) -> bytes:
-    """The value of the header ``CHANGES_HEADER``."""
+    """Return the value of the header ``CHANGES_HEADER``."""
     found = [
         {
             "system": change.ssp.system,

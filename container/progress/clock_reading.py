@@ -25,7 +25,7 @@ NEVER = ClockReading(0)
 
 
 def elapsed_ms(earlier: ClockReading, later: ClockReading) -> int | None:
-    """At least how long ``later`` is after ``earlier``; None where the clock was set back.
+    """Return how long ``later`` is after ``earlier``, at least; None where the clock was set back.
 
     Within one start of a machine the longer of what its two clocks say: with either of them wrong
     the result may be too long, never too short.

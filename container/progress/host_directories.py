@@ -145,7 +145,7 @@ _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def duration_ms(text: str) -> int | None:
-    """``7d``, ``12h``, ``30m``, ``90s`` in milliseconds; None where it is not of that form."""
+    """Return ``7d``, ``12h``, ``30m`` or ``90s`` in milliseconds; None for another form."""
     match = re.fullmatch(r"([0-9]{1,9})([smhd])", text.strip())
     return int(match[1]) * _UNITS_MS[match[2]] if match else None
 

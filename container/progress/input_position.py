@@ -42,7 +42,7 @@ class InputPosition:
 def checkpoint_of(
     ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int], policy: InputPolicy
 ) -> int | None:
-    """The last processed offset that counts; None: the task begins."""
+    """Return the last processed offset that counts; None: the task begins."""
     return None if policy.is_reset else known.get(ssp)
 
 
@@ -68,7 +68,7 @@ def first_place(
 def first_position(
     place: OffsetDefault | int, available: InputRange, at_time: int | None = None
 ) -> InputPosition:
-    """The position at ``place``. ``at_time``: the first offset of its time; None: there is none."""
+    """Return the position at ``place``. ``at_time``: its first offset by time, if any."""
     if place is OffsetDefault.OLDEST:
         return InputPosition(available.oldest)
     if place is OffsetDefault.UPCOMING or at_time is None:
@@ -107,7 +107,7 @@ def next_position(
 
 
 def lost_story(ssp: SystemStreamPartition, position: InputPosition) -> str:
-    """One line for the log: which offsets were never read."""
+    """Return one line for the log: which offsets were never read."""
     first = position.offset - position.lost
     return (
         f"input lost: {ssp.system_stream} partition {ssp.partition}: offsets {first} to "

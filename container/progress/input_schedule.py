@@ -46,7 +46,7 @@ def seconds_left(began_s: float, began_left: int, now_s: float, left: int) -> fl
 
 
 def tier_of(policy: InputPolicy) -> int:
-    """The tier of the partitions of a stream."""
+    """Return the tier of the partitions of a stream."""
     return BOOTSTRAP_TIER if policy.is_bootstrap else policy.priority
 
 
@@ -77,7 +77,7 @@ class InputSchedule:
         return InputSchedule(dict(tiers), pending).passed(starts)
 
     def passed(self, following: Mapping[SystemStreamPartition, int]) -> InputSchedule:
-        """The schedule once reading goes on at ``following``, {partition: next offset}."""
+        """Return the schedule once reading goes on at ``following``, {partition: next offset}."""
         left = {ssp: end for ssp, end in self.ends.items() if following.get(ssp, 0) < end}
         return self if len(left) == len(self.ends) else replace(self, ends=left)
 
@@ -87,11 +87,11 @@ class InputSchedule:
         return bool(self.ends)
 
     def left(self, following: Mapping[SystemStreamPartition, int]) -> int:
-        """Offsets of bootstrap streams that are still to be read before others begin."""
+        """Return how many offsets of bootstrap streams must be read before others begin."""
         return sum(max(0, end - following.get(ssp, 0)) for ssp, end in self.ends.items())
 
     def readable(self) -> tuple[int, ...]:
-        """The tiers that may be read now, in the order in which they are read."""
+        """Return the tiers that may be read now, in the order in which they are read."""
         if self.is_bootstrapping:
             return (BOOTSTRAP_TIER,)
         return tuple(sorted(set(self.tiers.values()), reverse=True))

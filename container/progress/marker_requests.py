@@ -35,7 +35,7 @@ class Refused:
 
 
 def fetch_request(place: Place, offset: int) -> bytes:
-    """Requests the batch at the offset, whether it is committed or not."""
+    """Return a request for the batch at the offset, whether it is committed or not."""
     topic, partition = place
     return b"".join(
         (
@@ -84,7 +84,7 @@ def first_batch(place: Place, offset: int, answer: bytes) -> Batch | Refused | N
 
 
 def marker_request(place: Place, ended: Ended) -> bytes:
-    """The end of a transaction is to be written into one partition, as it was decided."""
+    """Return a request to write the end of a transaction into one partition, as it was decided."""
     topic, partition = place
     is_commit = ended.outcome is Outcome.COMMITTED
     return b"".join(

@@ -69,12 +69,12 @@ def decode(data: bytes) -> str:
 
 
 def offset_text(offset: int) -> str:
-    """The text of OFFSET: the bare offset."""
+    """Return the text of OFFSET: the bare offset."""
     return str(offset)
 
 
 def offset_v2_text(system: str, stream: str, partition: int, offset: int) -> str:
-    """The text of OFFSET-v2: a JSON map of the changelog partition's key to its offset."""
+    """Return the text of OFFSET-v2: a JSON map of the changelog partition's key to its offset."""
     key = SystemStreamPartition(system, stream, partition).name
     return json.dumps({key: str(offset)}, separators=(",", ":"), ensure_ascii=False)
 

@@ -25,7 +25,7 @@ class Pace:
         self._ended_s = -math.inf
 
     def took(self, began_s: float, ended_s: float) -> None:
-        """The step was taken between these times."""
+        """Note between which times the step was taken."""
         cost_s = ended_s - began_s
         self._cost_s = cost_s if self._cost_s is None else (self._cost_s + cost_s) / 2
         self._ended_s = ended_s
@@ -51,7 +51,7 @@ class Filling:
         self._was_full = False
 
     def took(self, began_s: float, ended_s: float, rows: int) -> None:
-        """A batch of so many rows was processed between these times."""
+        """Note between which times a batch of so many rows was processed."""
         self._pace.took(began_s, ended_s)
         self._was_full = rows >= ENOUGH_ROWS
 
@@ -86,7 +86,7 @@ class BatchSize:
         self.rows = min(FEWEST_ROWS, most)
 
     def took(self, seconds: float, rows: int, target_s: float) -> None:
-        """A batch of so many rows took so long; one should take ``target_s``."""
+        """Note how long a batch of so many rows took; one should take ``target_s``."""
         self._quickest_s = min(self._quickest_s, seconds)
         allowed_s = max(target_s, _LEAST_SHARES * self._quickest_s)
         if rows >= self.rows or seconds > allowed_s:

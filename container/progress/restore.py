@@ -107,7 +107,7 @@ class RestorePlan:
 def plan_restore(
     local: LocalState, changelog: ChangelogRange, expected: Expectation
 ) -> RestorePlan:
-    """Only what follows the store's own position where that can be trusted, else everything."""
+    """Return only what follows the store's own position where that is trusted, else everything."""
     if not local.exists:
         return RestorePlan(changelog.oldest, changelog.head, reason="no state on this host")
     judged = local.fault or _foreign(local, expected) or _position(local, changelog, expected)
@@ -193,7 +193,7 @@ def _foreign(local: LocalState, expected: Expectation) -> Refusal | None:
 
 
 def _position(local: LocalState, changelog: ChangelogRange, expected: Expectation) -> int | Refusal:
-    """The offset up to which the store holds everything, or why it cannot be used."""
+    """Return the offset up to which the store holds everything, or why it cannot be used."""
     if local.offset_file is None:
         return Refusal(RefusalReason.MISSING_OFFSET, "OFFSET is missing")
     position = local.position
@@ -237,7 +237,7 @@ class RestoreMeter:
         """(when, records by then, next offset by then) within the window, oldest first."""
 
     def read(self, records: int, size: int, last_offset: int) -> None:
-        """So many more records, of ``size`` bytes together, up to ``last_offset``."""
+        """Note so many more records, of ``size`` bytes together, up to ``last_offset``."""
         self._records += records
         self._bytes += size
         self._next = last_offset + 1
@@ -264,7 +264,7 @@ class RestoreMeter:
 
 
 def progress_line(progress: RestoreProgress) -> str:
-    """``progress`` for people, with a bar."""
+    """Return ``progress`` for people, with a bar."""
     whole = progress.records + progress.remaining
     part = progress.records / whole if whole else 1.0
     full = int(part * _BAR)

@@ -72,7 +72,7 @@ def largest_first(restores: Iterable[tuple[T, RestorePlan]]) -> list[T]:
 
 
 def worker_limits(shares: MemoryShares, cores: int, stores: int) -> WorkerLimits:
-    """So many workers at once, at least one: no more than cores, or stores to restore.
+    """Return so many workers at once, at least one: no more than cores, or stores to restore.
 
     During a restore the stores' part of the container's memory lies idle, and most of Python's:
     the workers have both, but for what the container's own process takes.
@@ -84,7 +84,7 @@ def worker_limits(shares: MemoryShares, cores: int, stores: int) -> WorkerLimits
 
 
 def worker_memory(worker_mb: int) -> WorkerMemory:
-    """The parts of a worker's ``worker_mb``, of which its own process takes the most of 100."""
+    """Return the parts of a worker's ``worker_mb``; its own process has most of the first 100."""
     free_mb = max(worker_mb - _OWN_MB, _SMALLEST_TABLE_MB * _MOST_TABLES)
     queue_mb = free_mb // _QUEUE_PART
     table_mb = max(_SMALLEST_TABLE_MB, min(_TABLE_MB, (free_mb - queue_mb) // _MOST_TABLES))

@@ -64,7 +64,7 @@ class Ended:
     unlike_ms: Mapping[Place, int]
 
     def began_with(self, batch: Batch, place: Place) -> bool:
-        """Whether this is certain to be the transaction that the batch in the place belongs to.
+        """Return whether this certainly is the transaction of the batch in the place.
 
         An abort for time, or by a newer holder of the id, raises the epoch by one, as each end does
         from Kafka's transaction version 2 on. Below it, all of a producer's transactions may have
@@ -78,7 +78,7 @@ class Ended:
 
 
 def transactional_id_of(key: bytes) -> str | None:
-    """The transactional id of a record; None where its form is not known here."""
+    """Return the transactional id of a record; None where its form is not known here."""
     try:
         (version,) = _VERSION.unpack_from(key)
         (length,) = _VERSION.unpack_from(key, _VERSION.size)

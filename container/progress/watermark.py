@@ -40,7 +40,7 @@ class Watermark:
         return tuple(self._newest)
 
     def saw(self, source: Hashable, time_ms: int, now_ms: int) -> bool:
-        """``source`` has brought this time; whether it is its newest."""
+        """Note that ``source`` has brought this time; return whether it is its newest."""
         self._heard_ms[source] = now_ms
         newest = self._newest.get(source)
         if newest is not None and time_ms <= newest:
@@ -49,7 +49,7 @@ class Watermark:
         return True
 
     def reach(self, time_ms: int) -> None:
-        """It is at least there, whatever the sources have brought."""
+        """Advance to at least there, whatever the sources have brought."""
         if self._reached is None or time_ms > self._reached:
             self._reached = time_ms
 
@@ -76,7 +76,7 @@ class Watermark:
 
 
 def times_of(rows: pa.Table, column: str) -> pa.ChunkedArray:
-    """Times as ms since 1970, null for none: of a column of timestamps, or of numbers of ms."""
+    """Return times as ms since 1970, null for none; from timestamps, or from numbers of ms."""
     times = rows.column(column)
     if pa.types.is_timestamp(times.type):
         # Not by a cast alone: of times before 1970 it would leave out parts of a ms upwards.

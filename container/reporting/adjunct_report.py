@@ -14,7 +14,7 @@ from homeport.job_coordinator.status.container_report import AdjunctState
 def adjunct_states(
     storage: AdjunctStorage | None, source: InputConsumer
 ) -> tuple[AdjunctState, ...]:
-    """Each store of an active container as it stands; ``source``: reads their streams."""
+    """Return each store of an active container as it stands; ``source``: reads their streams."""
     if storage is None:
         return ()
     now_ms = storage.now_ms()
@@ -32,7 +32,7 @@ def adjunct_states(
 def adjunct_state_of(
     planned: PlannedStore, facts: StoreFacts, now_ms: int, lag: int | None
 ) -> AdjunctState:
-    """One store as it stands; ``lag``: offsets up to the ends of its partitions."""
+    """Return one store as it stands; ``lag``: offsets up to the ends of its partitions."""
     store = planned.store
     return AdjunctState(
         store=store.name,

@@ -30,7 +30,7 @@ _LAST_MS = 2000
 
 
 def traces_of(config: Config, resource: Mapping[str, str | int]) -> Traces:
-    """What the configuration wants of traces; ``resource``: what every trace says of its process.
+    """Return the configured traces; ``resource``: the attributes of every trace.
 
     Raises:
         ConfigError: traces are wanted, and OpenTelemetry is not in the job's environment.
@@ -86,7 +86,7 @@ class OtlpTraces:
         self._on_its_way: _Transaction | None = None
 
     def batch(self, fetched: Span, piped: Span | None, tasked: Span, rows: int) -> None:
-        """It is kept until its transaction is committed."""
+        """Keep it until its transaction is committed."""
         self._open.batches.append((fetched, piped, tasked, rows))
 
     def ended(self) -> None:
@@ -94,7 +94,7 @@ class OtlpTraces:
         self._on_its_way, self._open = self._open, _Transaction()
 
     def committed(self, sent: Span) -> None:
-        """Its spans are on their way to the collector, where it is its turn."""
+        """Send its spans to the collector, where it is its turn."""
         transaction, self._on_its_way = self._on_its_way, None
         self._count += 1
         if transaction is None or not transaction.batches or self._count % self._every:
@@ -128,7 +128,7 @@ class OtlpTraces:
         self._open, self._on_its_way = _Transaction(), None
 
     def close(self) -> None:
-        """A collector that does not answer in two seconds gets no more."""
+        """Close; a collector that does not answer in two seconds gets no more."""
         if not self._provider.force_flush(_LAST_MS):
             _LOG.warning("the last traces were not sent within %d ms", _LAST_MS)
 

@@ -26,7 +26,7 @@ class Jvm(Protocol):
         """Its process."""
 
     def collections(self) -> tuple[int, int] | None:
-        """How many garbage collections there were, and their ms; None: it gives no answer."""
+        """Return how many garbage collections there were, and their ms; None: no answer."""
 
 
 class CollectorClock:
@@ -39,11 +39,11 @@ class CollectorClock:
         self.seconds = 0.0
 
     def start(self) -> None:
-        """Each collection from now on is counted."""
+        """Count each collection from now on."""
         gc.callbacks.append(self._look)
 
     def stop(self) -> None:
-        """No further one is."""
+        """Count no further collection."""
         if self._look in gc.callbacks:
             gc.callbacks.remove(self._look)
 
@@ -56,7 +56,7 @@ class CollectorClock:
 
 
 def collections(python: CollectorClock, jvm: Jvm | None) -> Iterator[Sample]:
-    """Garbage collections of both runtimes."""
+    """Yield the garbage collections of both runtimes."""
     yield Sample("gc_collections", ("python",), python.times)
     yield Sample("gc_seconds", ("python",), python.seconds)
     found = None if jvm is None else jvm.collections()
@@ -66,7 +66,7 @@ def collections(python: CollectorClock, jvm: Jvm | None) -> Iterator[Sample]:
 
 
 def memory(jvm: Jvm | None, shares: MemoryShares | None) -> Iterator[Sample]:
-    """Resident memory by part, and what the rule of shares gives each; None: there is no rule.
+    """Yield resident memory by part, and each part's share by the rule; None: there is no rule.
 
     RocksDB lives in Python's process, so that its share is in the part ``python``.
     """
@@ -85,7 +85,7 @@ def memory(jvm: Jvm | None, shares: MemoryShares | None) -> Iterator[Sample]:
 
 
 def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sample]:
-    """How far each task is from the heads of its input; not of one whose heads are not known."""
+    """Yield how far each task is from the heads of its input, where those are known."""
     for task in tasks:
         read = [ssp for ssp in task.system_stream_partitions if ssp in source.following]
         lag = source.lag_of(read)
@@ -94,6 +94,6 @@ def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sam
 
 
 def held_inputs(source: InputConsumer) -> Iterator[Sample]:
-    """For how long each partition has stood behind an open transaction; of the others none."""
+    """Yield for how long each partition has stood behind an open transaction, of those that do."""
     for ssp, seconds in source.held().items():
         yield Sample("input_held_seconds", (str(ssp.system_stream), str(ssp.partition)), seconds)

@@ -18,23 +18,23 @@ class Traces(Protocol):
         tasked: tuple[float, float],
         rows: int,
     ) -> None:
-        """The open transaction has one more micro-batch: (began, ended) of each stage.
+        """Add one more micro-batch to the open transaction: (began, ended) of each stage.
 
         ``piped``: None without a pipeline. Of one that was fetched ahead, its stages may have
         ended long before the next began.
         """
 
     def ended(self) -> None:
-        """The open transaction is on its way; what comes is of the next one."""
+        """Note that the open transaction is on its way; what comes is of the next one."""
 
     def committed(self, sent: tuple[float, float]) -> None:
-        """The transaction on its way is committed, and was sent in this time."""
+        """Note that the transaction on its way is committed, and was sent in this time."""
 
     def dropped(self) -> None:
-        """Neither the open transaction nor one on its way becomes anything."""
+        """Drop the open transaction and the one on its way."""
 
     def close(self) -> None:
-        """What was committed is handed over, as far as that takes a moment."""
+        """Hand over what was committed, as far as that takes a moment."""
 
 
 class NoTraces:

@@ -59,25 +59,25 @@ class WorkReport:
         self._figures_due_s = 0.0
 
     def count(self, guard: ValueGuard | None) -> ValueGuard | None:
-        """The report counts what ``guard`` drops; returns ``guard``."""
+        """Have the report count what ``guard`` drops; return ``guard``."""
         if guard is not None:
             self._guards.append(guard)
         return guard
 
     def report_adjuncts(self, adjuncts: Callable[[], tuple[AdjunctState, ...]]) -> None:
-        """The report has what ``adjuncts`` says of the adjunct stores; not called for long."""
+        """Report what ``adjuncts`` has of the adjunct stores; not called for long."""
         self._adjuncts = adjuncts
 
     def add_figures(self, figures: Callable[[], Iterable[Sample]]) -> None:
-        """The report has what ``figures`` samples; called every five seconds at most."""
+        """Report what ``figures`` samples; called every five seconds at most."""
         self._figures.append(figures)
 
     def read(self, records: int) -> None:
-        """The open transaction has so many more records of the input."""
+        """Add so many records of the input to the open transaction."""
         self._records += records
 
     def had_rows(self, task: str, rows: int) -> None:
-        """A task has had so many more rows."""
+        """Add so many rows to a task's count."""
         self._rows[task] += rows
 
     def _row_figures(self) -> Iterator[Sample]:
@@ -95,11 +95,11 @@ class WorkReport:
         self._ended = self._records
 
     def lost(self, offsets: int) -> None:
-        """So many more offsets of the input were deleted before they were read."""
+        """Count so many offsets of the input that were deleted before they were read."""
         self._lost += offsets
 
     def committed(self, lag: Callable[[], int]) -> None:
-        """The ended transaction is committed: when, if it is the first, and the values dropped.
+        """Note the ended transaction's commit: when, if it is the first, and the values dropped.
 
         ``lag``: of the input, in records; not called for each transaction.
         """
@@ -117,7 +117,7 @@ class WorkReport:
         self._report(self._with_numbers(report, lag))
 
     def idles(self, is_caught_up: Callable[[], bool], lag: Callable[[], int]) -> None:
-        """A poll brought nothing. ``is_caught_up``: whether no input waits; not called for long."""
+        """Note a poll that brought nothing. ``is_caught_up``: whether no input waits."""
         self._works()
         report = self._sent
         if report.works_after_ms is None and is_caught_up():
@@ -127,7 +127,7 @@ class WorkReport:
         self._report(self._with_numbers(report, lag))
 
     def _with_numbers(self, report: ContainerReport, lag: Callable[[], int]) -> ContainerReport:
-        """``report`` with what changes all the time, where that is due again."""
+        """Return ``report`` with what changes all the time, where that is due again."""
         now_s = self._elapsed_s()
         if now_s < self._due_s:
             return report

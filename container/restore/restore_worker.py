@@ -89,11 +89,11 @@ class RestoreWorker:
         self._reported_s = self._flushed_s = time.monotonic()
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """The handler of SIGTERM."""
+        """Handle SIGTERM."""
         self._has_to_stop = True
 
     def run(self) -> int:
-        """The exit code; the store is closed, and what was reported as flushed is on the disk.
+        """Return the exit code once the store is closed and what was reported is on the disk.
 
         Raises:
             HomeportError: disk, store, or Kafka failed.
@@ -133,7 +133,7 @@ class RestoreWorker:
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
     def _may_go_on(self, seconds: float) -> None:
-        """Called between any two batches, and while none comes: reports and flushes in time."""
+        """Report and flush in time, between any two batches, and while none comes."""
         if self._has_to_stop:
             raise _StopError
         now_s = time.monotonic()
@@ -160,7 +160,7 @@ class RestoreWorker:
 
 
 def _peak_mb() -> int:
-    """The peak resident memory: getrusage's includes the parent's, and psutil has none."""
+    """Return the peak resident memory: getrusage's includes the parent's, and psutil has none."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     (kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(kib) // _KIB
@@ -172,7 +172,7 @@ def _send(fact: Mapping[str, object]) -> None:
 
 
 def main() -> NoReturn:
-    """Carries out the brief on standard input and ends the process."""
+    """Carry out the brief on standard input and end the process."""
     brief = value_of(WorkerBrief, json.load(sys.stdin.buffer), "a brief")
     die_with_parent(brief.parent)
     # This program creates no reference cycles, so the collector would only cost time.

@@ -66,7 +66,7 @@ class _Worker:
     peak_mb: int | None = None
 
     def take(self) -> bool:
-        """What has come is passed on; False once nothing will come any more."""
+        """Pass on what has come; False once nothing will come any more."""
         data = os.read(self.output.fileno(), _READ_BYTES)
         lines = (self.rest + data).split(b"\n")
         self.rest = lines.pop()
@@ -75,7 +75,7 @@ class _Worker:
         return bool(data)
 
     def ended(self) -> int:
-        """Waits for its end; the exit code."""
+        """Wait for its end; return the exit code."""
         self.output.close()
         return self.process.wait()
 
@@ -140,7 +140,7 @@ class RestoreWorkers:
         self.peak_mb: list[int] = []
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
-        """Every store holds all of its plan; none is open here.
+        """Restore every store by its plan; none is open here.
 
         A store that turns out to be damaged is restored in full, alone. Where another fault comes
         up, or ``pause`` raises, the workers end, and what they had read is on the disk and in
@@ -188,7 +188,7 @@ class RestoreWorkers:
         return _Worker(restore, process, process.stdout)
 
     def _is_to_run_again(self, worker: _Worker) -> bool:
-        """Whether the worker, which has ended, found its store damaged; other faults are raised."""
+        """Return whether the ended worker found its store damaged; raise other faults."""
         code = worker.ended()
         name = worker.restore.store.name
         if isinstance(worker.fault, WorkerStoreError):
@@ -220,7 +220,7 @@ def _end_of(code: int) -> str:
 
 
 def _readable(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Those of ``workers`` that have reported, or ended; waits a moment for one."""
+    """Return those of ``workers`` that have reported, or ended; waits a moment for one."""
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             selector.register(worker.output, selectors.EVENT_READ, worker)
@@ -228,7 +228,7 @@ def _readable(workers: Sequence[_Worker]) -> list[_Worker]:
 
 
 def _end(workers: Sequence[_Worker]) -> None:
-    """None of ``workers`` runs; what each had read is on the disk where it ended in order."""
+    """End all of ``workers``; what each had read is on the disk where it ended in order."""
     for worker in workers:
         worker.process.send_signal(signal.SIGTERM)
     for worker in workers:

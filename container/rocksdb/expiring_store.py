@@ -86,7 +86,7 @@ class ExpiringStore(RocksDbStore):
         return _without_stamps(super().scan(start, end))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
-        """As a RocksDbStore's."""
+        """Write as ``RocksDbStore.write`` does."""
         stamp = self._time.stamp()
         stamped = {k: None if v is None else v + stamp for k, v in entries.items()}
         self._apply(
@@ -95,7 +95,7 @@ class ExpiringStore(RocksDbStore):
         )
 
     def _expired(self, looks: int) -> dict[bytes, None]:
-        """The old ones among the next so many entries."""
+        """Return the old ones among the next so many entries."""
         oldest_s = self._time.now_s() - self._ttl_s
         scan = super().scan(self._turn)
         part = list(islice(scan, looks))

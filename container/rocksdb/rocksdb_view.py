@@ -71,7 +71,7 @@ class RocksDbView:
         raise StoreError(f"{self.path}: RocksDB cannot read it: {fault}")
 
     def _shadowed(self, name: str, manifest: bytes) -> Rdict | str:
-        """The store of that list of tables, open; else RocksDB's words, in one line."""
+        """Return the store of that list of tables, open; else RocksDB's words, in one line."""
         with ExitStack() as resources:
             folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="homeport-")))
             (folder / CURRENT_FILE).write_text(f"{name}\n", encoding="utf-8")
@@ -152,7 +152,7 @@ def _manifest(path: Path, replaced: str | None = None) -> tuple[str, bytes]:
 
 
 def _link_tables(path: Path, folder: Path, tables: ExitStack) -> None:
-    """``folder`` has each table of ``path``, by a descriptor that lives as long as ``tables``."""
+    """Link each table of ``path`` into ``folder``, for as long as ``tables`` lives."""
     for entry in path.iterdir():
         if entry.suffix != _TABLE:
             continue

@@ -186,7 +186,7 @@ def _type(
     named: dict[str, Any],
     within: tuple[str, ...],
 ) -> pa.DataType:
-    """``named``: the definitions so far, by full names; ``within``: those of the records around."""
+    """Return the type. ``named``: definitions so far, by full names; ``within``: records around."""
     if isinstance(schema, list):
         others = [branch for branch in schema if branch != "null"]
         if len(others) != 1:

@@ -472,7 +472,7 @@ def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401 - a user's value
 
 
 def _time(step: int, kind: type, *, is_local: bool) -> Convert:
-    """``step``: microseconds of which a time has a whole number; ``is_local``: without a zone."""
+    """Return the conversion. ``step``: microseconds in one unit; ``is_local``: without a zone."""
 
     def convert(value: Any) -> Any:  # noqa: ANN401 - a user's value
         time = of_class(value, kind)

@@ -104,7 +104,7 @@ class Columns:
     def _fitting(
         self, rows: Sequence[Any], of_row: Sequence[int], bad: dict[int, str]
     ) -> Iterator[pa.Array]:
-        """Columns that are that of ``rows``; one that does not fit its type is null, and ``bad``.
+        """Yield the columns of ``rows``; one that does not fit its type is null, and ``bad``.
 
         ``of_row``: the place of each row among the values. Halves are tried where a whole fails.
         """

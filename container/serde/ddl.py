@@ -110,7 +110,7 @@ def _fields(reader: _Reader, end: str | None, depth: int) -> list[pa.Field]:
 
 
 def _pass_remarks(reader: _Reader) -> None:
-    """NOT NULL and COMMENT say nothing of how a value is read: each field may be null."""
+    """Pass NOT NULL and COMMENT, by which no value is read: each field may be null."""
     if reader.is_at("not"):
         reader.step()
         reader.take("null")

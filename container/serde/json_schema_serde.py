@@ -164,7 +164,7 @@ _PYTHON: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
 
 
 def _convert(kind: pa.DataType, *, is_exact: bool) -> Convert | None:
-    """From msgspec's objects to those of Python's that Arrow takes; None: they are these.
+    """Return what makes msgspec's objects Python's for Arrow; None: they are these.
 
     ``is_exact``: as the column of ``kind`` would give them back.
     """
@@ -206,7 +206,7 @@ def _convert_struct(kind: pa.StructType, *, is_exact: bool) -> Convert:
 
 
 def _decimal_of(kind: pa.Decimal128Type) -> Convert:
-    """Arrow makes 0 of a number with some more digits than it has."""
+    """Return the conversion of decimals: Arrow makes 0 of a number with a few digits too many."""
     traps = [decimal.Inexact, decimal.InvalidOperation]
     context = decimal.Context(prec=kind.precision, traps=traps)
     unit = decimal.Decimal(1).scaleb(-kind.scale)
@@ -222,7 +222,7 @@ def _decimal_of(kind: pa.Decimal128Type) -> Convert:
 
 
 def _in_utc(time: dt.datetime) -> dt.datetime:
-    """A time without a zone is one of UTC."""
+    """Return the time in UTC, which is the zone of one without a zone."""
     return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
 
 

@@ -85,7 +85,7 @@ def message_of(kind: type[Message]) -> Callable[[Any], Message]:
 
 
 def _of_message(descriptor: Descriptor, known: dict[str, Convert]) -> Convert:
-    """``known``: by full names, for a message may hold itself."""
+    """Return the conversion; ``known``: by full names, for a message may hold itself."""
     if descriptor.full_name in known:
         return known[descriptor.full_name]
     if descriptor.full_name == TIMESTAMP:

@@ -228,7 +228,7 @@ class Registry:
         )
 
     def _lazily(self, make: Callable[[dict[str, Any]], _Call], schema: object) -> _Call:
-        """A serialiser that is made when something is written: an input needs none."""
+        """Return a serialiser that is made when something is written: an input needs none."""
 
         @functools.cache
         def made() -> _Call:
@@ -262,7 +262,7 @@ class Registry:
     def _reader(
         self, deserialize: _Call, then: Callable[[Any, bytes], Any] = lambda value, _: value
     ) -> Callable[[bytes], Any]:
-        """From bytes to what ``then`` makes of the value and of the bytes behind the header."""
+        """Return what reads bytes and gives ``then`` the value and the bytes behind the header."""
 
         def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
             try:
@@ -277,7 +277,7 @@ class Registry:
         return read
 
     def _latest(self) -> str:
-        """The latest schema of the subject.
+        """Return the latest schema of the subject.
 
         Raises:
             ConfigError: the registry has none.
@@ -344,7 +344,7 @@ _JSON_TYPES: tuple[tuple[Callable[[pa.DataType], bool], dict[str, Any]], ...] = 
 
 
 def _json_schema(kind: pa.DataType, title: str = "") -> dict[str, Any]:
-    """The JSON Schema of values of ``kind``, each field of which may be missing or null."""
+    """Return the JSON Schema of values of ``kind``, each field of which may be missing or null."""
     if pa.types.is_struct(kind):
         fields = {f.name: {"oneOf": [{"type": "null"}, _json_schema(f.type)]} for f in kind}
         named = {"title": title} if title else {}

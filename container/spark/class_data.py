@@ -59,7 +59,7 @@ def make(folder: Path) -> None:
 
 
 def _class_path(home: Path) -> str:
-    """In an order of its own, not the folder's, which differs from disk to disk."""
+    """Return the class path in its own order, not the folder's, which differs from disk to disk."""
     jars = sorted(home.glob("jars/*.jar"))
     first = sorted(home.glob(f"jars/{_FIRST_JAR}"))
     rest = [jar for jar in jars if jar not in first]
@@ -83,7 +83,7 @@ def _arguments(java: str, home: Path) -> list[str]:
 
 
 def _dump(made: Path, archive: Path) -> None:
-    """A session has done what one of a container does, and its JVM has left the archive."""
+    """Have a session do what one of a container does, and its JVM leave the archive."""
     own = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
     settings = SparkSettings("class-data", 2, _HEAP_MB, made / "work", own, 1000)
     exercised = partial(_exercised, classes=made.parent)

@@ -159,7 +159,7 @@ def require_taken(own: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Without what would add options of this shell, which the containers do not have."""
+    """Return the environment without options of this shell, which the containers do not have."""
     added = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
     return {name: value for name, value in os.environ.items() if name not in added}
 

@@ -239,7 +239,7 @@ class PlanOnce:
         sources: Mapping[str, _Source],
         standing: Mapping[str, StandingSource],
     ) -> Mapping[str, _Source]:
-        """The sources, which from now on are sent only what the plan of ``frame`` reads.
+        """Return the sources, which from now on are sent only what the plan of ``frame`` reads.
 
         Standing ones are sent whole: that is once, and other plans may read other columns.
         """
@@ -271,7 +271,7 @@ class PlanOnce:
             self._java.forget(source.number)
 
     def _source(self, schema: pa.Schema, partitions: int) -> _Source:
-        """As pyspark's ``createDataFrame`` makes it of a table."""
+        """Return the source as pyspark's ``createDataFrame`` makes it of a table."""
         from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - pyspark is there by now
 
         form, read = self._form(schema)
@@ -293,7 +293,7 @@ class PlanOnce:
         self._answer([*loads, struct.pack(">iq", _LOADED, 0)])
 
     def _form(self, schema: pa.Schema) -> tuple[Any, pa.Schema]:
-        """Spark's schema for tables of ``schema``, and that of Arrow's in which it reads them."""
+        """Return Spark's schema for tables of ``schema``, and Arrow's in which it reads them."""
         from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - as above
         from pyspark.sql.types import StructType  # noqa: PLC0415 - as above
 

@@ -203,7 +203,7 @@ _WORKS: Mapping[PipelineKind, Callable[..., tuple[Work, str]]] = {
 
 
 def _kept(settings: PipelineSettings) -> tuple[str, ...]:
-    """Columns that the rows of a statement must have, whether or not it selects them."""
+    """Return columns that a statement's rows must have, whether or not it selects them."""
     task = () if settings.unordered and settings.leaving else ("task",)
     return task if settings.unordered else (*task, *ORDER_COLUMNS)
 

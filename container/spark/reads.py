@@ -123,7 +123,7 @@ def _note(
     columns: Mapping[int, tuple[int, pa.Field]],
     found: dict[tuple[int, str], _Read],
 ) -> None:
-    """What the expression reads is in ``found``; a node comes before what it is made of."""
+    """Note in ``found`` what the expression reads; a node comes before what it is made of."""
     above: _Node = {"class": ""}
     for node in expression:
         known = columns.get(_id(node)) if node["class"] == _ATTRIBUTE else None

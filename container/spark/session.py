@@ -66,7 +66,7 @@ _WAIT_S = 0.1
 
 
 def _forget_former() -> None:
-    """pyspark, which keeps one Spark for a process, knows of none: its JVM is gone."""
+    """Make pyspark, which keeps one Spark for a process, forget the one whose JVM is gone."""
     from pyspark.core.context import SparkContext  # noqa: PLC0415 - as in ``_connect``
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 

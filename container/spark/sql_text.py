@@ -107,7 +107,7 @@ def identifiers(statement: str, names: Iterable[str]) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """``name`` as an identifier of SQL, whatever is in it."""
+    """Return ``name`` as an identifier of SQL, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -34,7 +34,7 @@ class Tables(dict[str, "DataFrame"]):
         self._stores = stores
 
     def __missing__(self, name: str) -> DataFrame:
-        """The frame of the store; KeyError where there is none of that name."""
+        """Return the frame of the store; KeyError where there is none of that name."""
         if name not in self._stores:
             raise KeyError(name)
         self[name] = self._stores[name]()
@@ -173,7 +173,7 @@ class SqlWork:
         self._views = {name: ALL if is_one else name for name in named}
 
     def __call__(self, frames: Frames) -> DataFrame:
-        """The statement's frame; the first call settles which columns are added."""
+        """Return the statement's frame; the first call settles which columns are added."""
         with self._viewed(frames) as session:
             if self._settled is None:
                 self._settled = self._with_kept(session)

@@ -85,11 +85,11 @@ class AdoptionWatch:
         self._thread = threading.Thread(target=self._run, name="adoption-watch", daemon=True)
 
     def start(self) -> None:
-        """From now on it looks every few seconds."""
+        """Look every few seconds from now on."""
         self._thread.start()
 
     def close(self) -> None:
-        """Nothing is reported any more; a look under way ends by itself."""
+        """Report nothing any more; a look under way ends by itself."""
         self._closed.set()
 
     def check(self) -> bool:

@@ -136,7 +136,7 @@ class ChildWork:
         )
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
-        """It begins; it ends with its lease. OSError where it cannot be started."""
+        """Start it; it ends with its lease. OSError where it cannot be started."""
         own = model_of_child(self._config, model, self._processor_id, order.standbys)
         text = encode_job_model(own, mask_secrets=False)
         incarnation = Incarnation(self._processor_id, order.generation)
@@ -171,7 +171,7 @@ class ChildWork:
         temporary.replace(path)
 
     def stop(self) -> bool:
-        """It is to commit and stop, within ``task.shutdown.ms``; whether there is one."""
+        """Order it to commit and stop, within ``task.shutdown.ms``; return whether there is one."""
         child = self._child
         if child is None:
             return False
@@ -182,7 +182,7 @@ class ChildWork:
         return True
 
     def kill(self) -> None:
-        """There is none, and no report of it comes; no process is left."""
+        """Kill it, with all its processes; no report of it comes."""
         self._end_idle()
         child = self._child
         if child is not None:
@@ -191,12 +191,12 @@ class ChildWork:
             self._close(child)
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """It may go on."""
+        """Let it go on."""
         if self._child is not None and self._child.incarnation == incarnation:
             self._child.process.memory.confirmed = incarnation.epoch
 
     def reports(self) -> Sequence[WorkReport]:
-        """What is new; an end that takes too long is brought about."""
+        """Return what is new; an end that takes too long is brought about."""
         child = self._child
         if child is None:
             self._check_idle()
@@ -240,7 +240,7 @@ class ChildWork:
         return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
     def _keep_idle(self, child: _Child) -> None:
-        """Its process waits for the next permit; no lease ends it meanwhile, as it has no work."""
+        """Keep its process for the next permit; no lease ends it meanwhile, as it has no work."""
         self._forget(child)
         child.process.memory.rest()
         self._idle, self._is_fresh = child.process, False

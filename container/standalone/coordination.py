@@ -49,7 +49,7 @@ class Times:
 
     @classmethod
     def of(cls, settings: StandaloneConfig) -> Times:
-        """What the configuration says."""
+        """Return the times that the configuration has."""
         return cls(
             settings.debounce_ms, settings.consensus_timeout_ms, settings.connection_timeout_ms
         )
@@ -117,7 +117,7 @@ class Coordination:
         self._end: protocol.EndProcessor | None = None
 
     def run(self, planner: Planner) -> protocol.EndProcessor:
-        """Runs the processor to its end; afterwards nothing of it is left."""
+        """Run the processor to its end; afterwards nothing of it is left."""
         self._planner = planner
         begun_by = time.monotonic() + self._times.connection / 1000
         try:
@@ -151,27 +151,27 @@ class Coordination:
     # --- put by other threads
 
     def event(self, connection: Connection, event: protocol.Event) -> None:
-        """What was seen, or befell, in that state of the connection."""
+        """Take what was seen, or befell, in that state of the connection."""
         self._items.put(_Seen(connection, event))
 
     def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
-        """Whether the incarnation may go on (safety I3)."""
+        """Take whether the incarnation may go on (safety I3)."""
         self._items.put(_Confirmed(incarnation, is_newest))
 
     def broken(self, cause: str) -> None:
-        """The one line that says why there is no going on."""
+        """Take the one line about why there is no going on."""
         self._items.put(_Broken(cause))
 
     def planned(self, answer: protocol.Computed) -> None:
-        """What a computation has come to."""
+        """Take the result of a computation."""
         self._items.put(answer)
 
     def inputs_changed(self) -> None:
-        """The inputs have got more partitions: the leader computes the next version."""
+        """Have the leader compute the next version: the inputs have more partitions."""
         self._items.put(protocol.InputsChanged())
 
     def stop(self) -> None:
-        """The processor commits, closes its stores, and leaves."""
+        """Have the processor commit, close its stores, and leave."""
         self._items.put(protocol.StopRequested())
 
     # --- the loop

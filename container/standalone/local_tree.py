@@ -95,7 +95,7 @@ class LocalTree:
         return str(self._folder)
 
     def urls(self) -> Mapping[int, str]:
-        """There is no other processor to be found."""
+        """Return nothing: there is no other processor to be found."""
         return {}
 
     def acquire(self) -> None:
@@ -127,7 +127,7 @@ class LocalTree:
             raise
 
     def begin(self, sink: Sink) -> None:
-        """The session stands, and lasts as long as this process."""
+        """Begin the session, which lasts as long as this process."""
         self._sink = sink
         self._begin_session()
 
@@ -170,7 +170,7 @@ class LocalTree:
         self._see_barrier()
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """It has fenced its list, if its generation stands in the plan."""
+        """Confirm that it has fenced its list, if its generation stands in the plan."""
         members = () if self._plan is None else self._plan.members
         is_newest = incarnation in {member.incarnation for member in members}
         if is_newest:
@@ -180,24 +180,24 @@ class LocalTree:
             self._sink.confirmed(incarnation, is_newest=is_newest)
 
     def renew(self) -> None:
-        """A new session begins."""
+        """Begin a new session."""
         self._registration = None
         self._begin_session()
 
     def model(self, version: int) -> JobModel:
-        """The JobModel of the version, which is the newest."""
+        """Return the JobModel of the version, which is the newest."""
         if self._plan is None or self._plan.version != version:
             raise StoreError(f"{self._folder}: there is no version {version}")
         return self._plan.model
 
     def readings(self) -> Readings:
-        """What a computation reads now."""
+        """Return what a computation reads now."""
         there = () if self._registration is None else (self._registration,)
         version = 0 if self._plan is None else self._plan.version
         return Readings(version, there, dict(self._hosts), dict(self._fenced))
 
     def close(self) -> None:
-        """The folder is free."""
+        """Free the folder."""
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None

@@ -26,7 +26,7 @@ class LocationIdProvider(ABC):
 
     @abstractmethod
     def location_id(self) -> str:
-        """The location: a text that is the same for all processors that see the same files."""
+        """Return the location: the same text for all processors that see the same files."""
 
 
 def location_of(config: Config, environ: Mapping[str, str], host_name: str) -> str:

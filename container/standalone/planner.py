@@ -64,10 +64,10 @@ class Answers(Protocol):
     """Where answers go."""
 
     def planned(self, answer: Computed) -> None:
-        """What a computation has come to."""
+        """Take the result of a computation."""
 
     def broken(self, cause: str) -> None:
-        """The one line that says why none can be made."""
+        """Take the one line about why none can be made."""
 
 
 class KeptStream:
@@ -102,7 +102,7 @@ class KeptStream:
         return self._store
 
     def close(self) -> None:
-        """It has no clients; the next ``read`` makes others."""
+        """Close all clients; the next ``read`` makes others."""
         store, self._store = self._store, None
         if store is not None:
             store.close()
@@ -126,19 +126,19 @@ class JobPlanner:
         self._thread.start()
 
     def prepare(self) -> None:
-        """The stream is opened, where it is not: an order is near."""
+        """Open the stream, where it is not open: an order is near."""
         with self._wanted:
             self._is_near = True
             self._wanted.notify()
 
     def compute(self, base: int, plan: Plan | None) -> None:
-        """The answer comes; an earlier one that is under way does not."""
+        """Compute the answer; an earlier one that is under way does not come."""
         with self._wanted:
             self._order = base, plan
             self._wanted.notify()
 
     def close(self) -> None:
-        """No answer comes; what is under way ends by itself."""
+        """Let no answer come; what is under way ends by itself."""
         with self._wanted:
             self._is_closed = True
             self._wanted.notify()
@@ -239,7 +239,7 @@ class JobPlanner:
 def warn_of_missing_standbys(
     config: Config, containers: Mapping[ProcessorId, ContainerModel], locations: Collection[Host]
 ) -> None:
-    """One line, where there are fewer locations than replicas of a task."""
+    """Warn, in one line, where there are fewer locations than replicas of a task."""
     standby = StandbyConfig.of(config)
     if not standby.enabled:
         return
@@ -258,7 +258,7 @@ def warn_of_missing_standbys(
 def previous_assignment(
     stream: CoordinatorStreamStore, plan: Plan | None, readings: Readings
 ) -> PreviousAssignment:
-    """What the newest version and the stream say of the last assignment.
+    """Return the last assignment, from the newest version and the stream.
 
     Changelog partitions are those of the stream, which has those of tasks that are gone too; the
     newest version's are the ones that count.
@@ -279,7 +279,7 @@ def previous_assignment(
 
 
 def standbys_before(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, ProcessorId]]:
-    """{task: {name of its standby: processor}}."""
+    """Return {task: {name of its standby: processor}}."""
     found: dict[TaskName, dict[TaskName, ProcessorId]] = {}
     for member in members:
         for standby in member.standbys:

@@ -56,10 +56,10 @@ class ServedTree(Protocol):
     """What is served of a tree."""
 
     def model(self, version: int) -> JobModel:
-        """The JobModel of a version that was seen."""
+        """Return the JobModel of a version that was seen."""
 
     def urls(self) -> Mapping[int, str]:
-        """{number of a registration: where its processor answers}."""
+        """Return {number of a registration: where its processor answers}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class ProcessorPage:
         self._taken_over = ShownTakenOver()
 
     def decided(self, event: Event, decision: ProcessorDecision) -> None:
-        """The step was made; by the coordination's thread."""
+        """Note a step that was made; the coordination's thread calls it."""
         said = decision.reasons or decision.records or decision.instructions
         with self._lock:
             if _phase(decision.state) != _phase(self._state):
@@ -115,7 +115,7 @@ class ProcessorPage:
     # --- the job
 
     def job_model(self, version: int | None) -> JobModel | None:
-        """One of the versions that were seen lately, or the newest; None where there is none."""
+        """Return a version that was seen lately, or the newest; None where there is none."""
         with self._lock:
             number = self._state.version if version is None else version
             known = self._models.get(number)
@@ -132,15 +132,15 @@ class ProcessorPage:
             return self._models[number]
 
     def led(self) -> JobModel | None:
-        """The newest JobModel, where this processor leads; else None."""
+        """Return the newest JobModel, where this processor leads; else None."""
         return self.job_model(None) if self._now().is_leader else None
 
     def locality(self) -> Mapping[ProcessorId, Host]:
-        """{processor: location} of those that are registered."""
+        """Return {processor: location} of those that are registered."""
         return {r.processor_id: r.location for r in self._now().registrations}
 
     def status(self) -> ShownStatus:
-        """The job as its leader sees it, with what others have said when they were last asked."""
+        """Return the job as its leader sees it, with the last answers of the others."""
         state = self._now()
         own = self._container(state)
         known = {**self._others, own.processor_id: own}
@@ -151,12 +151,12 @@ class ProcessorPage:
     # --- itself, and where others are
 
     def own_status(self) -> ShownStatus:
-        """This processor alone, in the same form."""
+        """Return this processor alone, in the same form."""
         state = self._now()
         return self._of_job(state, [self._container(state)])
 
     def leader_url(self) -> str | None:
-        """Where the first registration answers; empty: here; None: it is not known now."""
+        """Return where the first registration answers; empty: here; None: it is not known now."""
         state = self._now()
         if state.is_leader:
             return ""
@@ -166,7 +166,7 @@ class ProcessorPage:
         return self._tree.urls().get(first.sequence)
 
     def url_of(self, processor_id: ProcessorId) -> str | None:
-        """Where that processor answers; empty: here; None: it does not say, or is not there."""
+        """Return where that processor answers; empty: here; None: it is unknown, or not there."""
         if processor_id == self._served.processor_id:
             return ""
         for registration in self._now().registrations:
@@ -175,7 +175,7 @@ class ProcessorPage:
         return None
 
     async def gather(self) -> None:
-        """Each other processor has said what it does, or has not answered within 2 s."""
+        """Ask each other processor what it does; wait 2 s for the answers."""
         state, urls = self._now(), self._tree.urls()
         asked = {
             r.processor_id: urls[r.sequence]
@@ -191,7 +191,7 @@ class ProcessorPage:
     # --- decisions
 
     def events(self, asked: EventsAsked) -> bytes:
-        """The last steps of this processor that decided something, by number."""
+        """Return the last steps of this processor that decided something, by number."""
         with self._lock:
             kept = list(self._events)
         found = [e for e in kept if asked.since is None or e["number"] > asked.since]
@@ -213,10 +213,10 @@ class ProcessorPage:
         raise WireError("what-if has no meaning for a standalone job: its user places processors")
 
     async def written(self) -> None:
-        """None: each processor reads its own file."""
+        """Return None: each processor reads its own file."""
 
     def metrics(self) -> Iterable[Metric]:
-        """Besides those of its status: the tasks that lost their processor while it led."""
+        """Yield, besides those of its status, the tasks that lost their processor while it led."""
         with self._lock:
             return leader_metrics(self._taken_over)
 
@@ -248,7 +248,7 @@ class ProcessorPage:
         )
 
     def _container(self, state: ProcessorState) -> ShownContainer:
-        """As a container of a job on YARN; what has no meaning here has its default."""
+        """Return it as a container of a job on YARN; what has no meaning here has its default."""
         report, work = self._report(), state.work
         is_live = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
         return ShownContainer(
@@ -274,7 +274,7 @@ class ProcessorPage:
 
 
 def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
-    """What a processor counts while it leads a job with standbys."""
+    """Return what a processor counts while it leads a job with standbys."""
     lost = "Tasks that lost their processor while this one led, of a job with standbys."
     unbacked = "Those of them that could not be started where a standby of theirs was."
     return (
@@ -284,7 +284,7 @@ def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
 
 
 async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | None:
-    """What the processor there shows of itself; None where it does not answer."""
+    """Return what the processor there shows of itself; None where it does not answer."""
     try:
         async with session.get(url.rstrip("/") + "/v1/processor") as answer:
             found = decoded(ShownStatus, await answer.read(), "the status")
@@ -294,7 +294,7 @@ async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | N
 
 
 def _from_plan(state: ProcessorState, registration: Registration) -> ShownContainer:
-    """What ZooKeeper has of a processor, until it has shown more itself."""
+    """Return what ZooKeeper has of a processor, until it has shown more itself."""
     entry = None if state.plan is None else state.plan.of(registration.sequence)
     return ShownContainer(
         processor_id=registration.processor_id,
@@ -309,7 +309,7 @@ def _from_plan(state: ProcessorState, registration: Registration) -> ShownContai
 
 
 def _phase(state: ProcessorState) -> Phase:
-    """``WAITING``: it has no task, or may not begin yet; else what its work does."""
+    """Return ``WAITING``: it has no task, or may not begin yet; else what its work does."""
     idle = state.work.phase is WorkPhase.IDLE
     return Phase.WAITING if idle else Phase(state.work.phase.value)
 

@@ -39,28 +39,28 @@ class Tree(Protocol):
     """Where the processor answers HTTP, to be set before it registers; empty: nowhere."""
 
     def urls(self) -> Mapping[int, str]:
-        """{number of a registration that was seen: where its processor answers HTTP}."""
+        """Return {number of a registration that was seen: where its processor answers HTTP}."""
 
     def begin(self, sink: Sink) -> None:
-        """From now on ``sink`` gets what is seen."""
+        """Give ``sink`` what is seen from now on."""
 
     def write(self, record: Record) -> None:
         """Write the record, after all before it."""
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """The sink gets whether the incarnation, which has fenced its list, may go on."""
+        """Give the sink whether the incarnation, which has fenced its list, may go on."""
 
     def renew(self) -> None:
-        """The session is closed, and a new one begins."""
+        """Close the session and begin a new one."""
 
     def model(self, version: int) -> JobModel:
-        """The JobModel of a version that was seen; it has no configuration."""
+        """Return the JobModel of a version that was seen; it has no configuration."""
 
     def readings(self) -> Readings:
-        """What a computation reads now."""
+        """Return what a computation reads now."""
 
     def close(self) -> None:
-        """What was to be written is, as far as can be; the session is over."""
+        """Write what is left, as far as can be, and end the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ProcessorWork(Protocol):
     """The one incarnation of a processor, if there is one. To be used from one thread."""
 
     def prepare(self) -> None:
-        """It may have to start soon: what that takes is made ready."""
+        """Make ready what a start takes: one may come soon."""
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """Begin the work, which ends with its lease; OSError: it cannot be started."""
@@ -86,26 +86,26 @@ class ProcessorWork(Protocol):
         """Keep these standbys from now on, if it lives; OSError: the list cannot be handed over."""
 
     def stop(self) -> bool:
-        """It is to commit and end; whether there is one. The report of its end comes later."""
+        """Order it to commit and end; return whether there is one. Its report comes later."""
 
     def kill(self) -> None:
-        """There is none, and no report of it comes."""
+        """Kill it; no report of it comes."""
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """It may go on."""
+        """Let it go on."""
 
     def reports(self) -> Sequence[WorkReport]:
-        """What is new; an end that takes too long is brought about."""
+        """Return what is new; an end that takes too long is brought about."""
 
 
 class Planner(Protocol):
     """Computes JobModels, in a thread of its own."""
 
     def prepare(self) -> None:
-        """It may have to compute soon: what that takes is made ready."""
+        """Make ready what a computation takes: one may come soon."""
 
     def compute(self, base: int, plan: Plan | None) -> None:
         """Give the answer later, and no earlier one; ``plan``: of version ``base``, or None."""
 
     def close(self) -> None:
-        """No answer comes."""
+        """Let no answer come."""

@@ -86,7 +86,7 @@ class ServerThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
 
     def start(self) -> str:
-        """The server answers; its URL. CannotListenError where it cannot listen there."""
+        """Start the server; return its URL. CannotListenError where it cannot listen there."""
         self._thread.start()
         try:
             _, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
@@ -98,7 +98,7 @@ class ServerThread:
         return url
 
     def stop(self) -> None:
-        """Nothing is served, and the thread has ended."""
+        """Stop serving, and end the thread."""
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -106,7 +106,7 @@ class ServerThread:
 
 
 def _own_address() -> str:
-    """Of this machine's name; where that has none, only programs of this machine reach it."""
+    """Return the address of this machine's name, else one for programs of this machine alone."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -223,7 +223,7 @@ class StreamProcessor:
             raise
 
     def stop(self) -> None:
-        """It is to commit, close its stores and leave. Returns at once."""
+        """Order it to commit, close its stores and leave; return at once."""
         self._is_stopping = True
         self._coordination.stop()
 
@@ -284,7 +284,7 @@ class StreamProcessor:
                 self._server.stop()
 
     def _adoption_watch(self) -> AdoptionWatch | None:
-        """Under ZooKeeper no other tree may go on: it has all processors of the job."""
+        """Return None under ZooKeeper, which has all processors of the job."""
         if not isinstance(self._tree, LocalTree):
             return None
         watch = AdoptionWatch(KeptStream(self._config), self._tree.id, self._overtaken)
@@ -344,6 +344,6 @@ def _child_environment(config: Config) -> dict[str, str]:
 
 
 def _package(config: Config) -> Path | None:
-    """The folder of the job's code, where the configuration names one; an archive is not used."""
+    """Return the folder of the job's code, where the configuration names one; no archive."""
     named = keys.YARN_PACKAGE_PATH.read(config)
     return Path(named).absolute() if named and Path(named).is_dir() else None

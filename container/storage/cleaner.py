@@ -61,7 +61,7 @@ def _judged(
 
 
 def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgement, int]:
-    """``found`` is gone if it may still be removed, judged again under its lock; bytes freed.
+    """Remove ``found`` if that is still allowed, judged again under its lock; return bytes freed.
 
     A container that opens it meanwhile waits for the lock, finds that the directory is no longer
     the one that it has locked, and makes a new one.

@@ -63,7 +63,7 @@ def _taker_of(wanted: str) -> int | None:
 
 
 def _heir_of(file: Path, wanted: str) -> int | None:
-    """A living process that has the lock with a file that it was given; None: there is none.
+    """Return a living process that has the lock with a file that it was given; None: there is none.
 
     A process that only waits for the lock has the file open too, but no lock with it.
     """

@@ -172,7 +172,7 @@ def _replay(
 def _marked(
     digests: StorageEngine, entries: Mapping[bytes, bytes | None]
 ) -> dict[bytes, bytes | None]:
-    """The keys with what was known of them up to the position, as written again since."""
+    """Return the keys with what was known of them up to the position, as written again since."""
     keys = list(entries)
     known = digests.get_all(keys)
     return {k: _SINCE + (was[1:] if was else _UNKNOWN) for k, was in zip(keys, known, strict=True)}
@@ -187,7 +187,7 @@ def _digest(value: bytes) -> bytes:
 
 
 def _side_by_side(left: Pairs, right: Pairs) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
-    """Each key of either with both values, in byte order."""
+    """Yield each key of either with both values, in byte order."""
     lefts, rights = iter(left), iter(right)
     mine, theirs = next(lefts, None), next(rights, None)
     while mine is not None and theirs is not None:

@@ -235,7 +235,7 @@ class RestoreManager:
     def _require_same_topics(
         self, restores: Sequence[StoreRestore], topics: Mapping[SystemStream, ChangelogTopic]
     ) -> None:
-        """Offsets of a topic that was recreated meanwhile mean other records."""
+        """Refuse offsets of a topic that was recreated meanwhile: they mean other records."""
         read = {r.store.changelog for r in restores if r.plan.start < r.plan.head}
         found = self.reader.topics(sorted(read, key=str)) if read else {}
         for stream, topic in found.items():

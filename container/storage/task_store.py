@@ -223,7 +223,7 @@ def open_task_store(
 
 
 def _opened(store: TaskStore) -> TaskStore:
-    """The store with its position; closed, and marked for a rebuild, where that is damaged."""
+    """Return the store with its position; closed, and due for a rebuild, where damaged."""
     engine = store.opened()
     try:
         position = engine.position

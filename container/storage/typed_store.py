@@ -275,6 +275,6 @@ def _form(serde: Serde) -> ArrowForm:
 
 
 def _end_of_prefix(prefix: bytes) -> bytes | None:
-    """The first key behind all that begin with ``prefix``; None: there is none."""
+    """Return the first key behind all that begin with ``prefix``; None: there is none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

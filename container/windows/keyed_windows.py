@@ -265,7 +265,7 @@ class Windows:
         value: Any,  # noqa: ANN401 - a user's value
         time_ms: int,
     ) -> list[WindowResult] | None:
-        """Updates; None where it is too late."""
+        """Return updates; None where it is too late."""
         windows = {}
         for place in self._places(key, time_ms):
             if place.end_ms > self._closed:
@@ -280,7 +280,7 @@ class Windows:
         value: Any,  # noqa: ANN401 - a user's value
         time_ms: int,
     ) -> list[WindowResult] | None:
-        """Updates; None where it is too late."""
+        """Return updates; None where it is too late."""
         (new,) = self._places(key, time_ms)
         met = [
             place
@@ -392,7 +392,7 @@ class Windows:
 
 
 def _is_logged(before: int, now: int) -> bool:
-    """Whether the log has it: the first one, the tenth, the hundredth; a stream fills no log."""
+    """Return whether to log it: the first, the tenth, the hundredth; a stream fills no log."""
     return now > before and (len(str(before)) < len(str(now)) or before == 0)
 
 

@@ -375,4 +375,4 @@ def never_stopped() -> StopFlag:
 
 
 def _no_history(_event: str, **_story: object) -> None:
-    """A test has no history."""
+    """Drop events: a test has no history."""

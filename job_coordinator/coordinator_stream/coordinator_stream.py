@@ -49,19 +49,19 @@ class CoordinatorStream(Protocol):
         """How many records were skipped because their bytes are damaged."""
 
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Reads to the head; the records that are new since the last call, in their order."""
+        """Read to the head; return the records that are new since the last call, in their order."""
 
     def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
-        """{key: last record} of one type as of the last catch-up, deleted keys left out."""
+        """Return {key: last record} of one type as of the last catch-up, deleted keys left out."""
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of keys and upgrades that was read since the last call, in their order.
+        """Return the records of keys and upgrades since the last call, in their order.
 
         A stream that does not keep them has none.
         """
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
-        """All messages are in the stream, in their order, when this returns.
+        """Write all messages, in their order; they are in the stream when this returns.
 
         Where it raises, see the class.
         """
@@ -99,7 +99,7 @@ class StreamState:
     def take(
         self, offset: int | None, key: bytes | None, value: bytes | None
     ) -> CoordinatorStreamMessage | None:
-        """The bytes are the stream's next record; None where they are damaged, or left out.
+        """Take the stream's next record from its bytes; None where they are damaged, or left out.
 
         A damaged record is counted and changes nothing: what its key had before stays.
         """
@@ -125,13 +125,13 @@ class StreamState:
         return message
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of keys and upgrades that was taken since the last call, in their order."""
+        """Return the records of keys and upgrades since the last call, in their order."""
         taken = tuple(self._keys)
         self._keys.clear()
         return taken
 
     def apply(self, message: CoordinatorStreamMessage) -> None:
-        """``message`` is the next record of the stream."""
+        """Apply ``message``, the next record of the stream."""
         message_type, key = message.type, message.key
         if message.has_text_version:
             self._note_text_version(message)
@@ -149,13 +149,13 @@ class StreamState:
             records[key] = message
 
     def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
-        """{key: last record} of one type, without deleted keys, in the order of writing."""
+        """Return {key: last record} of one type, without deleted keys, in the order of writing."""
         return dict(self._latest.get(message_type, {}))
 
     def with_text_versions_deleted(
         self, messages: Iterable[CoordinatorStreamMessage]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """``messages``, each after the tombstone of its twin in the document's form, if any.
+        """Return ``messages``, each after the tombstone of its twin in the document's form, if any.
 
         The twin's key has its version as text; to Kafka the two keys have nothing in common.
         Without the tombstone the twin would come back when one of ours has been compacted away.
@@ -231,7 +231,7 @@ class InMemoryCoordinatorStream:
         return self._state.damaged_count
 
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Reads to the head; the records that are new since the last call, in their order.
+        """Read to the head; return the records that are new since the last call, in their order.
 
         Damaged ones are left out and counted.
         """
@@ -244,15 +244,15 @@ class InMemoryCoordinatorStream:
         return tuple(found)
 
     def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
-        """{key: last record} of one type as of the last catch-up, deleted keys left out."""
+        """Return {key: last record} of one type as of the last catch-up, deleted keys left out."""
         return self._state.latest(message_type)
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of keys and upgrades that was read since the last call, in their order."""
+        """Return the records of keys and upgrades since the last call, in their order."""
         return self._state.taken_keys()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
-        """All messages are in the stream, in their order, when this returns."""
+        """Write all messages, in their order; they are in the stream when this returns."""
         for message in self._state.with_text_versions_deleted(messages):
             stamped = message.stamped(
                 source=self._source, host="127.0.0.1", username="user", timestamp_ms=len(self.log)

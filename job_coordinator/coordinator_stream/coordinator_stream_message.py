@@ -114,7 +114,7 @@ class CoordinatorStreamMessage(NamedTuple):
         return self.values is None
 
     def value(self, *names: str) -> str | None:
-        """The first of ``names`` that the values hold, None where they hold none of them."""
+        """Return the first of ``names`` that the values hold, None where they hold none of them."""
         values = self.values or {}
         for name in names:
             if name in values:
@@ -124,7 +124,7 @@ class CoordinatorStreamMessage(NamedTuple):
     def stamped(
         self, *, source: str, host: str, username: str, timestamp_ms: int
     ) -> CoordinatorStreamMessage:
-        """This message as written by ``source``; a source that it names already stays.
+        """Return this message as written by ``source``; a source that it names already stays.
 
         So do user, host and time where it names a user: one that asks by HTTP, of whose host the
         address is known.
@@ -144,7 +144,7 @@ _to_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _json(value: object) -> bytes:
-    """Compact JSON as Jackson writes it: only control characters escaped, in upper-case hex."""
+    """Return compact JSON as Jackson writes it: control characters in upper-case hex."""
     text = _to_text(value)
     if "\\u00" in text:
         text = _CONTROL.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), text)
@@ -160,7 +160,7 @@ def list_text(value: object) -> str:
 
 
 def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
-    """The record's key and value, byte for byte as Samza writes them.
+    """Return the record's key and value, byte for byte as Samza writes them.
 
     The value is None for a tombstone.
 
@@ -182,7 +182,7 @@ def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
 
 
 def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
-    """The message that a record's bytes hold.
+    """Return the message that a record's bytes hold.
 
     Raises:
         WireError: the bytes are damaged, or the key's version is one that this reader does not
@@ -215,17 +215,17 @@ def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
 
 
 def tombstone(message_type: str, key: str) -> CoordinatorStreamMessage:
-    """``key`` has no value any more."""
+    """Return the record after which ``key`` has no value any more."""
     return CoordinatorStreamMessage(message_type, key, None)
 
 
 def set_config(name: str, value: str) -> CoordinatorStreamMessage:
-    """The configuration key ``name`` has ``value``."""
+    """Return the record by which the configuration key ``name`` has ``value``."""
     return CoordinatorStreamMessage(MessageType.SET_CONFIG, name, {"value": value})
 
 
 def set_changelog(task_name: str, partition: int) -> CoordinatorStreamMessage:
-    """The task's state is in ``partition`` of every changelog."""
+    """Return the record by which the task's state is in ``partition`` of every changelog."""
     number = str(partition)
     values = {"Partition": number, "partition": number}
     return CoordinatorStreamMessage(MessageType.SET_CHANGELOG, task_name, values)
@@ -234,7 +234,7 @@ def set_changelog(task_name: str, partition: int) -> CoordinatorStreamMessage:
 def set_container_host_assignment(
     processor_id: str, host: str, epoch: int | None = None
 ) -> CoordinatorStreamMessage:
-    """The processor last ran on ``host``, as its incarnation ``epoch`` says.
+    """Return the processor last ran on ``host``, as its incarnation ``epoch`` says.
 
     None: said by an operator.
     """
@@ -247,28 +247,28 @@ def set_container_host_assignment(
 def set_task_host_assignment(
     task_name: str, host: str, epoch: int | None = None
 ) -> CoordinatorStreamMessage:
-    """The task last ran on ``host``, as the incarnation ``epoch`` of its processor says."""
+    """Return the task last ran on ``host``, as the incarnation ``epoch`` of its processor says."""
     return CoordinatorStreamMessage(
         MessageType.SET_TASK_HOST, task_name, {"host": host} | _epoch(epoch)
     )
 
 
 def set_task_container_assignment(task_name: str, processor_id: str) -> CoordinatorStreamMessage:
-    """The task belongs to the processor."""
+    """Return the record by which the task belongs to the processor."""
     return CoordinatorStreamMessage(
         MessageType.SET_TASK_CONTAINER, task_name, {"containerId": processor_id}
     )
 
 
 def set_task_mode_assignment(task_name: str, mode: TaskMode) -> CoordinatorStreamMessage:
-    """The task processes its input, or only keeps a replica of another's state."""
+    """Return the record by which the task processes its input, or keeps a replica."""
     return CoordinatorStreamMessage(MessageType.SET_TASK_MODE, task_name, {"taskMode": mode.value})
 
 
 def set_task_partition_assignment(
     ssp: SystemStreamPartition, task_names: Iterable[str]
 ) -> CoordinatorStreamMessage:
-    """The input partition is read by these tasks, standby tasks among them.
+    """Return the record by which these tasks, standby tasks among them, read the input partition.
 
     The key is JSON inside JSON: the order of its names is the one of Samza's own records, or
     neither of us could delete what the other wrote.
@@ -279,7 +279,7 @@ def set_task_partition_assignment(
 
 
 def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:
-    """A record whose value is not in the envelope but has a format of its own.
+    """Return a record whose value is not in the envelope but has a format of its own.
 
     ``namespace``: one of ``Namespace``, or any text that is no ``MessageType``.
     """
@@ -289,7 +289,7 @@ def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMes
 def set_topic(
     message_type: MessageType, topic: str, topic_id: str, **more: str
 ) -> CoordinatorStreamMessage:
-    """``topic``, as system.stream, has that id at the broker; ``more``: what else its type says."""
+    """Return the record of the id of ``topic``, as system.stream; ``more``: its type's own."""
     return CoordinatorStreamMessage(message_type, topic, {"topic-id": topic_id, **more})
 
 
@@ -301,7 +301,7 @@ def _epoch(epoch: int | None) -> dict[str, str]:
 
 
 def number(message: CoordinatorStreamMessage, *names: str, maximum: int = LARGEST) -> int:
-    """The whole number from 0 to ``maximum`` under the first of ``names`` that is there.
+    """Return the whole number from 0 to ``maximum`` under the first of ``names`` that is there.
 
     Raises:
         WireError: none is there, or it is not such a number.
@@ -314,12 +314,12 @@ def number(message: CoordinatorStreamMessage, *names: str, maximum: int = LARGES
 
 
 def changelog_partition(message: CoordinatorStreamMessage) -> int:
-    """The partition of a set-changelog record, in Samza's spelling or the document's."""
+    """Return the partition of a set-changelog record, in Samza's spelling or the document's."""
     return number(message, "Partition", "partition", maximum=INT_MAX)
 
 
 def task_mode(message: CoordinatorStreamMessage) -> TaskMode:
-    """The mode of a set-task-mode-assignment record.
+    """Return the mode of a set-task-mode-assignment record.
 
     Raises:
         WireError: it is missing, or one that this reader does not know.
@@ -334,7 +334,7 @@ def task_mode(message: CoordinatorStreamMessage) -> TaskMode:
 def task_partition(
     message: CoordinatorStreamMessage,
 ) -> tuple[SystemStreamPartition, tuple[str, ...]]:
-    """The input partition of a set-task-partition-assignment record, and the tasks that read it.
+    """Return the input partition of a set-task-partition-assignment record, and its tasks.
 
     Raises:
         WireError: the key is not an input partition, or the value not a list of texts.
@@ -350,7 +350,7 @@ def task_partition(
 
 
 def host(message: CoordinatorStreamMessage) -> str | None:
-    """The host of a locality record, in Samza's spelling or the document's.
+    """Return the host of a locality record, in Samza's spelling or the document's.
 
     None where it is missing or blank.
     """
@@ -359,5 +359,5 @@ def host(message: CoordinatorStreamMessage) -> str | None:
 
 
 def epoch(message: CoordinatorStreamMessage) -> int | None:
-    """The epoch of the incarnation that wrote a locality record; None where it knew none."""
+    """Return the epoch of the incarnation that wrote a locality record; None where it knew none."""
     return None if message.value("epoch") is None else number(message, "epoch")

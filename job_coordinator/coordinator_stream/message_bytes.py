@@ -32,7 +32,7 @@ _raw_decode = json.JSONDecoder().raw_decode
 
 
 def decode_key(key: bytes | None) -> tuple[int | str, str, str]:
-    """(version, type, name) of a record's key.
+    """Return (version, type, name) of a record's key.
 
     Raises:
         WireError: the key is damaged, or of a version that this reader does not know.
@@ -52,7 +52,7 @@ def decode_key(key: bytes | None) -> tuple[int | str, str, str]:
 
 
 def decode_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
-    """The map of texts in a record's value, and the envelope that it is in.
+    """Return the map of texts in a record's value, and the envelope that it is in.
 
     Raises:
         WireError: the value is not such an envelope.
@@ -73,25 +73,25 @@ def decode_foreign_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def name_of(field: object) -> str:
-    """The name of a writer, as an envelope has it; empty where it has none."""
+    """Return the name of a writer, as an envelope has it; empty where it has none."""
     # most records of a stream have the same few writers: they share their names
     return sys.intern(field) if type(field) is str else ""
 
 
 def time_of(field: object) -> int:
-    """The time, in ms since 1970, that an envelope names; 0 where it names none up to LATEST_MS."""
+    """Return an envelope's time, in ms since 1970; 0 where it has none up to LATEST_MS."""
     # not an isinstance: true is no time
     return field if type(field) is int and 0 <= field <= LATEST_MS else 0
 
 
 def whole_number(text: str | None, maximum: int) -> int | None:
-    """The number from 0 to ``maximum`` that ``text`` is; None where it is none."""
+    """Return the number from 0 to ``maximum`` that ``text`` is; None where it is none."""
     value = int(text) if text is not None and _NUMBER.fullmatch(text) else -1
     return value if 0 <= value <= maximum else None
 
 
 def parse_json(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON value
-    """The value that the JSON ``data`` is.
+    """Return the value that the JSON ``data`` is.
 
     Raises:
         WireError: it is not JSON in UTF-8, or holds text that is not Unicode; ``what`` names it in
@@ -110,7 +110,7 @@ def parse_json(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON valu
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """Values as text.
+    """Return the values as text.
 
     Null counts as missing, as Samza's reader has it; numbers and truth values as their JSON.
     """

@@ -38,7 +38,7 @@ def read_all(
     message_type: MessageType,
     read: Callable[[CoordinatorStreamMessage], _T | None],
 ) -> dict[str, _T]:
-    """{key: value} of the records that ``read`` understands.
+    """Return {key: value} of the records that ``read`` understands.
 
     None from it leaves a record out without a word.
     """
@@ -69,7 +69,7 @@ def processors(message: CoordinatorStreamMessage, name: str) -> tuple[ProcessorI
 def exactly(
     stream: CoordinatorStream, message_type: MessageType, wanted: Iterable[CoordinatorStreamMessage]
 ) -> tuple[CoordinatorStreamMessage, ...]:
-    """Records that turn what the stream says of one type into exactly ``wanted``.
+    """Return records that turn what the stream says of one type into exactly ``wanted``.
 
     Deletions first, as Samza has it; what the stream says already is not written again.
     """

@@ -28,12 +28,12 @@ class StreamOwner(NamedTuple):
 
     @staticmethod
     def of(job: JobConfig) -> StreamOwner:
-        """The job that a configuration describes."""
+        """Return the job that a configuration describes."""
         return StreamOwner(job.name, job.id)
 
     @staticmethod
     def recorded(configs: Mapping[str, CoordinatorStreamMessage]) -> StreamOwner | None:
-        """The job that the stream's configuration names; None where it names none.
+        """Return the job that the stream's configuration names; None where it names none.
 
         ``configs``: {key: last set-config record}.
         """
@@ -44,7 +44,7 @@ class StreamOwner(NamedTuple):
         return StreamOwner(name, job_id or str(keys.JOB_ID.default)) if name else None
 
     def require(self, configs: Mapping[str, CoordinatorStreamMessage], topic: str) -> None:
-        """The stream ``topic`` is this job's, or has no owner yet.
+        """Require that the stream ``topic`` is this job's, or has no owner yet.
 
         Raises:
             ConfigError: it belongs to another job.

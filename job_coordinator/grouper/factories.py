@@ -53,7 +53,7 @@ OWN_GROUPER_REMEDY = "correct the grouper"
 
 
 def ssp_grouper(config: Config) -> SystemStreamPartitionGrouper:
-    """The grouper of ``job.systemstreampartition.grouper.factory``; ConfigError as below."""
+    """Return the grouper of ``job.systemstreampartition.grouper.factory``; ConfigError as below."""
     name = JobConfig.of(config).ssp_grouper_factory
     key = keys.JOB_SSP_GROUPER_FACTORY.name
     base = SystemStreamPartitionGrouper
@@ -61,7 +61,7 @@ def ssp_grouper(config: Config) -> SystemStreamPartitionGrouper:
 
 
 def task_name_grouper(config: Config) -> TaskNameGrouper:
-    """The grouper of ``task.name.grouper.factory``; ConfigError as below."""
+    """Return the grouper of ``task.name.grouper.factory``; ConfigError as below."""
     name = JobConfig.of(config).task_name_grouper_factory
     key = keys.TASK_NAME_GROUPER_FACTORY.name
     base = TaskNameGrouper
@@ -69,7 +69,7 @@ def task_name_grouper(config: Config) -> TaskNameGrouper:
 
 
 def has_own_grouper(config: Config) -> bool:
-    """Whether the job brings a grouper: its package must then be on the import path."""
+    """Return whether the job brings a grouper: its package must then be on the import path."""
     job = JobConfig.of(config)
     return is_user_class(job.ssp_grouper_factory) or is_user_class(job.task_name_grouper_factory)
 
@@ -94,7 +94,7 @@ def _made(
 
 
 def own_fault(key: str, name: str, error: BaseException) -> ConfigError:
-    """What a grouper of the job's own has raised, as one line that names it."""
+    """Return what a grouper of the job's own has raised, as one line that names it."""
     if isinstance(error, ConfigError):
         return error
     return ConfigError(

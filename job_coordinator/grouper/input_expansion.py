@@ -28,7 +28,7 @@ def expanded(
     grouped: TaskPartitions,
     before: Mapping[TaskName, frozenset[SystemStreamPartition]],
 ) -> TaskPartitions:
-    """``grouped`` with every partition in the task that had its keys before.
+    """Return ``grouped`` with every partition in the task that had its keys before.
 
     Only a job with stores has a reason for that: without the key, a store, or an assignment before,
     it is ``grouped`` as it stands. Streams that were not read before, and partitions that several
@@ -80,7 +80,7 @@ def _single_owners(
 
 
 def counts_of(partitions: Iterable[SystemStreamPartition]) -> dict[tuple[str, str], int]:
-    """{(system, stream): 1 + its highest partition}: some may be broadcast and not be here.
+    """Return {(system, stream): 1 + its highest partition}: broadcast ones may not be here.
 
     The partitions are many, and a pair is made faster than a SystemStream.
     """

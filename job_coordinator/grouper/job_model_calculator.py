@@ -44,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 
 def input_streams(config: Config) -> tuple[SystemStream, ...]:
-    """All streams whose partition counts the JobModel needs, sorted: inputs and broadcast inputs.
+    """Return all streams whose partition counts the JobModel needs, sorted, broadcast ones too.
 
     Raises:
         ConfigError: an input is not of the form it must have.
@@ -59,7 +59,7 @@ def calculate_job_model(
     before: PreviousAssignment,
     processor_ids: Sequence[ProcessorId] | None = None,
 ) -> JobModel:
-    """The JobModel of this job.
+    """Return the JobModel of this job.
 
     Args:
         config: of the job; the JobModel carries it.
@@ -120,7 +120,7 @@ def _input_partitions(
     partition_counts: Mapping[SystemStream, int],
     broadcast: frozenset[SystemStreamPartition],
 ) -> tuple[SystemStreamPartition, ...]:
-    """Every input partition that is not broadcast, sorted."""
+    """Return every input partition that is not broadcast, sorted."""
     _check_broadcast(broadcast, partition_counts)
     counts = {
         stream: _count(stream, partition_counts, keys.TASK_INPUTS.name)
@@ -141,7 +141,7 @@ def _tasks(
     before: PreviousAssignment,
     processor_ids: tuple[ProcessorId, ...],
 ) -> dict[TaskName, TaskModel]:
-    """The tasks, by name in sorted order."""
+    """Return the tasks, by name in sorted order."""
     key, name = keys.JOB_SSP_GROUPER_FACTORY.name, JobConfig.of(config).ssp_grouper_factory
     grouper = ssp_grouper(config)
     grouped = _answer(key, name, lambda: grouper.group(partitions, processor_ids))
@@ -170,7 +170,7 @@ def _groups(
     before: PreviousAssignment,
     processor_ids: tuple[ProcessorId, ...],
 ) -> dict[ProcessorId, list[TaskName]]:
-    """The tasks of each container, by name in sorted order, containers in the grouper's order.
+    """Return each container's tasks, by name in sorted order, containers in the grouper's order.
 
     Without host affinity what was before does not matter: no host has state to come back to.
     """
@@ -199,7 +199,7 @@ def _groups(
 def _check_processors(
     config: Config, groups: Collection[ProcessorId], processor_ids: Collection[ProcessorId]
 ) -> None:
-    """Processors that were given are all there are; others are made for the containers."""
+    """Check that given processors are all there are; else make others for the containers."""
     for processor_id in groups:
         if processor_id not in processor_ids:
             raise ConfigError(
@@ -220,7 +220,7 @@ def _answer(key: str, name: str, group: Callable[[], _Answer]) -> _Answer:
 
 
 def _faulty(key: str, name: str, fault: str) -> HomeportError:
-    """The error that a fault is: of the job's own grouper, else a bug of ours."""
+    """Return the error that a fault is: of the job's own grouper, else a bug of ours."""
     if is_user_class(name):
         rule = f"its answer makes no JobModel: {fault}"
         return ConfigError(key, name, rule, OWN_GROUPER_REMEDY)
@@ -230,7 +230,7 @@ def _faulty(key: str, name: str, fault: str) -> HomeportError:
 def assign_changelog_partitions(
     tasks: Iterable[TaskName], known: Mapping[TaskName, int]
 ) -> dict[TaskName, int]:
-    """The changelog partition of each of ``tasks``.
+    """Return the changelog partition of each of ``tasks``.
 
     A known task keeps its number. New ones get the numbers after the highest known one, a vanished
     task's included, in lexicographic order of their names: ``Partition 10`` comes before
@@ -296,7 +296,7 @@ def _check_broadcast(
 def partition_answer_fault(
     answer: object, partitions: Collection[SystemStreamPartition]
 ) -> str | None:
-    """One sentence about the first fault of a grouper of partitions, None where it has none.
+    """Return a sentence about the first fault of a grouper of partitions, None: it has none.
 
     Without fault: a mapping from text to a collection that is not empty, and every one of
     ``partitions``, and nothing else, in exactly one of these.
@@ -307,7 +307,7 @@ def partition_answer_fault(
 
 
 def task_answer_fault(answer: object, tasks: Collection[TaskName]) -> str | None:
-    """One sentence about the first fault of a grouper of tasks, None where it has none.
+    """Return one sentence about the first fault of a grouper of tasks, None where it has none.
 
     Without fault: a mapping from text to a collection, every one of ``tasks``, and nothing else, in
     exactly one of these, and none of these empty.
@@ -355,7 +355,7 @@ def _member_faults(
     is_twice: str,
     is_missing: str,
 ) -> Iterator[str]:
-    """Shapes: ``wanted`` {member, all of type ``kind``: how a sentence calls it}."""
+    """Yield faults. Shapes: ``wanted`` {member, all of type ``kind``: how a sentence calls it}."""
     owners: dict[object, object] = {}
     for key, members in answer.items():
         if not members:

@@ -37,7 +37,7 @@ _Replica = tuple[TaskName, TaskName]
 def on_backups(
     before: PreviousAssignment, processors: Collection[ProcessorId], tasks: Collection[TaskName]
 ) -> PreviousAssignment:
-    """``before``, but tasks whose processor is gone were where one of their standbys is.
+    """Return ``before``, but tasks whose processor is gone were where one of their standbys is.
 
     As many of them as even sizes have room for, beside the tasks that the processors have: no
     other choice of standbys finds room for more (a maximum matching). The others stay as they were.
@@ -80,13 +80,13 @@ class _Matching:
         self._of: dict[ProcessorId, set[TaskName]] = {p: set() for p in self.room}
 
     def run(self) -> dict[TaskName, ProcessorId]:
-        """{task: its processor}; tasks without room are left out."""
+        """Return {task: its processor}; tasks without room are left out."""
         for task in self.candidates:
             self._place(task)
         return {task: p for p, tasks in self._of.items() for task in sorted(tasks)}
 
     def _place(self, first: TaskName) -> None:
-        """The task has a place, and so has each that had one, where a chain of moves leads on."""
+        """Place the task, and each that had a place, where a chain of moves leads on."""
         came: dict[ProcessorId, tuple[ProcessorId | None, TaskName | None]] = {}
         queue: deque[ProcessorId] = deque()
 
@@ -106,7 +106,7 @@ class _Matching:
                 reach(further, at, task)
 
     def _moves(self, at: ProcessorId) -> Iterator[tuple[ProcessorId, TaskName | None]]:
-        """Where a task of a processor may go; with None, a processor that is to give one up."""
+        """Yield where a task may go; with None, a processor that must give one up."""
         for task in sorted(self._of[at]):
             for candidate in self.candidates[task]:
                 yield candidate, task
@@ -146,7 +146,7 @@ def with_mixed_standbys(
     before: PreviousAssignment,
     replicas: int,
 ) -> dict[ProcessorId, ContainerModel]:
-    """The containers, each with its active tasks and with standbys of other ones' tasks.
+    """Return the containers, each with its active tasks and with standbys of other ones' tasks.
 
     Args:
         active: the containers with their active tasks; processors without one may be left out.
@@ -200,18 +200,18 @@ class _Dealing:
         self._taken = {task: {locations[p]} for task, p in owners.items()}
 
     def of(self, processor_id: ProcessorId) -> list[_Replica]:
-        """The standbys of the processor."""
+        """Return the standbys of the processor."""
         return self._of[processor_id]
 
     def keep(self, replica: _Replica, at: ProcessorId) -> bool:
-        """Whether the processor may have it, and has it now."""
+        """Return whether the processor may have it, and has it now."""
         if at not in self._at or self._at[at] in self._taken[replica[0]]:
             return False
         self._add(replica, at)
         return True
 
     def put(self, replica: _Replica, candidates: Iterable[ProcessorId]) -> bool:
-        """Whether one of them, the one with the least to do, may have it, and has it now.
+        """Put it on the one that has least to do and may have it; return whether there is one.
 
         Of equal ones that which would have the fewest active tasks if the processor of the task
         died, and it had those of whose standbys it has: then they find room there.
@@ -230,7 +230,7 @@ class _Dealing:
         return True
 
     def deal(self, replicas: Sequence[_Replica], before: PreviousAssignment) -> None:
-        """Each has a place, if it may have one: where its files are, else anywhere."""
+        """Give each a place, if it may have one: where its files are, else anywhere."""
         there: dict[Host, list[ProcessorId]] = {}
         for processor_id in self._of:
             there.setdefault(self._at[processor_id], []).append(processor_id)
@@ -248,7 +248,7 @@ class _Dealing:
                 self._deal_anywhere(replica, heap)
 
     def _deal_anywhere(self, replica: _Replica, heap: list[tuple[int, int, ProcessorId]]) -> None:
-        """One of those with the least to do has it; of ``heap`` each processor is in it once.
+        """Give it to one with the least to do; ``heap`` has each processor once.
 
         Only some are compared, so that a large job takes no longer than it must. A load that has
         grown since, as by a standby that went to its files, is put right first: each processor
@@ -273,7 +273,7 @@ class _Dealing:
             heapq.heappush(heap, (loads[p], number + len(places), p))
 
     def level(self) -> None:
-        """No single standby can move so that the sizes become more even."""
+        """Move single standbys until no move makes the sizes more even."""
         while self._move_one():
             pass
 
@@ -291,7 +291,7 @@ class _Dealing:
         return False
 
     def _movable(self, source: ProcessorId, target: ProcessorId) -> Iterator[_Replica]:
-        """The standbys that may go, first those of a processor that has many there."""
+        """Yield the standbys that may go, first those of a processor that has many there."""
         place, own = self._at[target], self._at[source]
 
         def order(replica: _Replica) -> tuple[int, int, _Replica]:

@@ -30,20 +30,20 @@ class OneTimeChange:
 
 
 def has_state(config: Config, before: PreviousAssignment) -> bool:
-    """Whether a job that ran with ``config`` may have left state behind in changelogs."""
+    """Return whether a job that ran with ``config`` may have left state behind in changelogs."""
     has_changelog = any(keys.STORE_CHANGELOG.matches(name) for name in config)
     return has_changelog and bool(before.changelog_partitions)
 
 
 def changed_key(running: Config, wanted: Config) -> OneTimeChange | None:
-    """The first one-time key, by name, that means something else in ``wanted``; None: none does."""
+    """Return the first one-time key, by name, that ``wanted`` changes; None: none."""
     for key in ConfigDiff.between(running, wanted).never_with_state:
         return OneTimeChange(key, _shown(running, key), _shown(wanted, key))
     return None
 
 
 def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange | None:
-    """How tasks or their input differ from what the state was made of; None: they do not.
+    """Return how tasks or their input differ from what the state was made of; None: they do not.
 
     An input that has grown is no change where each of its new partitions goes to the task that has
     had the keys in it: n partitions become a multiple of n, and p joins p modulo n.
@@ -84,7 +84,7 @@ def require_same_tasks(config: Config, before: PreviousAssignment, model: JobMod
 
 
 def refusal(change: OneTimeChange) -> ConfigError:
-    """The one line that says why the job does not start so, and what to do."""
+    """Return the one line that says why the job does not start so, and what to do."""
     return ConfigError(
         change.key,
         change.new,

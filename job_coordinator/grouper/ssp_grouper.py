@@ -42,7 +42,7 @@ class SystemStreamPartitionGrouper(ABC):
     def group(
         self, partitions: Iterable[SystemStreamPartition], processor_ids: Sequence[ProcessorId]
     ) -> TaskPartitions:
-        """Every one of these input partitions in exactly one task, no task without any.
+        """Return every one of these input partitions in exactly one task, no task without any.
 
         Args:
             partitions: the input partitions that are not broadcast, sorted.
@@ -65,7 +65,7 @@ class GroupByPartition(SystemStreamPartitionGrouper):
         partitions: Iterable[SystemStreamPartition],
         processor_ids: Sequence[ProcessorId],  # noqa: ARG002 - of the base class
     ) -> TaskPartitions:
-        """The tasks ``Partition <n>``."""
+        """Return the tasks ``Partition <n>``."""
         numbers: dict[int, set[SystemStreamPartition]] = {}
         for ssp in partitions:
             numbers.setdefault(ssp.partition, set()).add(ssp)
@@ -80,7 +80,7 @@ class GroupBySystemStreamPartition(SystemStreamPartitionGrouper):
         partitions: Iterable[SystemStreamPartition],
         processor_ids: Sequence[ProcessorId],  # noqa: ARG002 - of the base class
     ) -> TaskPartitions:
-        """The tasks ``SystemStreamPartition [<system>, <stream>, <n>]``."""
+        """Return the tasks ``SystemStreamPartition [<system>, <stream>, <n>]``."""
         return {TaskName(str(ssp)): {ssp} for ssp in partitions}
 
 
@@ -90,7 +90,7 @@ class AllSspToSingleTask(SystemStreamPartitionGrouper):
     def group(
         self, partitions: Iterable[SystemStreamPartition], processor_ids: Sequence[ProcessorId]
     ) -> TaskPartitions:
-        """The tasks ``Task-<processor id>``.
+        """Return the tasks ``Task-<processor id>``.
 
         Raises:
             ConfigError: there are broadcast inputs, which would say the same thing twice, or there

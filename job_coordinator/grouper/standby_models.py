@@ -19,7 +19,7 @@ from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode, T
 def with_standbys(
     active: Mapping[ProcessorId, ContainerModel], replicas: int
 ) -> dict[ProcessorId, ContainerModel]:
-    """The active containers, and ``replicas`` standby containers of each.
+    """Return the active containers, and ``replicas`` standby containers of each.
 
     Container ``<id>-<n>`` holds the tasks ``Standby-<task>-<n>``, n from 0, with the inputs and the
     changelog partition of the active ones.
@@ -54,17 +54,17 @@ _TEMPORARY = "warm"
 
 
 def temporary_id(active: ProcessorId) -> ProcessorId:
-    """The id of the standby that such a container has for one warm move."""
+    """Return the id of the standby that such a container has for one warm move."""
     return ProcessorId(f"{active}-{_TEMPORARY}")
 
 
 def temporary_standby(active: ContainerModel) -> ContainerModel:
-    """That standby, which is in no JobModel: its tasks keep the state of the active ones."""
+    """Return that standby, which is in no JobModel: its tasks keep the state of the active ones."""
     return _standby(active, _TEMPORARY)
 
 
 def standby_task(active: TaskModel, replica: int | str) -> TaskModel:
-    """The replica of the task with this number, from 0."""
+    """Return the replica of the task with this number, from 0."""
     return TaskModel(
         TaskName(f"Standby-{active.task_name}-{replica}"),
         active.system_stream_partitions,
@@ -75,7 +75,7 @@ def standby_task(active: TaskModel, replica: int | str) -> TaskModel:
 
 
 def clash(what: str, name: str) -> ConfigError:
-    """An active container or task has the id that a standby is to have."""
+    """Return an error where an active container or task has the id of a standby."""
     return ConfigError(
         keys.JOB_HOT_STANDBY_ENABLED.name,
         "true",

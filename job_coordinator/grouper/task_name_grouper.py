@@ -55,7 +55,7 @@ class TaskNameGrouper(ABC):
         task_locality: Mapping[TaskName, TaskLocality],
         processor_locality: Mapping[ProcessorId, Host | None],
     ) -> ContainerTasks:
-        """Every task in exactly one container, no container empty.
+        """Return every task in exactly one container, no container empty.
 
         Args:
             tasks: the tasks there are now, sorted by name.
@@ -75,7 +75,7 @@ def grouped_by(
     task_locality: Mapping[TaskName, TaskLocality],
     processor_locality: Mapping[ProcessorId, Host | None],
 ) -> ContainerTasks:
-    """What the grouper answers, also one whose ``group`` has an older form, with a FutureWarning.
+    """Return the grouper's answer, also in an older form of ``group``, with a FutureWarning.
 
     The older forms are ``group(tasks)`` and ``group(tasks, processor_ids)``: they do not see where
     anything was.
@@ -102,14 +102,14 @@ def grouped_by(
 def round_robin(
     tasks: Collection[TaskName], processor_ids: Sequence[ProcessorId]
 ) -> dict[ProcessorId, tuple[TaskName, ...]]:
-    """Tasks in the order of their names, dealt to the processors in the order given."""
+    """Return tasks in the order of their names, dealt to the processors in the order given."""
     names = sorted(tasks)
     count = len(processor_ids)
     return {p: tuple(names[i::count]) for i, p in enumerate(processor_ids)}
 
 
 def checked_names(tasks: Iterable[TaskModel], processor_count: int) -> list[TaskName]:
-    """The names of the tasks, sorted; ConfigError where there is no task or no processor."""
+    """Return the names of the tasks, sorted; ConfigError where there is no task or no processor."""
     if processor_count == 0:
         raise ConfigError(_COUNT_KEY, "0", "a job needs at least one container", "write 1 or more")
     names = sorted({task.task_name for task in tasks})
@@ -132,7 +132,7 @@ class SingleContainer(TaskNameGrouper):
         task_locality: Mapping[TaskName, TaskLocality],  # noqa: ARG002 - of the base class
         processor_locality: Mapping[ProcessorId, Host | None],
     ) -> ContainerTasks:
-        """One container; see the base class."""
+        """Return one container; see the base class."""
         names = checked_names(tasks, len(processor_locality))
         own = keys.PROCESSOR_ID.read(self.config)
         return {ProcessorId(own) if own else next(iter(processor_locality)): names}
@@ -191,7 +191,7 @@ def _check_count(task_count: int, container_count: int) -> None:
 def _previous_groups(
     names: list[TaskName], task_locality: Mapping[TaskName, TaskLocality]
 ) -> dict[ProcessorId, list[TaskName]]:
-    """The sorted tasks of each previous processor; none where they were not exactly these tasks."""
+    """Return each previous processor's sorted tasks; none where they were not these."""
     before = {t: where.processor_id for t, where in task_locality.items() if where.processor_id}
     if sorted(before) != names:
         return {}
@@ -202,7 +202,7 @@ def _previous_groups(
 
 
 def _comparable(previous: Collection[ProcessorId], processors: Collection[ProcessorId]) -> bool:
-    """Whether numbers, where processors have numbers, had no gap before; other ids may change."""
+    """Return whether processors' numbers had no gap before; other ids may change."""
     return not _numbered(processors) or _numbered(previous)
 
 
@@ -215,7 +215,7 @@ def _balanced(
     task_count: int,
     processors: Sequence[ProcessorId],
 ) -> dict[ProcessorId, tuple[TaskName, ...]]:
-    """The previous groups brought to even sizes by moving no more tasks than that takes.
+    """Return the previous groups brought to even sizes by moving no more tasks than that takes.
 
     Processors give up their last tasks until they fit; those queue, and fill the processors that
     have room, in order.
@@ -235,7 +235,7 @@ def _balanced(
 
 
 def _by_number(processors: Iterable[ProcessorId]) -> list[ProcessorId]:
-    """Shorter ids first, so that 2 comes before 10, as Samza has it; else by their letters."""
+    """Return shorter ids first: 2 before 10, as Samza has it; else by their letters."""
     return sorted(processors, key=lambda p: (len(p), p))
 
 
@@ -283,7 +283,7 @@ def _chosen(
     known: Mapping[TaskName, TaskLocality],
     processor_locality: Mapping[ProcessorId, Host | None],
 ) -> list[ProcessorId]:
-    """At most as many processors as tasks, in the order given.
+    """Return at most as many processors as tasks, in the order given.
 
     First those that had a task, then those where one ran, then by id: without a processor that had
     no task, and no task of its host, nothing is lost.
@@ -315,14 +315,14 @@ class _Dealing:
         self._groups: dict[ProcessorId, list[TaskName]] = {p: [] for p in sorted(self._hosts)}
 
     def deal(self) -> dict[ProcessorId, tuple[TaskName, ...]]:
-        """The tasks of each processor, sorted, in the order of the processors' ids."""
+        """Return the tasks of each processor, sorted, in the order of the processors' ids."""
         rest = self._to_hosts(self._to_own_processors())
         for name, processor_id in zip(rest, self._room(self._groups), strict=True):
             self._groups[processor_id].append(name)
         return {p: tuple(sorted(group)) for p, group in self._groups.items()}
 
     def _to_own_processors(self) -> list[TaskName]:
-        """Each processor has what it can keep of its own; the tasks left over.
+        """Leave each processor what it can keep of its own; return the tasks left over.
 
         Those that did not run on its present host are the first to go: their state is not there.
         """
@@ -345,7 +345,7 @@ class _Dealing:
         return sorted(rest)
 
     def _to_hosts(self, names: Iterable[TaskName]) -> list[TaskName]:
-        """Tasks go where they ran, as far as there is room; the tasks left over."""
+        """Deal tasks to where they ran, as far as there is room; return the tasks left over."""
         there: dict[Host, list[ProcessorId]] = {}
         for candidate in self._groups:
             at = self._hosts[candidate]
@@ -363,7 +363,7 @@ class _Dealing:
         return rest
 
     def _room(self, processors: Iterable[ProcessorId]) -> Iterator[ProcessorId]:
-        """A processor for each further task; the caller gives it that task before it asks again.
+        """Yield a processor for each further task, which the caller gives it before it asks again.
 
         The common size first, then the larger one as long as processors may have it.
         """

@@ -26,7 +26,7 @@ from homeport.job_coordinator.model.job_model import (
 
 
 def first_fault(model: JobModel) -> str | None:
-    """One sentence about the first fault of ``model``, None where it has none.
+    """Return one sentence about the first fault of ``model``, None where it has none.
 
     What holds of a model without fault: there is a container, and each has a task; keys and names
     agree; a task name occurs once; an active task has an input; an input partition belongs to one
@@ -71,7 +71,7 @@ def _faults(model: JobModel) -> Iterator[str]:
 
 
 def _for_all(config: Config, active: list[TaskModel]) -> frozenset[SystemStreamPartition]:
-    """The partitions that every task reads: broadcast ones, or all with the grouper for that."""
+    """Return the partitions that every task reads: broadcast ones, or all with such a grouper."""
     name = keys.JOB_SSP_GROUPER_FACTORY.read(config) or ""
     if short_name(Kind.SSP_GROUPER, name) == ALL_SSP_TO_SINGLE_TASK:
         return frozenset(ssp for task in active for ssp in task.system_stream_partitions)

@@ -49,13 +49,13 @@ _NAME = re.compile(rf"-({'|'.join(KINDS)})-[0-9]+\.jsonl$")
 
 
 def kind_bytes(max_mb: int, kind: str) -> int:
-    """How many bytes all segments of a kind have on a host, for a history of ``max_mb`` MiB."""
+    """Return how many bytes a kind's segments may have on a host, for ``max_mb`` MiB of history."""
     events = max_mb * _MIB // _SHARE_OF_EVENTS
     return events if kind == EVENTS else max_mb * _MIB - events
 
 
 def segment_bytes(max_mb: int, kind: str) -> int:
-    """The size at which a segment is full."""
+    """Return the size at which a segment is full."""
     most = kind_bytes(max_mb, kind)
     return max(most // _SEGMENTS[kind], min(_LEAST_BYTES, most // _LEAST_PART))
 
@@ -71,7 +71,7 @@ class Segment:
 
 
 def superfluous(segments: Iterable[Segment], most_bytes: int, full_bytes: int) -> list[Segment]:
-    """PURE: those that are to go so that one more segment fits, the oldest first.
+    """Return those that must go so that one more segment fits, the oldest first. PURE.
 
     An open segment counts as full and stays. A small one counts for more than it has, so that no
     more than some thousand files have to be looked at.
@@ -93,7 +93,7 @@ def superfluous(segments: Iterable[Segment], most_bytes: int, full_bytes: int) -
 
 
 def make_room(directory: Path, kind: str, max_mb: int) -> None:
-    """One more segment of ``kind`` fits into the directory; the oldest ones are gone for it.
+    """Make room for one more segment of ``kind`` in the directory; the oldest ones go.
 
     Before they go, an empty file ``trimmed-<kind>-<ms>`` says up to when lines may be missing, so
     that a crash in between loses nothing but room. Where another process does the same, it does it.
@@ -115,7 +115,7 @@ def make_room(directory: Path, kind: str, max_mb: int) -> None:
 
 
 def opened(directory: Path, stem: str, kind: str, first_line: int) -> int:
-    """A new segment, locked where that can be, as a file descriptor for appending."""
+    """Return a new segment, locked where that can be, as a file descriptor for appending."""
     path = directory / f"{stem}-{kind}-{first_line:010}.jsonl"
     new = path.with_suffix(".new")
     # For writing and reading: NFS gives an exclusive lock only of a file that is open for writing,
@@ -150,7 +150,7 @@ def mark_lost(directory: Path, series: str, until_ms: int, before: Path | None) 
 
 
 def _kind_of(name: str) -> str | None:
-    """None: a file of an earlier release, which has both."""
+    """Return the kind; None: a file of an earlier release, which has both."""
     found = _NAME.search(name)
     return found.group(1) if found else None
 
@@ -160,7 +160,7 @@ def _series_of(name: str) -> str:
 
 
 def _lock(file: int, directory: Path) -> bool | None:
-    """Whether the lock of an open segment was free, and is ours; None: there are no locks here."""
+    """Return whether the lock of an open segment was free, and is ours; None: no locks here."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -183,7 +183,7 @@ def _say_without_locks(directory: Path, why: str) -> None:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[bool]:
-    """Whether no other process trims the directory meanwhile, or it does no harm.
+    """Yield whether no other process trims the directory meanwhile, or it does no harm.
 
     NFS gives no lock of a directory. Two processes may trim it at once: each marks before it
     removes, and what one has removed the other misses.

@@ -51,7 +51,7 @@ Role = Literal["driver", "keeper", "launcher", "container", "processor"]
 def history_directory(
     configured: str | None, logged_store_base_dir: str | Path, job_directory_name: str
 ) -> Path:
-    """``job.history.dir`` where configured, else ``.history`` among the job's state directories."""
+    """Return ``job.history.dir``, by default ``.history`` among the job's state directories."""
     if configured is not None:
         return Path(configured)
     return Path(logged_store_base_dir) / job_directory_name / _OWN_NAME
@@ -84,7 +84,7 @@ class HistoryWriter:
     def event(
         self, name: str, processor_id: str | None = None, epoch: int | None = None, **fields: object
     ) -> None:
-        """One line says that ``name`` happened now.
+        """Add one line: ``name`` happened now.
 
         ``fields`` must be such that JSON can hold them, else their text.
 
@@ -109,7 +109,7 @@ class HistoryWriter:
             self._write(series)
 
     def close(self) -> None:
-        """The files are closed after one more attempt to write; a later event opens new ones."""
+        """Close the files after one more attempt to write; a later event opens new ones."""
         with self._lock:
             if self._pid == os.getpid():
                 for series in self._series.values():
@@ -154,7 +154,7 @@ class _Series:
         *,
         stays: bool = False,
     ) -> None:
-        """One line more waits to be written: ``short`` where the one before it says the rest.
+        """Add one line to be written: ``short`` where the one before it has the rest.
 
         Args:
             whole: all fields.
@@ -179,7 +179,7 @@ class _Series:
         self._size += len(line)
 
     def write(self) -> None:
-        """All that waits is written; OSError or NotOwnError where not: the rest waits on."""
+        """Write all that waits; OSError or NotOwnError where that fails: the rest waits on."""
         while self._waiting:
             begins, line = self._waiting[0]
             if begins is not None:
@@ -215,7 +215,7 @@ class _Series:
         self._file = opened(self._directory, self._stem, self._kind, first_line)
 
     def end(self) -> None:
-        """The segment is closed, unless lines wait for it; another line begins a new one."""
+        """Close the segment, unless lines wait for it; another line begins a new one."""
         if not self._waiting:
             self._close()
             self._size = None

@@ -61,7 +61,7 @@ class Tokens:
         self._operators: Mapping[str, tuple[str, Role]] = {}
 
     def configured(self, config: Config) -> None:
-        """Operators' tokens are those of ``config``, from now on; of one that is wrong, none."""
+        """Take operators' tokens from ``config``, from now on; where one is wrong, none."""
         if config is self._config:
             return
         self._config = config
@@ -75,11 +75,11 @@ class Tokens:
         }
 
     def is_job(self, offered: bytes) -> bool:
-        """Whether it is the job's own, in a time that does not depend on where they differ."""
+        """Return whether it is the job's own, in a time that no difference changes."""
         return hmac.compare_digest(offered, self._job())
 
     def holder(self, offered: bytes) -> tuple[str, Role]:
-        """The token's name and role; ``("", Role.NONE)``: it is no valid one."""
+        """Return the token's name and role; ``("", Role.NONE)``: it is no valid one."""
         if self.is_job(offered):
             return RESERVED, Role.JOB
         # Found by its digest: how long that takes says nothing of a valid token.
@@ -94,7 +94,7 @@ def _tokens(key: TokensKey, config: Config) -> tuple[NamedToken, ...]:
 
 
 def is_of_another_page(origin: str | None, site: str | None, host: str | None) -> bool:
-    """Whether a browser says that a page of another server has made a request.
+    """Return whether a browser says that a page of another server has made a request.
 
     Args:
         origin: the header ``Origin``; None: it is not sent, as by every tool.

@@ -41,7 +41,7 @@ class Plan:
     is_possible: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """The answer to a dry run."""
+        """Return the answer to a dry run."""
         return {
             "what": self.what,
             "before": self.before,
@@ -59,13 +59,13 @@ class OperatorActions(Protocol):
         """Of the actions that there are."""
 
     async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
-        """What the action of that name would do; nothing is changed."""
+        """Return what the action of that name would do; nothing is changed."""
 
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
         """Write its record; return ``message``, and ``uuid`` where its answer comes later."""
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
-        """How far it has come: ``status``, ``message``, ``final``; None: nothing is known yet."""
+        """Return ``status``, ``message`` and ``final``; None: nothing is known yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ActionRoutes:
         self._audit = audit
 
     def routes(self) -> list[web.RouteDef]:
-        """What the server adds to its own."""
+        """Return what the server adds to its own."""
         return [
             web.get("/ui/actions", self._get_actions),
             web.post(ACTION_ROUTE, self._post_action),

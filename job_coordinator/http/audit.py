@@ -51,7 +51,7 @@ class Change:
         )
 
     def bounded(self) -> Change:
-        """With no field longer than ``MAX_TEXT``, each of one line."""
+        """Return it with no field longer than ``MAX_TEXT``, each of one line."""
         given = {name: text for name, text in asdict(self).items() if text is not None}
         return replace(self, **{name: _one_line(text) for name, text in given.items()})
 
@@ -96,7 +96,7 @@ class AuditTrail:
         self._number = 0
 
     def add(self, change: Change) -> None:
-        """The change is wanted, and is about to be carried out."""
+        """Note that the change is wanted, and about to be carried out."""
         bounded = change.bounded()
         self._number += 1
         _log.info("audit %d: %s", self._number, bounded)
@@ -104,6 +104,6 @@ class AuditTrail:
         self._kept.append(AuditedChange(number=self._number, at_ms=wall_ms(), **asdict(bounded)))
 
     def to_json(self) -> bytes:
-        """The body of ``GET /v1/audit``: the newest changes, in the order of their numbers."""
+        """Return the body of ``GET /v1/audit``: the newest changes, by their numbers."""
         changes = msgspec.to_builtins([*self._kept])
         return compact_json({"version": 1, "since_ms": self._since_ms, "changes": changes})

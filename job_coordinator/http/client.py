@@ -125,7 +125,7 @@ class CoordinatorClient:
         return self._url
 
     def at(self, url: str, timeout_s: float, *, holds: bool = False) -> CoordinatorClient:
-        """A client with the same token for another URL of the job; ConfigError as above."""
+        """Return a client with the same token for another URL of the job; ConfigError as above."""
         rest = (timeout_s, self._certificate, self._secret)
         return CoordinatorClient(url, self._token, *rest, holds=holds)
 
@@ -135,45 +135,45 @@ class CoordinatorClient:
             self._let_go()
 
     def job_model(self, version: int | None = None) -> JobModel:
-        """The JobModel of that version, or the present one; secrets masked without a token."""
+        """Return that version of the JobModel, or the present one; without a token masked."""
         return decode_job_model(self._call("GET", "" if version is None else f"?version={version}"))
 
     def processor_model(self, processor_id: ProcessorId, version: int) -> JobModel:
-        """The JobModel of that version with that processor's container alone; masked as above."""
+        """Return that version of the JobModel with that processor alone; masked as above."""
         route = f"v1/processors/{quote(processor_id, safe='')}/model?version={version}"
         return decode_job_model(self._call("GET", route))
 
     def config(self) -> dict[str, str]:
-        """The job's configuration; secrets masked without a token."""
+        """Return the job's configuration; secrets masked without a token."""
         body = parse_object(self._call("GET", "config"), "the configuration")
         return {name: required_field(body, name, str) for name in body}
 
     def package(self, name: str) -> bytes:
-        """The package with that sha256, as the AM has it; with the job's token alone."""
+        """Return the package with that sha256, as the AM has it; with the job's token alone."""
         return self._call("GET", f"v1/packages/{quote(name, safe='')}")
 
     def locality(self) -> LocalityModel:
-        """Where each processor last started successfully."""
+        """Return where each processor last started successfully."""
         return decode_locality(self._call("GET", "locality"))
 
     def check_in(self, message: CheckIn) -> Order:
-        """Reports what runs here and returns what to do next."""
+        """Report what runs here and return what to do next."""
         return Order.from_json(self._post("v1/check-in", message.to_json()))
 
     def renew(self, message: Renewal) -> LeaseGrant:
-        """What the keeper, whose URL this client must have, says of a lease."""
+        """Return the answer about a lease from the keeper, whose URL this client must have."""
         return LeaseGrant.from_json(self._post("v1/lease", message.to_json()))
 
     def started(self, message: Started) -> None:
-        """The AM knows that this stream container has started; of very many tasks, the sums."""
+        """Let the AM know that this stream container has started; of very many tasks, the sums."""
         self._post("v1/started", message.within(STARTED_BYTES).to_json())
 
     def stopped(self, message: Stopped) -> None:
-        """The AM knows that this stream container is gone."""
+        """Let the AM know that this stream container is gone."""
         self._post("v1/stopped", message.to_json())
 
     def shutdown(self) -> None:
-        """The AM has begun the orderly end of the job."""
+        """Have the AM begin the orderly end of the job."""
         self._post("v1/shutdown", {})
 
     def status(self) -> ShownStatus:
@@ -187,7 +187,7 @@ class CoordinatorClient:
     def events(
         self, processor_id: ProcessorId | None = None, since: int | None = None, limit: int = 100
     ) -> dict[str, Any]:
-        """The last events that decided something; see ``EventsAsked``."""
+        """Return the last events that decided something; see ``EventsAsked``."""
         asked = {"processor": processor_id, "since": since, "limit": limit}
         query = urlencode({k: v for k, v in asked.items() if v is not None})
         return parse_object(self._call("GET", f"v1/events?{query}"), "the events")
@@ -199,7 +199,7 @@ class CoordinatorClient:
         return value_of(ShownOutlook, answer, "the answer")
 
     def audit(self) -> dict[str, Any]:
-        """The last changes of the running job."""
+        """Return the last changes of the running job."""
         return parse_object(self._call("GET", "v1/audit"), "the audit trail")
 
     def access(self, secret: JobSecret) -> ShownAccess:
@@ -267,7 +267,7 @@ class CoordinatorClient:
             self._certificate, self._tls = certificate, client_context(certificate)
 
     def _asked(self, *request: Any) -> _Answer:  # noqa: ANN401 - as of http.client
-        """The answer to a request; OSError or HTTPException where there is none.
+        """Return the answer to a request; OSError or HTTPException where there is none.
 
         A held connection that broke is replaced at once, for the same request: one that changes
         something twice is not sent by a client that holds. One that is silent has used up the time
@@ -304,7 +304,7 @@ class CoordinatorClient:
     def _call(
         self, method: str, route: str, body: bytes | None = None, redirects: int = _REDIRECTS
     ) -> bytes:
-        """The body of a good answer to one request, also where another processor gives it.
+        """Return the body of a good answer to one request, also where another processor gives it.
 
         The token goes to the URL alone that it was given for.
         """
@@ -327,7 +327,7 @@ class CoordinatorClient:
         raise _refused(target, status, content)
 
     def _followed(self, request: tuple[str, str, bytes | None]) -> _Answer:
-        """The answer; where the server has another token or certificate since, the second one."""
+        """Return the answer; the second one, where the server has a new token or certificate."""
         try:
             answer = self._asked(*request, self._headers(request[2]))
             if answer[0] != _UNAUTHORIZED or not self._is_renewed():

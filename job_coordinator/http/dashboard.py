@@ -88,7 +88,7 @@ class Dashboard:
         self._looking = asyncio.Lock()
 
     def routes(self, origins: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> list[Any]:
-        """What the server adds to its own; ``origins``: the configuration, and what set it."""
+        """Return what the server adds; ``origins``: the configuration, and what set it."""
         return [
             web.get(_SLASH, self._get_slash),
             web.get(_PAGE, self._get_file),
@@ -100,13 +100,13 @@ class Dashboard:
         ]
 
     def start(self) -> None:
-        """Points are taken from now on."""
+        """Take points from now on."""
         self._tasks = [
             asyncio.ensure_future(work()) for work in (self._take_points, self._keep_looking)
         ]
 
     async def stop(self) -> None:
-        """All streams have ended, and nothing is looked at any more."""
+        """End all streams, and look at nothing any more."""
         self._is_over = True
         self._seen.end()
         for task in self._tasks:
@@ -148,7 +148,7 @@ class Dashboard:
         )
 
     async def _get_stream(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events: ``state`` when something is new, ``time`` after 10 s without."""
+        """Send server-sent events: ``state`` when something is new, ``time`` after 10 s without."""
         if self._is_over or self._streams >= MAX_STREAMS:
             raise UnavailableError(f"{MAX_STREAMS} pages have a stream already: ask for /ui/state")
         response = web.StreamResponse(
@@ -168,7 +168,7 @@ class Dashboard:
         return response
 
     async def _send(self, response: web.StreamResponse) -> None:
-        """Sends until the server ends, or this server no longer answers for the job.
+        """Send until the server ends, or no longer answers for the job.
 
         A page that is slow gets the newest state when it has taken the one before: none waits.
         """
@@ -241,7 +241,7 @@ class _Seen:
         self._news = asyncio.Event()
 
     def see(self, state: dict[str, Any], at_ms: int) -> None:
-        """The state is this; it is news where it is another one than before."""
+        """See this state; it is news where it is another one than before."""
         self._at_ms = at_ms
         if state != self._state:
             self._state, self._body = state, compact_json(state)
@@ -254,16 +254,16 @@ class _Seen:
         self._news = asyncio.Event()
 
     async def after(self, number: int) -> None:
-        """There is a state after the one of that number, or the server ends."""
+        """Wait for a state after the one of that number, or for the server's end."""
         if self.number <= number:
             await self._news.wait()
 
     def age_ms(self, now_ms: int) -> float:
-        """How long ago the state was seen; infinite before the first time."""
+        """Return how long ago the state was seen; infinite before the first time."""
         return float("inf") if self._at_ms is None else now_ms - self._at_ms
 
     def body(self, now_ms: int) -> bytes:
-        """The state with the time, which is no news."""
+        """Return the state with the time, which is no news."""
         return b'{"now_ms":%d,%s' % (now_ms, self._body[1:])
 
 

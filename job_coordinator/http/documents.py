@@ -66,18 +66,18 @@ class JobModelDocuments:
         self._made: dict[int, _Made] = {}
 
     async def whole(self, model: JobModel, form: Form) -> Document:
-        """The JobModel, byte for byte as ``codec.encode_job_model`` says."""
+        """Return the JobModel, byte for byte as ``codec.encode_job_model`` says."""
         return await self._of(model).whole(form)
 
     async def part(self, model: JobModel, processor_id: ProcessorId, form: Form) -> Document:
-        """The JobModel with one of its containers alone; KeyError where it has no such container.
+        """Return the JobModel with one container alone; KeyError where it has no such container.
 
         ``max-change-log-stream-partitions`` stays that of the whole.
         """
         return await self._of(model).part(processor_id, form)
 
     async def config(self, model: JobModel, form: Form) -> Document:
-        """The configuration as one flat JSON object."""
+        """Return the configuration as one flat JSON object."""
         return await self._of(model).config(form)
 
     def _of(self, model: JobModel) -> _Made:
@@ -105,7 +105,7 @@ class _Head:
         return cls(pieces, checksum)
 
     def tag(self, *rest: bytes) -> ETag:
-        """The tag of the head followed by ``rest``."""
+        """Return the tag of the head followed by ``rest``."""
         checksum = self.checksum.copy()
         for part in rest:
             checksum.update(part)
@@ -121,7 +121,7 @@ class _GzipHead:
         self._bytes = b"".join(parts) + self._after.flush(zlib.Z_SYNC_FLUSH)
 
     def followed_by(self, *rest: bytes) -> tuple[bytes, ...]:
-        """One gzip stream of the head and ``rest``."""
+        """Return one gzip stream of the head and ``rest``."""
         compressor = self._after.copy()
         return self._bytes, b"".join(map(compressor.compress, rest)) + compressor.flush()
 
@@ -171,7 +171,7 @@ class _Made:
         return await self._once(("packed head", form.mask_secrets), _GzipHead, head)
 
     async def _once(self, what: Hashable, make: Callable[..., T], *arguments: object) -> T:
-        """``make(*arguments)``, made in a thread for the first caller; all callers wait for it."""
+        """Run ``make(*arguments)`` in a thread for the first caller; all callers wait for it."""
         future: asyncio.Future[T] | None = self._results.get(what)
         if future is None or (future.done() and future.exception() is not None):
             future = asyncio.ensure_future(asyncio.to_thread(make, *arguments))
@@ -181,7 +181,7 @@ class _Made:
 
 
 async def document_of(content: bytes, *, gzip: bool, content_type: str = JSON) -> Document:
-    """``content`` as a document, made in a thread."""
+    """Return ``content`` as a document, made in a thread."""
     etag = await asyncio.to_thread(_tag_of, content)
     parts = (await asyncio.to_thread(_packed, content),) if gzip else (content,)
     return Document(parts, etag, gzip, content_type)

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 def caller(request: web.Request) -> Caller:
-    """The caller of a request that was let through."""
+    """Return the caller of a request that was let through."""
     found: Caller = request[_CALLER]
     return found
 
@@ -114,7 +114,7 @@ class Guard:
 
     @web.middleware
     async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """The middleware: the handler's answer, or a refusal."""
+        """Return the middleware: the handler's answer, or a refusal."""
         found = self._identified(request)
         if isinstance(found, Caller):
             request[_CALLER] = found
@@ -130,7 +130,7 @@ class Guard:
             return refusal or await handler(request)
 
     def _identified(self, request: web.Request) -> Caller | web.Response:
-        """A wrong token is refused also where none is needed: its sender would go on with less."""
+        """Return the caller; refuse a wrong token even where none is needed."""
         address = request.remote or ""
         offered = _bearer_token(request)
         config = self._config()
@@ -185,7 +185,7 @@ class Guard:
         )
 
     def _of_another_name(self, request: web.Request, config: Config | None) -> web.Response | None:
-        """A refusal where the request is for another server; a page has no token."""
+        """Return a refusal where the request is for another server; a page has no token."""
         key = keys.JOB_COORDINATOR_URL_NAMES
         further = () if config is None else names_of(key.read(config))
         for host in request.headers.getall("Host", ()):

@@ -42,28 +42,28 @@ class LauncherBackend(Protocol):
     """What a job on YARN answers its launchers. Errors as of a ``JobCoordinatorBackend``."""
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """{processor_id: what it is} of the standbys of warm moves, which no JobModel has."""
+        """Return {processor_id: the standby of a warm move}, which no JobModel has."""
 
     async def package(self, name: str) -> bytes | None:
-        """The zip with that sha256, which the running job was given; None: it is not there."""
+        """Return the zip with that sha256 that the running job was given; None: it is not there."""
 
     def is_running(self, resource_id: ResourceId) -> bool:
-        """Whether a stream container that this AM permitted runs there."""
+        """Return whether a stream container that this AM permitted runs there."""
 
     async def check_in(self, message: CheckIn) -> Order:
-        """What that launcher is to do now."""
+        """Return what that launcher should do now."""
 
     async def started(self, message: Started) -> None:
-        """A stream container has started."""
+        """Note that a stream container has started."""
 
     async def stopped(self, message: Stopped) -> None:
-        """A stream container has ended."""
+        """Note that a stream container has ended."""
 
     async def unfit(self, message: Unfit) -> None:
-        """A YARN container cannot start a launcher."""
+        """Note that a YARN container cannot start a launcher."""
 
     async def shutdown(self) -> None:
-        """The orderly end of the job has been ordered; returns at once."""
+        """Order the orderly end of the job; return at once."""
 
 
 class LauncherRoutes:
@@ -169,7 +169,7 @@ class PackageRoutes:
         self._last: Document | None = None
 
     def routes(self) -> list[web.RouteDef]:
-        """What the server adds to its own."""
+        """Return what the server adds to its own."""
         return [web.get(PACKAGE_ROUTE, self._get)]
 
     async def _get(self, request: web.Request) -> web.StreamResponse:

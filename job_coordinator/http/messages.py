@@ -190,7 +190,7 @@ class Started(_Message):
     seconds: Mapping[str, _Seconds] = field(default_factory=dict)
 
     def within(self, limit_bytes: int) -> Started:
-        """This report, with sums in the place of tasks where its body would be longer."""
+        """Return this report, with sums in the place of tasks where its body would be longer."""
         if len(compact_json(self.to_json())) <= limit_bytes:
             return self
         return replace(

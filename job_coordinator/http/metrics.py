@@ -327,18 +327,18 @@ class JobCoordinatorMetrics(Collector):
         self._registry.register(self)
 
     def answered(self, method: str, route: str, code: int) -> None:
-        """One more request has its answer. ``route``: as it is declared, not as requested.
+        """Count one more answered request. ``route``: as it is declared, not as requested.
 
         A method that HTTP does not have counts as ``other``: each label is a series, for ever.
         """
         self._requests[method if method in _METHODS else "other", route, code] += 1
 
     def text(self) -> bytes:
-        """All numbers as they are now."""
+        """Return all numbers as they are now."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Prometheus' protocol: each metric with its samples."""
+        """Yield each metric with its samples, by Prometheus' protocol."""
         status = self._status()
         by_phase = Family(
             "containers", "Containers of the job, by phase.", self._by_phase, ("phase",)

@@ -43,7 +43,7 @@ def url_at(address: tuple[str, int], context: ssl.SSLContext | None) -> str:
 
 
 def certificate_beside(token_file: Path) -> str | None:
-    """The certificate that came to a container with the job's token; None where none did."""
+    """Return the certificate that came to a container with the job's token; None: none did."""
     path = token_file.with_name(CERTIFICATE_FILE_NAME)
     return path.read_text(encoding="ascii") if path.exists() else None
 
@@ -77,7 +77,7 @@ def unverified_context() -> ssl.SSLContext:
 
 
 def secret_beside(token_file: Path) -> JobSecret | None:
-    """The submission's secret that came to a container with the job's token, if one did."""
+    """Return the submission's secret that came to a container with the job's token, if one did."""
     path = token_file.with_name(SECRET_FILE_NAME)
     return JobSecret(path.read_bytes()) if path.exists() else None
 

@@ -45,21 +45,21 @@ SECURITY_HEADERS: Final = {
 
 
 async def put_security_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    """No browser runs, frames or embeds the answer, and it names no version of the server."""
+    """Keep browsers from running, framing or embedding the answer; hide the version."""
     for name, value in SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers["Server"] = _SERVER
 
 
 def json_answer(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
-    """200 with that JSON."""
+    """Return 200 with that JSON."""
     return web.Response(body=body, content_type=JSON, headers=headers)
 
 
 def error_answer(
     status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """``{"error": ...}`` with the message as one line."""
+    """Return ``{"error": ...}`` with the message as one line."""
     line = " ".join(message.split())
     body = compact_json({"error": line})
     return web.Response(status=status, body=body, content_type=JSON, headers=headers)
@@ -73,7 +73,7 @@ def error_without_route(status: HTTPStatus, message: str) -> web.Response:
 
 
 async def request_body(request: web.Request) -> dict[str, Any]:
-    """The object that the body is.
+    """Return the object that the body is.
 
     Raises:
         WireError: it is none.
@@ -86,7 +86,7 @@ async def request_body(request: web.Request) -> dict[str, Any]:
 
 
 def takes_gzip(request: web.Request) -> bool:
-    """Whether the answer may be compressed."""
+    """Return whether the answer may be compressed."""
     for item in ",".join(request.headers.getall("Accept-Encoding", ())).lower().split(","):
         match = _GZIP.fullmatch(item)
         if match is not None:
@@ -107,7 +107,7 @@ class DocumentSender:
     async def answer(
         self, request: web.Request, document: Document, *, trusted: bool
     ) -> web.StreamResponse:
-        """200 with the document, sent when this returns; or 304 where the caller has it already.
+        """Send 200 with the document; or 304 where the caller has it already.
 
         A reader that takes nothing for half a minute is cut off.
         """

@@ -88,43 +88,43 @@ class JobCoordinatorBackend(Protocol):
     """
 
     def job_model(self, version: int | None) -> JobModel | None:
-        """The JobModel of that version, or the present one; None where there is none."""
+        """Return the JobModel of that version, or the present one; None where there is none."""
 
     def locality(self) -> Mapping[ProcessorId, Host]:
-        """{processor_id: host} of the last successful start of each."""
+        """Return {processor_id: host} of the last successful start of each."""
 
     def status(self) -> ShownStatus:
-        """The state of the job; secrets in the ``last_lines`` of failures alone."""
+        """Return the state of the job; secrets in the ``last_lines`` of failures alone."""
 
 
 class DecisionSource(Protocol):
     """Why the allocator decides what it decides, and what it would decide; errors as above."""
 
     def events(self, asked: EventsAsked) -> bytes:
-        """The JSON body: the last events that decided something."""
+        """Return the JSON body: the last events that decided something."""
 
     async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
         """Return what would come of the loss of these hosts; nothing is changed."""
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
-        """{key of the configuration: its newest record}; None: the job has no coordinator stream.
+        """Return {key of the configuration: its newest record}; None: no coordinator stream.
 
         Raises:
             UnavailableError: Kafka does not answer.
         """
 
     def metrics(self) -> Iterable[Metric]:
-        """The allocator in numbers."""
+        """Return the allocator in numbers."""
 
 
 class Peers(Protocol):
     """The other servers of a job that has one for each processor; called as a backend is."""
 
     def leader_url(self) -> str | None:
-        """Where the job is answered for; empty: here; None: it is not known now."""
+        """Return where the job is answered for; empty: here; None: it is not known now."""
 
     def url_of(self, processor_id: ProcessorId) -> str | None:
-        """Where that processor answers; empty: here; None: it does not say, or is not there."""
+        """Return where that processor answers; empty: here; None: it is unknown, or not there."""
 
     async def gather(self) -> None:
         """Refresh what the status knows of the other processors."""
@@ -192,7 +192,7 @@ class JobCoordinatorServer:
         self._guard.learned([name])
 
     async def start(self) -> tuple[str, int]:
-        """The server answers; returns the address and port that it listens on.
+        """Start the server; return the address and port that it listens on.
 
         Raises:
             CannotListenError: it cannot listen there.
@@ -218,7 +218,7 @@ class JobCoordinatorServer:
         return address
 
     async def stop(self) -> None:
-        """The port is closed, requests under way have ended; to stop again changes nothing."""
+        """Close the port once requests under way have ended; a second stop changes nothing."""
         port, self._port = self._port, None
         await self._dashboard.stop()
         if port is not None:
@@ -389,7 +389,7 @@ class JobCoordinatorServer:
 
 
 def _own_names() -> tuple[str, str]:
-    """What this machine is called, which may take a question to its resolver."""
+    """Return this machine's names, which may take a question to its resolver."""
     return socket.gethostname(), socket.getfqdn()
 
 

@@ -52,7 +52,7 @@ _PATIENCE_S = 30.0
 
 
 def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
-    """The changelog of ``store``, with exactly ``partitions`` partitions.
+    """Return the changelog of ``store``, with exactly ``partitions`` partitions.
 
     It is compacted, or, of a store whose entries are kept for a time only, deleted by age.
     ``stores.<store>.changelog.kafka.*`` wins over every setting. Samza also sets
@@ -82,7 +82,7 @@ def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
 
 
 def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
-    """Why the topic as it is found cannot be the changelog of ``store``; None where it can."""
+    """Return why the topic cannot be the changelog of ``store``; None where it can."""
     faults = (_partition_fault, _cleanup_fault, _in_sync_fault, _size_fault)
     return next((e for fault in faults if (e := fault(store, spec, found)) is not None), None)
 
@@ -156,7 +156,7 @@ def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError
 
 
 def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[str]:
-    """One line for each setting that is not as configured, and is not at fault; its value counts.
+    """Return one line for each setting that is not as configured, and no fault; its value counts.
 
     Sizes are named only where they are configured.
     """
@@ -196,7 +196,7 @@ class ChangelogTopics:
         self._admins = {name: TopicAdmin(SystemConfig.of(config, name)) for name in systems}
 
     def check(self, partitions: int | None, *, may_be_replaced: bool) -> list[str]:
-        """No changelog that is there has a fault, and none that held state is gone.
+        """Check that no changelog that is there has a fault, and none that held state is gone.
 
         Nothing is made.
 
@@ -215,7 +215,7 @@ class ChangelogTopics:
         return list(self._checked(self._found(), partitions, may_be_replaced=may_be_replaced))
 
     def make(self, partitions: int) -> None:
-        """After ``check``: each changelog is there, and in the stream with its id."""
+        """Make each changelog, and write its id into the stream; after ``check``."""
         found = self._found()
         for changelog, store in self._stores.items():
             if changelog not in found:
@@ -270,7 +270,7 @@ class ChangelogTopics:
     def _foreign(
         self, changelog: SystemStream, store: StoreConfig, topic: FoundTopic
     ) -> Iterator[str]:
-        """A changelog that the job does not know, and that holds something, is not its own."""
+        """Yield each changelog that the job does not know, and that holds something."""
         if self._holds_records(changelog, topic):
             key = keys.STORE_CHANGELOG.named(store.name)
             yield (
@@ -285,7 +285,7 @@ class ChangelogTopics:
 
 
 def holds_records(system: SystemConfig, topic: str, partitions: int) -> bool:
-    """Whether any partition of the topic has a committed record.
+    """Return whether any partition of the topic has a committed record.
 
     Raises:
         UnavailableError: Kafka does not answer.

@@ -31,7 +31,7 @@ class CheckpointTopic:
         self._admin = TopicAdmin(SystemConfig.of(config, self._topic.system))
 
     def check(self) -> None:
-        """The topic that held the job's input positions, if any did, is there. Nothing is made.
+        """Check that the topic that held the job's input positions is there, if any did.
 
         Raises:
             ConfigError: it is gone, or was recreated.
@@ -40,7 +40,7 @@ class CheckpointTopic:
             self._require_same(self._topic_id())
 
     def make(self) -> None:
-        """After ``check``: the topic is there, and in the stream with its id.
+        """Make the topic, and write its id into the stream; after ``check``.
 
         Raises:
             ConfigError: it exists in another shape, or was recreated since ``check``.
@@ -54,7 +54,7 @@ class CheckpointTopic:
             self._manager.write(self._topic, topic_id)
 
     def end(self) -> int | None:
-        """The offset after the last record, of open transactions too; None without checkpoints."""
+        """Return the offset after the last record, open transactions included; None: no topic."""
         if not self._task.checkpoint_enabled:
             return None
         return self._admin.end_offset(self._topic.stream, 0)

@@ -108,7 +108,7 @@ def ends_reading(error: KafkaError) -> bool:
 
 
 def forgotten(error: KafkaError, transactional_id: str) -> str | None:
-    """The story of a producer that Kafka does not know any more; None where it does.
+    """Return the story of a producer that Kafka does not know any more; None where it does.
 
     It must not write again, nor abort: the library would initialise the id once more for that, and
     so let in one that was fenced.
@@ -122,7 +122,7 @@ def forgotten(error: KafkaError, transactional_id: str) -> str | None:
 
 
 def error_of(exception: KafkaException) -> KafkaError:
-    """The KafkaError inside ``exception``."""
+    """Return the KafkaError inside ``exception``."""
     error = exception.args[0]
     if isinstance(error, KafkaError):
         return error
@@ -132,7 +132,7 @@ def error_of(exception: KafkaException) -> KafkaError:
 def unavailable(
     system: SystemConfig, what: str, why: str | KafkaError, error: KafkaError | None = None
 ) -> UnavailableError:
-    """The one line for a Kafka that did not do ``what``.
+    """Return the one line for a Kafka that did not do ``what``.
 
     ``error``: what Kafka answered, where ``why`` is a text around that.
     """
@@ -147,19 +147,19 @@ def unavailable(
 
 
 def consumer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Consumer:
-    """A consumer with the system's properties and ``over`` on top; it has not connected yet."""
+    """Return a consumer with the system's properties under ``over``; it has not connected yet."""
     properties = {**_RECONNECTING, "group.id": "homeport", **system.consumer, **over}
     return _made(system, "consumer", lambda: Consumer(properties, logger=LIBRDKAFKA_LOG))
 
 
 def producer(system: SystemConfig, over: Mapping[str, Any]) -> Producer:
-    """A producer with the system's properties and ``over`` on top; it has not connected yet."""
+    """Return a producer with the system's properties under ``over``; it has not connected yet."""
     properties = {**_RECONNECTING, **system.producer, **over}
     return _made(system, "producer", lambda: Producer(properties, logger=LIBRDKAFKA_LOG))
 
 
 def admin(system: SystemConfig) -> AdminClient:
-    """An admin client with the system's properties; it has not connected yet."""
+    """Return an admin client with the system's properties; it has not connected yet."""
     properties = {**_RECONNECTING, **system.admin}
     _start_destroying()
     client = _made(system, "consumer", lambda: AdminClient(properties, logger=LIBRDKAFKA_LOG))
@@ -180,7 +180,7 @@ def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:
 
 
 def _without_secrets(system: SystemConfig, text: str) -> str:
-    """``text`` of librdkafka, which quotes what it refuses, with every secret masked."""
+    """Return ``text`` of librdkafka, which quotes what it refuses, with every secret masked."""
     for name, value in (*system.consumer.items(), *system.producer.items()):
         if value:
             text = text.replace(value, shown_value(name, value))

@@ -32,10 +32,10 @@ class Client(Protocol):
     """The parts of a producer that are needed here."""
 
     def poll(self, timeout: float) -> int:
-        """Callbacks have been called."""
+        """Call callbacks; return how many."""
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
-        """The cluster's metadata."""
+        """Return the cluster's metadata."""
 
 
 class Connection:
@@ -45,22 +45,22 @@ class Connection:
         self._lost: KafkaError | None = None
 
     def heard(self, error: KafkaError) -> None:
-        """The library has said something about its brokers."""
+        """Note what the library reports of its brokers."""
         if error.code() in DISCONNECTED:
             self._lost = error
 
     def lost(self, client: Client) -> str | None:
-        """How the connection was lost since the last ``recovered``; None where it was not."""
+        """Return how the connection was lost since ``recovered``; None where it was not."""
         with contextlib.suppress(KafkaException):  # of a producer that is past saving: it will say
             client.poll(0)
         return None if self._lost is None else self._lost.str()
 
     def recovered(self, client: Client) -> bool:
-        """Whether a broker answers; costs nothing where no connection was lost."""
+        """Return whether a broker answers; costs nothing where no connection was lost."""
         return self.lost(client) is None or self.answers(client)
 
     def wait(self, client: Client, pause: Callable[[float], None]) -> None:
-        """A broker answers; costs nothing where no connection was lost. Waits without a limit.
+        """Wait without a limit until a broker answers, where the connection was lost.
 
         Args:
             client: whose connection it is.
@@ -77,7 +77,7 @@ class Connection:
             pause(_PAUSE_S)
 
     def answers(self, client: Client) -> bool:
-        """Whether a broker answers now: one request."""
+        """Return whether a broker answers now: one request."""
         try:
             client.list_topics(timeout=_PING_S)
         except KafkaException:
@@ -95,7 +95,7 @@ class SaidOnce(logging.Filter):
         self._said: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is logged."""
+        """Return whether the line is logged."""
         now = time.monotonic()
         kind = _DIGITS.sub("", record.getMessage())
         self._said = {k: at for k, at in self._said.items() if now - at < _REPEAT_S}

@@ -59,7 +59,7 @@ class CoordinatorStreamLog:
         self._consumer.close()
 
     def to_head(self) -> Iterator[LoggedRecord]:
-        """The records up to the end of the log.
+        """Yield the records up to the end of the log.
 
         Raises:
             ConfigError: (at the end) it is the stream of another job.
@@ -84,7 +84,7 @@ class CoordinatorStreamLog:
                 yield record
 
     def onward(self) -> Iterator[LoggedRecord]:
-        """The records that come from now on; does not end by itself.
+        """Yield the records that come from now on; does not end by itself.
 
         Raises:
             UnavailableError: the topic is gone, or may not be read any more.
@@ -95,7 +95,7 @@ class CoordinatorStreamLog:
                 yield _record(message)
 
     def _is_end(self, message: Message) -> bool:
-        """Whether ``message`` says that nothing follows; other errors the library mends itself."""
+        """Return whether ``message`` means that nothing follows; the library mends other errors."""
         error = message.error()
         if error is not None and clients.ends_reading(error):
             raise self._unavailable(error)

@@ -64,7 +64,7 @@ _BATCH = 10_000
 
 
 def local_address() -> str:
-    """This machine's own address, as Samza writes it into ``host``.
+    """Return this machine's own address, as Samza writes it into ``host``.
 
     Empty where it cannot be found.
     """
@@ -136,7 +136,7 @@ class CoordinatorStreamStore:
         has_packages: bool = True,
         keeps_keys: bool = False,
     ) -> Self:
-        """The stream of the job that ``config`` describes, which refuses to be another job's.
+        """Return the stream of the job in ``config``, which refuses to be another job's.
 
         Raises:
             ConfigError: the configuration names no job, or no system for its stream.
@@ -165,7 +165,7 @@ class CoordinatorStreamStore:
         return self._state.damaged_count
 
     def fence(self) -> None:
-        """No older holder of this store's transactional id can write any more (init_transactions).
+        """Keep older holders of this store's transactional id from writing (init_transactions).
 
         Nothing to do for a store without a transactional id.
 
@@ -177,7 +177,7 @@ class CoordinatorStreamStore:
             self._writer.open()
 
     def connect(self) -> None:
-        """Its client connects, if it has no transactional id: the first record is written sooner.
+        """Connect the client, if it has no transactional id: the first record is written sooner.
 
         One that comes while the library is still connecting waits for half a second (measured).
         """
@@ -186,7 +186,7 @@ class CoordinatorStreamStore:
                 self._writer.open()
 
     def bootstrap(self) -> None:
-        """The whole stream has been read, up to the head as it was when this was called.
+        """Read the whole stream, up to the head as it was when this was called.
 
         Raises:
             ConfigError: the topic is missing, is not one compacted partition, or is the stream of
@@ -204,7 +204,7 @@ class CoordinatorStreamStore:
             self.require_own()
 
     def require_own(self) -> None:
-        """As of the last catch-up the stream belongs to this store's job, or has no owner yet.
+        """Require that, as last caught up, the stream is this job's, or has no owner yet.
 
         Raises:
             ConfigError: it belongs to another job.
@@ -213,7 +213,7 @@ class CoordinatorStreamStore:
             self._owner.require(self.latest(MessageType.SET_CONFIG), self._topic)
 
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Reads to the head as it is when this is called (safety K1).
+        """Read to the head as it is when this is called (safety K1); return what is new.
 
         Returns:
             The records that are new since the last call, in their order; damaged ones are left out
@@ -238,17 +238,17 @@ class CoordinatorStreamStore:
             return tuple(found)
 
     def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
-        """{key: last record} of one type as of the last catch-up, without deleted keys."""
+        """Return {key: last record} of one type as of the last catch-up, without deleted keys."""
         with self._lock:
             return self._state.latest(message_type)
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of a key that was read since the last call, where the store keeps them."""
+        """Return the records of keys since the last call, where the store keeps them."""
         with self._lock:
             return self._state.taken_keys()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
-        """All ``messages`` are in the stream, in their order, acknowledged, when this returns.
+        """Write all ``messages``, in their order; they are acknowledged when this returns.
 
         With a transactional id they are one transaction: all of them, or none where this raises.
 
@@ -278,7 +278,7 @@ class CoordinatorStreamStore:
                 self._writer.write(records)
 
     def close(self) -> None:
-        """Nothing of the store is left open.
+        """Close all that the store has open.
 
         An open transaction is aborted by the broker's time limit.
         """
@@ -296,7 +296,7 @@ class CoordinatorStreamStore:
         return self._consumer
 
     def _head(self) -> int:
-        """The end of the partition (safety K1); asked again while its leader is changing."""
+        """Return the end of the partition (safety K1); ask again while its leader is changing."""
         what = f"asking the end of topic {self._topic!r}"
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -315,7 +315,7 @@ class CoordinatorStreamStore:
                 self._admin.list_topics(self._topic, self._timeout_s)
 
     def _late(self, head: int) -> HomeportError:
-        """The one line for a head that was not reached in time, and what is in the way of it."""
+        """Return the one line for a head that was not reached in time, and what is in its way."""
         why = f"head {head} not reached within {self._timeout_s:g} s"
         try:
             stable = self._asked_head(IsolationLevel.READ_COMMITTED)
@@ -334,7 +334,7 @@ class CoordinatorStreamStore:
         return reported_offset(futures[partition], self._timeout_s + 1)
 
     def _take_some(self, consumer: Consumer, found: list[CoordinatorStreamMessage]) -> None:
-        """What the library has fetched is in the state, and its records in ``found``."""
+        """Put what the library has fetched into the state, and its records into ``found``."""
         # one is waited for, the others are taken as they lie there: asked for many, consume() waits
         # for all of them or for its whole time limit
         records = consumer.consume(1, _POLL_S)
@@ -354,7 +354,7 @@ class CoordinatorStreamStore:
             raise clients.unavailable(self._system, what, failure)
 
     def _failure(self, record: Message, error: KafkaError) -> KafkaError | None:
-        """``error`` where it ends the reading; None for an end of the partition, which is noted.
+        """Return ``error`` where it ends the reading; None for a partition's end, noted.
 
         Anything else the library tries again by itself, until our own time limit.
         """

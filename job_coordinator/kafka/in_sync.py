@@ -32,7 +32,7 @@ def await_writable(
     places: Collection[OutputPlace],
     pause: Callable[[float], None],
 ) -> None:
-    """A broker answers, and nothing keeps ``places`` from taking records. Waits without a limit.
+    """Wait without a limit until a broker answers, and ``places`` take records.
 
     Args:
         system: whose topics they are.
@@ -59,7 +59,7 @@ def await_writable(
 
 
 def shortage(system: SystemConfig, client: Client, places: Collection[OutputPlace]) -> str | None:
-    """What one of ``places`` lacks to take records, and what helps; None where none lacks anything.
+    """Return what one of ``places`` lacks to take records, and what helps; None: nothing is short.
 
     One request, and one more for a topic of which replicas are not in sync. A topic that Kafka does
     not know lacks nothing: a write to it fails because it is absent.

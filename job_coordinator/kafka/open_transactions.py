@@ -15,7 +15,7 @@ _METADATA_S = 2.0
 
 
 def how_to_end(system: SystemConfig, topic: str, partition: int, stable: int) -> str:
-    """The transaction that began at the last stable offset, and by what tool it may be ended.
+    """Return how to find and end the transaction that began at the last stable offset.
 
     Kafka ends an open one when its time is over; one whose end it left out of the partition
     (KAFKA-20734) stays for ever.
@@ -31,7 +31,7 @@ def how_to_end(system: SystemConfig, topic: str, partition: int, stable: int) ->
 
 
 def abort_command(system: SystemConfig, topic: str, partition: int, start: int) -> str:
-    """The command that aborts what began at the offset ``start`` and has no end there."""
+    """Return the command that aborts what began at the offset ``start`` and has no end there."""
     place = f"--topic {topic} --partition {partition}"
     return f"{_tool(system)} abort {place} --start-offset {start}"
 
@@ -39,7 +39,7 @@ def abort_command(system: SystemConfig, topic: str, partition: int, start: int) 
 def not_initialised(
     system: SystemConfig, client: Client, transactional_id: str, error: KafkaError
 ) -> UnavailableError:
-    """The one line for an id that Kafka did not initialise in time.
+    """Return the one line for an id that Kafka did not initialise in time.
 
     It does not while the end of the id's last transaction has not reached all of its partitions,
     which may be for ever: the coordinator may have lost what it had to send, until it is loaded
@@ -64,7 +64,7 @@ def not_initialised(
 
 
 def _coordinator(known: ClusterMetadata, transactional_id: str) -> str:
-    """The broker that ends the id's transactions."""
+    """Return the broker that ends the id's transactions."""
     partitions = known.topics[STATE_TOPIC].partitions if STATE_TOPIC in known.topics else {}
     if not partitions:
         return "its coordinator"

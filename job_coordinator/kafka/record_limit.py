@@ -15,7 +15,7 @@ _TIMEOUT_S = 5.0
 
 
 def record_limit(system: SystemConfig, topic: str) -> int:
-    """Bytes that the producer sends and ``topic``, which exists, takes, whichever is less.
+    """Return how many bytes the producer sends and ``topic``, which exists, takes.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -27,5 +27,5 @@ def record_limit(system: SystemConfig, topic: str) -> int:
 
 
 def producer_limit(system: SystemConfig) -> int:
-    """Bytes that the system's producer sends in one record."""
+    """Return bytes that the system's producer sends in one record."""
     return int(system.producer.get(_PRODUCER_KEY, _PRODUCER_DEFAULT))

@@ -52,13 +52,13 @@ class RecordWriter(Protocol):
     """Writes records in their order."""
 
     def open(self) -> None:
-        """The writer has done all that it can do before the first record."""
+        """Do all that the writer can do before the first record."""
 
     def write(self, records: Sequence[Record]) -> None:
-        """All ``records`` are acknowledged when this returns."""
+        """Write all ``records``; they are acknowledged when this returns."""
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Close all that is open."""
 
 
 class _Sending:
@@ -88,7 +88,7 @@ class _Sending:
         return self._producer
 
     def forget(self) -> None:
-        """What is still queued is dropped; the next use makes a new producer."""
+        """Drop what is still queued; the next use makes a new producer."""
         if self._producer is not None:
             with contextlib.suppress(KafkaException):  # of a producer that is past saving
                 self._producer.purge()
@@ -97,7 +97,7 @@ class _Sending:
         self._outstanding = 0
 
     def refuse_too_large(self, records: Sequence[Record]) -> None:
-        """The library takes every record, as far as its size goes.
+        """Refuse a record whose size the library does not take.
 
         Asked before the first is sent: Samza's readers would see it, as they do not know by
         themselves that a transaction was aborted.
@@ -112,7 +112,7 @@ class _Sending:
                 raise self._too_large(key, value)
 
     def send(self, records: Sequence[Record]) -> None:
-        """All records are queued; errors raise at once."""
+        """Queue all records; errors raise at once."""
         self._error = None
         self._outstanding = 0
         producer = self.producer()
@@ -126,18 +126,18 @@ class _Sending:
                 producer.poll(0)
 
     def delivery_error(self) -> KafkaError | None:
-        """The first error in the delivery reports so far."""
+        """Return the first error in the delivery reports so far."""
         return self._error
 
     def outstanding(self) -> int:
-        """How many records have no delivery report yet."""
+        """Return how many records have no delivery report yet."""
         return self._outstanding
 
     def unavailable(self, why: str, error: KafkaError | None = None) -> HomeportError:
         return clients.unavailable(self.system, f"writing to topic {self.topic!r}", why, error)
 
     def late(self, why: str, error: KafkaError | None = None) -> HomeportError:
-        """As ``unavailable``, with what the topic lacks to take records, where a broker says so."""
+        """Return as ``unavailable``, with what the topic lacks, if a broker names it."""
         lacks = known_shortage(self.system, self.producer(), {(self.topic, 0)})
         return self.unavailable(why if lacks is None else f"{why}: {lacks}", error)
 
@@ -180,11 +180,11 @@ class PlainWriter:
         self._sending = _Sending(system, topic, timeout_s, {**limit})
 
     def open(self) -> None:
-        """Its client connects: there is no one to fence."""
+        """Connect the client: there is no one to fence."""
         self._sending.producer()
 
     def write(self, records: Sequence[Record]) -> None:
-        """All ``records`` are acknowledged when this returns.
+        """Write all ``records``; they are acknowledged when this returns.
 
         Where it raises, some may be in the topic.
 
@@ -208,7 +208,7 @@ class PlainWriter:
             raise
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Close all that is open."""
         self._sending.forget()
 
 
@@ -247,7 +247,7 @@ class TransactionalWriter:
         self._final: HomeportError | None = None
 
     def open(self) -> None:
-        """No older holder of the id can write any more.
+        """Keep older holders of the id from writing.
 
         Raises:
             FencedError: a newer holder came first.
@@ -263,7 +263,7 @@ class TransactionalWriter:
             self._is_open = True
 
     def write(self, records: Sequence[Record]) -> None:
-        """All ``records`` are committed when this returns.
+        """Write all ``records``; they are committed when this returns.
 
         None is begun while the broker is away: it could not be ended once the broker is back.
 
@@ -295,7 +295,7 @@ class TransactionalWriter:
         self._end_last_transaction()
 
     def close(self) -> None:
-        """Nothing is left open.
+        """Close all that is open.
 
         The broker aborts what was not committed when its time limit passes.
         """
@@ -303,7 +303,7 @@ class TransactionalWriter:
         self._final = InvariantViolation("the coordinator stream is written after close()")
 
     def _end_last_transaction(self) -> None:
-        """The last transaction is committed or aborted, as it was to be."""
+        """Commit or abort the last transaction, as it was decided."""
         sending = self._sending
         if self._pending is _Pending.COMMIT:
             try:
@@ -322,7 +322,7 @@ class TransactionalWriter:
         self._pending = None
 
     def _require_known(self) -> None:
-        """The library may abort what is open: it would take an id again that Kafka has forgotten.
+        """Require that Kafka knows the id: the library would take one again that was forgotten.
 
         A caller that begins a transaction gets the reason why the open one has failed.
 
@@ -340,7 +340,7 @@ class TransactionalWriter:
         return clients.forgotten(error, self._transactional_id)
 
     def _ended(self, error: KafkaError) -> HomeportError:
-        """The failure after which this writer cannot be used any more."""
+        """Return the failure after which this writer cannot be used any more."""
         story = self._forgotten(error)
         if story is not None:
             self._final = WriterOverError(f"{story}; this writer can write no more")
@@ -351,7 +351,7 @@ class TransactionalWriter:
         return self._final
 
     def _call(self, operation: str) -> None:
-        """One operation of the producer, asked again as long as Kafka says that this may help.
+        """Call one operation of the producer again for as long as Kafka states that this may help.
 
         Raises:
             KafkaException: the transaction must be aborted.

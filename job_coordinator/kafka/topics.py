@@ -96,12 +96,12 @@ class FoundTopic:
 
 
 def policies(text: str) -> frozenset[str]:
-    """What a ``cleanup.policy`` lists, in whatever order."""
+    """Return what a ``cleanup.policy`` lists, in whatever order."""
     return frozenset(part.strip() for part in text.split(","))
 
 
 def coordinator_topic_spec(job: JobConfig) -> TopicSpec:
-    """The coordinator stream: one compacted partition.
+    """Return the coordinator stream: one compacted partition.
 
     Source: COORD, "Coordinator Stream Naming"; settings as Samza creates it.
     """
@@ -115,7 +115,7 @@ def coordinator_topic_spec(job: JobConfig) -> TopicSpec:
 
 
 def checkpoint_topic_spec(task: TaskConfig) -> TopicSpec:
-    """The checkpoint topic: one compacted partition, as Samza creates it."""
+    """Return the checkpoint topic: one compacted partition, as Samza creates it."""
     return TopicSpec(
         task.checkpoint_topic,
         1,
@@ -145,13 +145,13 @@ class TopicAdmin:
         self._admin: AdminClient = clients.admin(system)
 
     def require_reachable(self) -> None:
-        """A broker of the system has answered."""
+        """Require that a broker of the system answers."""
         self._metadata()
 
     def await_reachable(
         self, log: logging.Logger, may_go_on: Callable[[], object] = lambda: None
     ) -> None:
-        """A broker of the system has answered. Waits for as long as it takes, and says so.
+        """Wait for a broker of the system, for as long as it takes, and log that.
 
         ``may_go_on`` is called before each look; what it raises ends the waiting.
         """
@@ -165,11 +165,11 @@ class TopicAdmin:
                 return
 
     def names(self) -> frozenset[str]:
-        """The names of all topics."""
+        """Return the names of all topics."""
         return frozenset(self._metadata().topics)
 
     def partition_counts(self, streams: Iterable[str]) -> dict[str, int]:
-        """{topic: its number of partitions} of those of ``streams`` that exist."""
+        """Return {topic: its number of partitions} of those of ``streams`` that exist."""
         names = list(streams)
         while True:
             topics = self._metadata().topics
@@ -185,7 +185,7 @@ class TopicAdmin:
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str]
     ) -> bool:
-        """The topic exists as described and is in the brokers' metadata.
+        """Create the topic as described and await it in the brokers' metadata; whether it was new.
 
         Returns:
             Whether it was created by this call.
@@ -196,7 +196,7 @@ class TopicAdmin:
         return self.ensure(TopicSpec(name, partitions, replication, self._general_key(), config))
 
     def ensure(self, spec: TopicSpec) -> bool:
-        """As ``create``, for ``spec``."""
+        """Create the topic of ``spec``, as ``create``."""
         new = NewTopic(
             spec.name,
             num_partitions=spec.partitions,
@@ -223,7 +223,7 @@ class TopicAdmin:
         return created
 
     def delete(self, name: str) -> None:
-        """There is no topic of that name any more, as far as one broker knows.
+        """Delete the topic of that name, as far as one broker knows.
 
         Raises:
             ConfigError: the brokers do not let topics be deleted.
@@ -256,7 +256,7 @@ class TopicAdmin:
         self._await(lambda: name not in self._metadata().topics, f"{what}: waiting for its end")
 
     def validate(self, name: str, partitions: int, cleanup: str) -> None:
-        """The topic has exactly ``partitions`` partitions, and the cleanup policy ``cleanup``.
+        """Check that the topic has exactly ``partitions`` partitions, and the policy ``cleanup``.
 
         Raises:
             ConfigError: it is missing, or differs.
@@ -281,7 +281,7 @@ class TopicAdmin:
             )
 
     def topic_config(self, name: str) -> dict[str, str]:
-        """{property: value} of an existing topic, defaults included."""
+        """Return {property: value} of an existing topic, defaults included."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         what = f"reading the configuration of topic {name!r}"
 
@@ -299,7 +299,7 @@ class TopicAdmin:
         return {key: entry.value for key, entry in entries.items() if entry.value is not None}
 
     def end_offset(self, name: str, partition: int) -> int:
-        """The offset after the partition's last record, be it committed or not.
+        """Return the offset after the partition's last record, be it committed or not.
 
         Raises:
             UnavailableError: it does not exist, or Kafka did not answer in time.
@@ -320,7 +320,7 @@ class TopicAdmin:
             raise self._no_answer(what) from None
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """{topic: the broker's id of it}; a topic that is recreated has another one.
+        """Return {topic: the broker's id of it}; a topic that is recreated has another one.
 
         Raises:
             UnavailableError: one does not exist, or Kafka did not answer in time.
@@ -333,11 +333,11 @@ class TopicAdmin:
         return found
 
     def existing_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """As ``topic_ids``, of those that exist."""
+        """Return as ``topic_ids``, of those that exist."""
         return {name: str(topic.topic_id) for name, topic in self._descriptions(names).items()}
 
     def described(self, names: Sequence[str]) -> dict[str, FoundTopic]:
-        """{topic: how it is} of those of ``names`` that exist."""
+        """Return {topic: how it is} of those of ``names`` that exist."""
         return {
             name: FoundTopic(
                 str(topic.topic_id),
@@ -383,12 +383,12 @@ class TopicAdmin:
         return clients.unavailable(self._system, what, f"no answer within {self._timeout_s:g} s")
 
     def _is_new(self, name: str) -> bool:
-        """Whether the topic was just made: a broker that does not know it is behind the others."""
+        """Return whether the topic was just made: a broker may be behind the others."""
         made_s = _MADE.get((self._system.cluster, name))
         return made_s is not None and time.monotonic() - made_s < _SPREAD_S
 
     def _answer(self, ask: Callable[[], Future[_T]], what: str, existing: str | None = None) -> _T:
-        """What the brokers answer; a transient error repeats the request, while there is time.
+        """Return the brokers' answer; repeat after a transient error, while there is time.
 
         ``existing``: a topic; that it is unknown is transient while it is new.
 
@@ -423,7 +423,7 @@ class TopicAdmin:
             raise clients.unavailable(self._system, "listing topics", error) from None
 
     def _explain_creation(self, spec: TopicSpec, error: KafkaError) -> None:
-        """Returns where the topic exists already; else raises what the user can do about it."""
+        """Return where the topic exists already; else raise what the user can do about it."""
         code = error.code()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
             return
@@ -444,7 +444,7 @@ class TopicAdmin:
         raise clients.unavailable(self._system, f"creating topic {spec.name!r}", error)
 
     def _await_in_metadata(self, spec: TopicSpec) -> None:
-        """Every partition of the topic has a leader in the brokers' metadata."""
+        """Wait until every partition of the topic has a leader in the brokers' metadata."""
 
         def is_there() -> bool:
             topic = self._metadata().topics.get(spec.name)
@@ -465,7 +465,7 @@ class TopicAdmin:
 
 
 def topics_of(config: Config, system: str) -> frozenset[str]:
-    """The topics of a system of ``config``; ConfigError and UnavailableError as for the system."""
+    """Return the topics of a system of ``config``; errors as of the system."""
     return TopicAdmin(SystemConfig.of(config, system)).names()
 
 

@@ -65,5 +65,5 @@ _TRANSIENT = DISCONNECTED | OVERDUE | RETRIABLE
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether the same request may succeed later, without a change by anybody."""
+    """Return whether the same request may succeed later, without a change by anybody."""
     return error.retriable() or error.code() in _TRANSIENT

@@ -42,7 +42,7 @@ def change_list(
     mark: str,
     file: Config | None = None,
 ) -> bool:
-    """The key has the change that ``wanted`` makes of its items; no other writer's change is lost.
+    """Change the key's items as ``wanted`` does; no other writer's change is lost.
 
     A record has the whole list, and the change that its writer has made. Where another writer's
     record lies between what was read and what was written, its change is made once more.
@@ -154,26 +154,26 @@ class ConfigManager(RecordManager):
     """
 
     def read(self) -> Config:
-        """The configuration as of the last catch-up; a record without a value is left out."""
+        """Return the configuration as of the last catch-up, without records that have no value."""
         texts = read_all(self._stream, MessageType.SET_CONFIG, lambda m: m.value("value"))
         return Config(texts)
 
     def deployed(self) -> Config:
-        """What ``read`` returns, without what the AM writes about itself."""
+        """Return what ``read`` does, without what the AM writes about itself."""
         return Config({k: v for k, v in self.read().items() if k not in AM_KEYS})
 
     def written(self) -> Config:
-        """What the writer tool has set and not taken back: it stands above a deployment's file."""
+        """Return what the writer tool has set and not taken back: it beats a deployment's file."""
         messages = self._stream.latest(MessageType.SET_CONFIG).items()
         texts = {name: m.value("value") for name, m in messages if m.source == WRITER_SOURCE}
         return Config({name: text for name, text in texts.items() if text is not None})
 
     def set(self, key: str, value: str, source: str) -> None:
-        """``key`` has ``value`` until a ``replace`` without it."""
+        """Set ``key`` to ``value`` until a ``replace`` without it."""
         self._stream.write([wire.set_config(key, value)._replace(source=source)])
 
     def replace(self, config: Mapping[str, str], source: str) -> None:
-        """The stream's configuration is ``config`` with ``written()`` laid over it.
+        """Replace the stream's configuration by ``config`` with ``written()`` laid over it.
 
         Records of other types are not touched.
 

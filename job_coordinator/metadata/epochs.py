@@ -50,7 +50,7 @@ class Rank:
     attempt: int
 
     def is_above(self, other: Rank) -> bool:
-        """Whether this attempt is newer: by submission, then application, then attempt."""
+        """Return whether this attempt is newer: by submission, then application, then attempt."""
         return self._order() > other._order()
 
     def _order(self) -> tuple[int, int, str, int]:
@@ -93,7 +93,7 @@ class ProcessorEpoch:
         return self.permitted < self.epoch
 
     def goes_on_ms(self, unknown_ms: int) -> int:
-        """``unseen_ms``; ``unknown_ms`` where the record does not say it."""
+        """Return ``unseen_ms``; ``unknown_ms`` where the record does not say it."""
         return unknown_ms if self.unseen_ms is None else self.unseen_ms
 
 
@@ -117,7 +117,7 @@ class EpochManager(RecordManager):
     """What outlives AM attempts: submissions, AM ranks, processor epochs, model version."""
 
     def read_submission(self) -> Submission | None:
-        """The last submission; None before the first one. WireError where the record is damaged."""
+        """Return the last submission; None before the first; WireError: a damaged record."""
         message = self._stream.latest(MessageType.SET_SUBMISSION).get(wire.SUBMISSION_KEY)
         if message is None:
             return None
@@ -126,11 +126,11 @@ class EpochManager(RecordManager):
         )
 
     def write_submission(self, submission: Submission) -> None:
-        """The stream says ``submission``."""
+        """Write ``submission`` into the stream."""
         self._stream.write([submission_message(submission)])
 
     def read_am_epoch(self) -> AmEpoch | None:
-        """The last AM attempt that began; None before the first one.
+        """Return the last AM attempt that began; None before the first one.
 
         WireError where the record is damaged.
         """
@@ -145,11 +145,11 @@ class EpochManager(RecordManager):
         return AmEpoch(rank, tuple(_rank(item, message) for item in _items(message, "unfenced")))
 
     def write_am_epoch(self, am_epoch: AmEpoch) -> None:
-        """The stream says that the attempt ``am_epoch.rank`` has begun."""
+        """Write into the stream that the attempt ``am_epoch.rank`` has begun."""
         self._stream.write([am_epoch_message(am_epoch)])
 
     def read_processor_epochs(self) -> dict[ProcessorId, ProcessorEpoch]:
-        """{processor: its last epoch}.
+        """Return {processor: its last epoch}.
 
         Raises:
             WireError: a record is damaged; going on could permit an epoch twice.
@@ -158,7 +158,7 @@ class EpochManager(RecordManager):
         return {ProcessorId(key): _processor_epoch(message) for key, message in records.items()}
 
     def write_processor_epoch(self, processor_id: ProcessorId, permit: ProcessorEpoch) -> None:
-        """The stream says that the processor has ``permit``."""
+        """Write the processor's ``permit`` into the stream."""
         self._stream.write([processor_epoch_message(processor_id, permit)])
 
     def read_floor(self) -> int:
@@ -193,7 +193,7 @@ class EpochManager(RecordManager):
         return max(self.read_floor(), *permitted, *begun, 0)
 
     def read_fenced(self) -> dict[ProcessorId, FenceReport]:
-        """{processor: its last report}; one that cannot be read counts as none was made."""
+        """Return {processor: its last report}; one that cannot be read counts as none was made."""
         found = read_all(
             self._stream,
             MessageType.SET_FENCED,
@@ -202,11 +202,11 @@ class EpochManager(RecordManager):
         return {ProcessorId(processor_id): report for processor_id, report in found.items()}
 
     def write_fenced(self, processor_id: ProcessorId, report: FenceReport) -> None:
-        """The stream says that the processor has made ``report``."""
+        """Write the processor's ``report`` into the stream."""
         self._stream.write([fence_report_message(processor_id, report)])
 
     def read_job_model_version(self) -> JobModelVersion | None:
-        """The job model in force; None before the first one.
+        """Return the job model in force; None before the first one.
 
         WireError where the record is damaged.
         """
@@ -242,7 +242,7 @@ def job_model_version_message(version: JobModelVersion) -> CoordinatorStreamMess
 
 
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
-    """The record that says that an AM attempt has begun."""
+    """Return the record that says that an AM attempt has begun."""
     rank = am_epoch.rank
     unfenced: list[dict[str, object]] = [
         {"submission": r.submission, "application": r.application, "attempt": r.attempt}
@@ -292,7 +292,7 @@ def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
 def fence_report_message(
     processor_id: ProcessorId, report: FenceReport
 ) -> CoordinatorStreamMessage:
-    """The record of the incarnations that an incarnation has fenced."""
+    """Return the record of the incarnations that an incarnation has fenced."""
     fenced = wire.list_text(incarnations_to_json(report.fenced))
     values = {"epoch": str(report.epoch), "fenced": fenced}
     return CoordinatorStreamMessage(MessageType.SET_FENCED, processor_id, values)

@@ -36,11 +36,11 @@ class JobPackageManager(RecordManager):
     """The packages: set-package. Keys: ``<sha256>``, and ``<sha256>/<index>`` of its pieces."""
 
     def names(self) -> tuple[str, ...]:
-        """The sha256 of each package whose last record is there, in their order."""
+        """Return the sha256 of each package whose last record is there, in their order."""
         return tuple(sorted(key for key in self._records() if is_package_name(key)))
 
     def read(self, name: str) -> bytes | None:
-        """The zip with that sha256, as of the last catch-up; None where it is not there.
+        """Return the zip with that sha256, as of the last catch-up; None where it is not there.
 
         One of which a piece is missing or damaged is not there, with a warning in the log.
         """
@@ -55,7 +55,7 @@ class JobPackageManager(RecordManager):
             return None
 
     def write(self, data: bytes, record_limit: int | None = None) -> str:
-        """The zip ``data`` is in the stream; its name.
+        """Write the zip ``data`` into the stream; return its name.
 
         ``record_limit``: see ``messages``. One that is there is not written again.
 
@@ -70,7 +70,7 @@ class JobPackageManager(RecordManager):
 
     @staticmethod
     def messages(data: bytes, record_limit: int | None = None) -> list[CoordinatorStreamMessage]:
-        """The records of the zip ``data``: its pieces, then the one by which it is there.
+        """Return the records of the zip ``data``: its pieces, then the one by which it is there.
 
         ``record_limit``: bytes of the largest record that the topic takes; None: the default.
 
@@ -94,7 +94,7 @@ class JobPackageManager(RecordManager):
         ]
 
     def messages_to_forget(self, keep: Collection[str] = ()) -> list[CoordinatorStreamMessage]:
-        """Tombstones of all that the stream has of packages, but for those in ``keep``.
+        """Return tombstones of all packages in the stream, but for those in ``keep``.
 
         The record by which a package is there is deleted before its pieces.
         """
@@ -106,7 +106,7 @@ class JobPackageManager(RecordManager):
         ]
 
     def forget(self, keep: Collection[str] = ()) -> None:
-        """The stream has no package but those in ``keep``."""
+        """Remove all packages from the stream, but those in ``keep``."""
         self._stream.write(self.messages_to_forget(keep))
 
     def _records(self) -> dict[str, CoordinatorStreamMessage]:

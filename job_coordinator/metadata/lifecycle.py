@@ -30,7 +30,7 @@ class StopManager(RecordManager):
     """
 
     def read(self) -> dict[Incarnation, str]:
-        """{incarnation: cause}, the last one of each processor.
+        """Return {incarnation: cause}, the last one of each processor.
 
         A damaged record is left out: the driver waits for what has no record, which is always
         right.
@@ -43,12 +43,12 @@ class StopManager(RecordManager):
 
     @staticmethod
     def message(incarnation: Incarnation, cause: str) -> CoordinatorStreamMessage:
-        """The record that says that the incarnation has stopped."""
+        """Return the record that says that the incarnation has stopped."""
         values = {"epoch": str(incarnation.epoch), "cause": cause}
         return CoordinatorStreamMessage(MessageType.SET_STOPPED, incarnation.processor_id, values)
 
     def write(self, incarnation: Incarnation, cause: str) -> None:
-        """The stream says that the incarnation has stopped."""
+        """Write into the stream that the incarnation has stopped."""
         self._stream.write([self.message(incarnation, cause)])
 
 
@@ -68,20 +68,20 @@ class RetryManager(RecordManager):
     """What is charged to processors: set-retry-state."""
 
     def read(self) -> dict[ProcessorId, RetryState]:
-        """{processor: what is charged to it}, those without a failure left out."""
+        """Return {processor: what is charged to it}, those without a failure left out."""
         found = read_all(self._stream, MessageType.SET_RETRY_STATE, _retry_state)
         return {ProcessorId(processor_id): state for processor_id, state in found.items()}
 
     @staticmethod
     def message(processor_id: ProcessorId, state: RetryState) -> CoordinatorStreamMessage:
-        """The record that says what is charged to the processor."""
+        """Return the record that says what is charged to the processor."""
         if state.count == 0:
             return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
         values = {"count": str(state.count), "since": str(state.since_ms)}
         return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
 
     def messages_to_forget(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that turn what the stream says into: nothing is charged to anybody."""
+        """Return records that turn what the stream says into: nothing is charged to anybody."""
         return exactly(self._stream, MessageType.SET_RETRY_STATE, ())
 
     def forget(self) -> None:
@@ -110,13 +110,13 @@ class JobEndManager(RecordManager):
     """The end that is under way, so that any driver goes on with it: set-job-end."""
 
     def read(self, submission: int) -> JobEnd | None:
-        """The end of that submission; None while none has been decided."""
+        """Return the end of that submission; None while none has been decided."""
         found = read_all(self._stream, MessageType.SET_JOB_END, _job_end).get(wire.JOB_END_KEY)
         return found if found is not None and found.submission == submission else None
 
     @staticmethod
     def message(end: JobEnd) -> CoordinatorStreamMessage:
-        """The record that says that the job ends."""
+        """Return the record that says that the job ends."""
         submission = str(end.submission)
         values = {"submission": submission, "result": end.result, "diagnostics": end.diagnostics}
         return CoordinatorStreamMessage(MessageType.SET_JOB_END, wire.JOB_END_KEY, values)
@@ -155,7 +155,7 @@ class FailoverManager(RecordManager):
     """
 
     def read(self) -> dict[ProcessorId, RecordedFailover]:
-        """{active processor: what is under way}.
+        """Return {active processor: what is under way}.
 
         A damaged record is left out: its processor is placed like any other, where its locality
         says.
@@ -165,7 +165,7 @@ class FailoverManager(RecordManager):
 
     @staticmethod
     def message(active: ProcessorId, failover: RecordedFailover) -> CoordinatorStreamMessage:
-        """The record that says that the failover of ``active`` is under way."""
+        """Return the record that says that the failover of ``active`` is under way."""
         known = {"standby": failover.standby, "host": failover.host}
         values = {
             "epoch": str(failover.epoch),
@@ -178,7 +178,7 @@ class FailoverManager(RecordManager):
 
     @staticmethod
     def end(active: ProcessorId) -> CoordinatorStreamMessage:
-        """The record that says that no failover of ``active`` is under way."""
+        """Return the record that says that no failover of ``active`` is under way."""
         return wire.tombstone(MessageType.SET_FAILOVER, active)
 
 

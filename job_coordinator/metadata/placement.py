@@ -44,7 +44,7 @@ _OWN = "homeport"
 
 
 def encode_request(request: PlacementRequest) -> bytes:
-    """The request as Samza's ContainerPlacementMetadataStore writes it, byte for byte.
+    """Return the request as Samza's ContainerPlacementMetadataStore writes it, byte for byte.
 
     A warm move, and one of a drain, has our field at its end: an object with ``warm``, ``drain``.
     """
@@ -59,7 +59,7 @@ def _own_fields(request: PlacementRequest) -> dict[str, bool]:
 
 
 def encode_response(response: PlacementResponse) -> bytes:
-    """The answer as Samza writes it, byte for byte if it is final; else with our field at its end.
+    """Return the answer as Samza writes it, to the byte if final; else with our field at its end.
 
     That field is an object: ``requested`` when the request was written, ``warm`` of a warm move,
     ``drain`` of one of a drain, and ``epoch`` and ``host`` of the source where that is known.
@@ -81,7 +81,7 @@ def _fields(
     timestamp_ms: int,
     message: str | None = None,
 ) -> dict[str, Any]:
-    """In the order in which Java's HashMap of just these names is written."""
+    """Return the fields in the order in which Java's HashMap of just these names is written."""
     fields: dict[str, Any] = {
         "processorId": request.processor_id,
         "deploymentId": request.deployment_id,
@@ -97,13 +97,13 @@ def _fields(
 
 
 def decode_request(value: bytes) -> PlacementRequest:
-    """The request that a record's value holds; WireError where it is not one."""
+    """Return the request that a record's value holds; WireError where it is not one."""
     body = _body(value, _REQUEST)
     return _request_of(body, required_field(body, "timestamp", int))
 
 
 def decode_response(value: bytes) -> PlacementResponse:
-    """The answer that a record's value holds, Samza's or ours; WireError where it is not one."""
+    """Return the answer in a record's value, Samza's or ours; WireError where it is not one."""
     body = _body(value, _RESPONSE)
     said_ms = required_field(body, "timestamp", int)
     own = as_object(body.get(_OWN, {}), _OWN)
@@ -151,7 +151,7 @@ class PlacementManager(RecordManager):
     """
 
     def read_requests(self) -> tuple[tuple[PlacementRequest, str], ...]:
-        """Requests that wait to be read, and why each can only be refused, empty if fine.
+        """Return requests that wait to be read, and why each can only be refused, empty if fine.
 
         In the order of their timestamps. One that is damaged is all blank but for the uuid that
         its key has, so that it can be refused. Those that ``unanswerable`` has are left out.
@@ -171,15 +171,15 @@ class PlacementManager(RecordManager):
         return tuple(sorted(found, key=lambda f: (f[0].timestamp_ms, f[0].uuid)))
 
     def unanswerable(self) -> tuple[str, ...]:
-        """The uuids of requests whose keys are too long for an answer to have one like it."""
+        """Return the uuids of requests whose keys are too long for an answer."""
         return tuple(uuid for uuid, _ in self._values(_REQUEST) if len(uuid) > MAX_TEXT)
 
     def read_responses(self) -> dict[str, PlacementResponse]:
-        """{uuid: the last answer to that request}."""
+        """Return {uuid: the last answer to that request}."""
         return {uuid: response for uuid, (response, _) in self._read_responses().items()}
 
     def unfinished(self) -> tuple[tuple[PlacementResponse, str], ...]:
-        """Answers that are not the last ones; why each action can only be ended, empty if fine."""
+        """Return answers that are not final; why each action can only be ended, or empty."""
         found = self._read_responses().values()
         return tuple(item for item in found if not item[0].status.is_final)
 
@@ -203,28 +203,28 @@ class PlacementManager(RecordManager):
 
     @staticmethod
     def request_message(request: PlacementRequest) -> CoordinatorStreamMessage:
-        """The record of a request."""
+        """Return the record of a request."""
         value = encode_request(request)
         return wire.of_namespace(Namespace.PLACE_CONTAINER, f"{request.uuid}.{_REQUEST}", value)
 
     @staticmethod
     def response_message(response: PlacementResponse) -> CoordinatorStreamMessage:
-        """The record of an answer; it takes the place of the one before."""
+        """Return the record of an answer; it takes the place of the one before."""
         key, value = f"{response.request.uuid}.{_RESPONSE}", encode_response(response)
         return wire.of_namespace(Namespace.PLACE_CONTAINER, key, value)
 
     @staticmethod
     def is_answer(message: CoordinatorStreamMessage) -> bool:
-        """Whether this is the record of an answer."""
+        """Return whether this is the record of an answer."""
         is_placement = message.type == Namespace.PLACE_CONTAINER
         return is_placement and not message.is_tombstone and message.key.endswith(_RESPONSE)
 
     @staticmethod
     def request_deleted(uuid: str) -> CoordinatorStreamMessage:
-        """The tombstone of a request."""
+        """Return the tombstone of a request."""
         return wire.tombstone(Namespace.PLACE_CONTAINER, f"{uuid}.{_REQUEST}")
 
     @staticmethod
     def response_deleted(uuid: str) -> CoordinatorStreamMessage:
-        """The tombstone of an answer."""
+        """Return the tombstone of an answer."""
         return wire.tombstone(Namespace.PLACE_CONTAINER, f"{uuid}.{_RESPONSE}")

@@ -26,7 +26,7 @@ from homeport.job_coordinator.model.job_model import (
 
 
 def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
-    """The model last published, as far as records have it; without containers before the first one.
+    """Return the model last published, as far as records have it; no containers before the first.
 
     A task of which no changelog partition is recorded has that of the active task with its inputs,
     else 0.

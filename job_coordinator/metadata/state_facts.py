@@ -53,7 +53,7 @@ class StateFactManager(RecordManager):
     """What the job's state was made with, as of the stream's last catch-up."""
 
     def partitions(self) -> dict[TaskName, int]:
-        """{task: the changelog partition that has its state}; no two tasks have the same."""
+        """Return {task: the changelog partition that has its state}; no two tasks have the same."""
         return {task: number for number, task in sorted(self._tasks().items())}
 
     def partition_messages(
@@ -70,7 +70,7 @@ class StateFactManager(RecordManager):
                 yield CoordinatorStreamMessage(_TYPE, f"{_PARTITIONS}{first}", values)
 
     def forms(self) -> dict[str, StoreForms]:
-        """{changelog: the forms of its keys and values}, of those that are known."""
+        """Return {changelog: the forms of its keys and values}, of those that are known."""
         found = read_all(self._stream, _TYPE, _forms)
         return {key.removeprefix(_CHANGELOG): forms for key, forms in found.items()}
 

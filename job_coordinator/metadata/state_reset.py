@@ -73,7 +73,7 @@ class StateResetManager(RecordManager):
     """The last reset: set-state-reset. It is begun before anything is touched."""
 
     def read(self) -> StateReset | None:
-        """The last reset; None before the first one. WireError where the record is damaged."""
+        """Return the last reset; None before the first; WireError: a damaged record."""
         message = self._stream.latest(MessageType.SET_STATE_RESET).get(_KEY)
         if message is None:
             return None
@@ -83,11 +83,11 @@ class StateResetManager(RecordManager):
         return StateReset(wire.number(message, "submission"), ResetPhase(phase))
 
     def write(self, reset: StateReset) -> None:
-        """The stream says ``reset``."""
+        """Write ``reset`` into the stream."""
         self._stream.write([set_state_reset(reset.submission, reset.phase.value)])
 
     def require_finished(self) -> None:
-        """No reset has begun without having been finished.
+        """Require that no reset has begun without having been finished.
 
         Raises:
             ConfigError: one has: what is left of the state belongs to nothing.
@@ -104,13 +104,13 @@ class StateResetManager(RecordManager):
 
 
 def set_state_reset(submission: int, phase: str) -> CoordinatorStreamMessage:
-    """That submission resets the job's state, and has got as far as ``phase``."""
+    """Return the record that a submission resets the job's state, and has got to ``phase``."""
     values = {"submission": str(submission), "phase": phase}
     return CoordinatorStreamMessage(MessageType.SET_STATE_RESET, _KEY, values)
 
 
 def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
-    """A higher epoch, which no incarnation may use, for each processor that ever ran.
+    """Yield a higher epoch, which no incarnation may use, for each processor that ever ran.
 
     An incarnation that has its permit and has not begun finds that it was overtaken.
     """
@@ -121,13 +121,13 @@ def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessag
 
 
 def permitted_incarnations(stream: CoordinatorStream) -> tuple[Incarnation, ...]:
-    """All that may still write, as far as the stream knows."""
+    """Return all that may still write, as far as the stream knows."""
     epochs = EpochManager(stream).read_processor_epochs()
     return tuple(sorted({i for p, permit in epochs.items() for i in _chain(p, permit)}))
 
 
 def state_removed(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
-    """The records that take all state out of the stream, once everybody has been fenced.
+    """Yield the records that take all state out of the stream, once everybody has been fenced.
 
     They say so too: no later permit has to list an incarnation from before.
     """

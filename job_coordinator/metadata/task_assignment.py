@@ -24,7 +24,7 @@ class TaskAssignmentManager(RecordManager):
     """Which processor has which task: set-task-container-assignment."""
 
     def read(self) -> dict[TaskName, ProcessorId]:
-        """{task: processor}."""
+        """Return {task: processor}."""
         found = read_all(
             self._stream, MessageType.SET_TASK_CONTAINER, lambda m: m.value("containerId")
         )
@@ -33,7 +33,7 @@ class TaskAssignmentManager(RecordManager):
     def messages(
         self, assignment: Mapping[TaskName, ProcessorId]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that turn what the stream says into exactly ``assignment``.
+        """Return records that turn what the stream says into exactly ``assignment``.
 
         Tasks that are gone first.
         """
@@ -47,7 +47,7 @@ class TaskAssignmentManager(RecordManager):
         )
 
     def write(self, assignment: Mapping[TaskName, ProcessorId]) -> None:
-        """The stream says exactly ``assignment``."""
+        """Write exactly ``assignment`` into the stream."""
         self._stream.write(self.messages(assignment))
 
 
@@ -55,12 +55,12 @@ class TaskModeManager(RecordManager):
     """Which tasks process and which only keep a replica: set-task-mode-assignment."""
 
     def read(self) -> dict[TaskName, TaskMode]:
-        """{task: mode}, standby tasks included."""
+        """Return {task: mode}, standby tasks included."""
         found = read_all(self._stream, MessageType.SET_TASK_MODE, wire.task_mode)
         return {TaskName(task): mode for task, mode in found.items()}
 
     def messages(self, model: JobModel) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that turn what the stream says into exactly the modes of ``model``.
+        """Return records that turn what the stream says into exactly the modes of ``model``.
 
         Tasks that are gone first.
         """
@@ -82,7 +82,7 @@ class TaskPartitionManager(RecordManager):
     """
 
     def read(self) -> dict[SystemStreamPartition, tuple[TaskName, ...]]:
-        """{input partition: its tasks by name in sorted order, standby tasks included}.
+        """Return {input partition: its tasks by name in sorted order, standby tasks included}.
 
         Of two records that name one partition in different bytes the later one counts.
         """
@@ -92,7 +92,7 @@ class TaskPartitionManager(RecordManager):
         }
 
     def read_inputs(self) -> dict[TaskName, frozenset[SystemStreamPartition]]:
-        """{task: its input partitions}, standby tasks included."""
+        """Return {task: its input partitions}, standby tasks included."""
         found: dict[TaskName, set[SystemStreamPartition]] = {}
         for ssp, tasks in self.read().items():
             for task in tasks:
@@ -100,7 +100,7 @@ class TaskPartitionManager(RecordManager):
         return {task: frozenset(ssps) for task, ssps in found.items()}
 
     def messages(self, model: JobModel) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that turn what the stream says into exactly the inputs of ``model``.
+        """Return records that turn what the stream says into exactly the inputs of ``model``.
 
         Partitions that are gone first.
         """
@@ -131,12 +131,12 @@ class LocalityManager(RecordManager):
     """
 
     def read_tasks(self) -> dict[TaskName, Host]:
-        """{task: host it last ran on}, tasks without a record left out."""
+        """Return {task: host it last ran on}, tasks without a record left out."""
         found = read_all(self._stream, MessageType.SET_TASK_HOST, _host)
         return {TaskName(task): host for task, host in found.items()}
 
     def read_processors(self) -> dict[ProcessorId, Host]:
-        """{processor: the host it is best placed on}, processors without any record left out.
+        """Return {processor: the host it is best placed on}, without those that have no record.
 
         The tasks that a processor has now decide: the host where most of them last ran, the first
         by name where several have as many. The processor's own record counts where none of its
@@ -167,7 +167,7 @@ class LocalityManager(RecordManager):
     def messages_to_forget(
         processor_id: ProcessorId, task_names: Iterable[TaskName]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that say: the processor, and its tasks, have no preferred host."""
+        """Return records that say: the processor, and its tasks, have no preferred host."""
         return (
             *(wire.tombstone(MessageType.SET_TASK_HOST, task) for task in sorted(task_names)),
             wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id),
@@ -180,7 +180,7 @@ class LocalityManager(RecordManager):
         host: Host,
         epoch: int | None,
     ) -> None:
-        """The stream says that the processor and its tasks run on ``host``.
+        """Write into the stream that the processor and its tasks run on ``host``.
 
         Source: HA-YARN, "every time they start-up successfully".
         """

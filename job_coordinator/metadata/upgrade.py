@@ -234,7 +234,7 @@ def text_of(message: CoordinatorStreamMessage, name: str) -> str:
 
 
 def _package(message: CoordinatorStreamMessage, name: str) -> str:
-    """Launchers refuse an order that names a package otherwise."""
+    """Return the name; launchers refuse an order that names a package otherwise."""
     package = text_of(message, name)
     if not is_package_name(package):
         raise WireError(f"{message.type} {message.key!r}: {name} is no sha256: {package!r:.200}")

@@ -45,7 +45,7 @@ _KEYS_AT_ONCE = 1000
 
 
 def encode_job_model(model: JobModel, *, mask_secrets: bool) -> bytes:
-    """The JobModel as compact JSON, everything in the order of its name: equal models, equal bytes.
+    """Return the JobModel as compact JSON, all in the order of names: equal models, equal bytes.
 
     Args:
         model: what is encoded.
@@ -64,12 +64,12 @@ def encode_job_model(model: JobModel, *, mask_secrets: bool) -> bytes:
 
 
 def encode_container_model(container: ContainerModel) -> bytes:
-    """One container of a JobModel, in the form it has inside one."""
+    """Return one container of a JobModel, in the form it has inside one."""
     return compact_json(_container(container))
 
 
 def decode_job_model(data: bytes) -> JobModel:
-    """The JobModel that ``data`` holds; a standby's active task is the one it mirrors.
+    """Return the JobModel that ``data`` holds; a standby's active task is the one it mirrors.
 
     Old forms are read too: a container that names itself by the number ``container-id``, a task
     without ``task-mode`` (active), a partition without ``keyBucket`` (-1).
@@ -89,7 +89,7 @@ def decode_job_model(data: bytes) -> JobModel:
 
 
 def _container(container: ContainerModel) -> dict[str, Any]:
-    """Samza's fields, and where it is, if that is known, which Samza's reader ignores."""
+    """Return Samza's fields, and where it is, if known, which Samza's reader ignores."""
     body: dict[str, Any] = {
         "processor-id": container.processor_id,
         "tasks": {name: _task(container.tasks[name]) for name in sorted(container.tasks)},
@@ -109,7 +109,7 @@ def _task(task: TaskModel) -> dict[str, Any]:
 
 
 def partition_body(ssp: SystemStreamPartition) -> dict[str, Any]:
-    """The input partition as JSON, its names in the order that is the format."""
+    """Return the input partition as JSON, its names in the order that is the format."""
     return {
         "system": ssp.system,
         "partition": ssp.partition,
@@ -163,7 +163,7 @@ def _read_task(body: dict[str, Any]) -> TaskModel:
 
 
 def partition_of(body: dict[str, Any]) -> SystemStreamPartition:
-    """The input partition that ``body`` is.
+    """Return the input partition that ``body`` is.
 
     Raises:
         WireError: a field is missing or of the wrong type.
@@ -191,7 +191,7 @@ class JobModelPieces:
 
     @classmethod
     def of(cls, model: JobModel, *, mask_secrets: bool) -> Self:
-        """The pieces of ``model``; ``mask_secrets`` as in ``encode_job_model``."""
+        """Return the pieces of ``model``; ``mask_secrets`` as in ``encode_job_model``."""
         highest = b"%d" % model.max_change_log_stream_partitions
         return cls(
             _encoded_config(model.config, mask_secrets=mask_secrets),
@@ -205,12 +205,12 @@ class JobModelPieces:
 
 
 def encode_containers(model: JobModel) -> bytes:
-    """All containers as they stand between the braces of the whole JobModel."""
+    """Return all containers as they stand between the braces of the whole JobModel."""
     return b",".join(_member(id_, model.containers[id_]) for id_ in sorted(model.containers))
 
 
 def encode_part(model: JobModel, processor_id: ProcessorId) -> bytes:
-    """The container of one processor as it stands between the braces of its part of the JobModel.
+    """Return a processor's container as it stands between the braces of its part of the JobModel.
 
     Before or after a standby stands its active one: by what both have in common a reader knows
     whose standby it is.
@@ -255,12 +255,12 @@ class LocalityModel:
 
     @staticmethod
     def of(hosts: Mapping[ProcessorId, Host]) -> LocalityModel:
-        """The model of these hosts. Shapes: ``hosts`` {processor_id: host}."""
+        """Return the model of these hosts. Shapes: ``hosts`` {processor_id: host}."""
         return LocalityModel({id_: ProcessorLocality(id_, hosts[id_]) for id_ in sorted(hosts)})
 
 
 def encode_locality(model: LocalityModel) -> bytes:
-    """``{"processor-localities":{"0":{"id":"0","host":"h1",...}}}``, sorted by processor id."""
+    """Return ``{"processor-localities":{"0":{"id":"0","host":"h1",...}}}``, by processor id."""
     localities = model.processor_localities
     return compact_json(
         {"processor-localities": {id_: _locality(localities[id_]) for id_ in sorted(localities)}}
@@ -268,12 +268,12 @@ def encode_locality(model: LocalityModel) -> bytes:
 
 
 def encode_processor_locality(locality: ProcessorLocality) -> bytes:
-    """``{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}``; no host: empty string."""
+    """Return ``{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}``; no host: empty."""
     return compact_json(_locality(locality))
 
 
 def decode_locality(data: bytes) -> LocalityModel:
-    """The localities that ``data`` holds; unknown fields are ignored.
+    """Return the localities that ``data`` holds; unknown fields are ignored.
 
     Raises:
         WireError: not JSON, or a field is missing or of the wrong type.

@@ -24,5 +24,5 @@ Host = NewType("Host", str)
 
 
 def host_of(name: str) -> Host:
-    """The one spelling of a host name that is ever compared."""
+    """Return the one spelling of a host name that is ever compared."""
     return Host(name.strip().lower())

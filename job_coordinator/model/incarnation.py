@@ -43,7 +43,7 @@ class Incarnation:
 
 
 def incarnations_to_json(incarnations: Iterable[Incarnation]) -> list[dict[str, Any]]:
-    """``[{processor_id, epoch}]``."""
+    """Return ``[{processor_id, epoch}]``."""
     return [incarnation.to_json() for incarnation in incarnations]
 
 
@@ -60,18 +60,18 @@ def _escaped(part: str) -> str:
 
 
 def job_identity(job_name: str, job_id: str) -> str:
-    """``homeport.<job name>.<job id>``, each part escaped: no two jobs have the same one."""
+    """Return ``homeport.<job name>.<job id>``, each part escaped: no two jobs have the same one."""
     return ".".join(("homeport", _escaped(job_name), _escaped(job_id)))
 
 
 def transactional_id(job_name: str, job_id: str, incarnation: Incarnation) -> str:
-    """``homeport.<job name>.<job id>.processor.<processor>.<epoch>``, each part escaped."""
+    """Return ``homeport.<job name>.<job id>.processor.<processor>.<epoch>``, each part escaped."""
     parts = ("processor", incarnation.processor_id, str(incarnation.epoch))
     return ".".join((job_identity(job_name, job_id), *(_escaped(p) for p in parts)))
 
 
 def incarnation_of(job_name: str, job_id: str, identifier: str) -> Incarnation | None:
-    """Whose ``transactional_id`` of the job it is; None where it is none of its."""
+    """Return whose ``transactional_id`` of the job it is; None where it is none of its."""
     head, _, epoch = identifier.rpartition(".")
     _, _, processor = head.rpartition(".")
     if not _EPOCH.fullmatch(epoch):
@@ -83,7 +83,7 @@ def incarnation_of(job_name: str, job_id: str, identifier: str) -> Incarnation |
 def am_transactional_id(
     job_name: str, job_id: str, submission: int, application_id: str, attempt: int
 ) -> str:
-    """One id per rank: ``homeport.<job name>.<job id>.am.<submission>.<application>.<attempt>``.
+    """Return an id per rank: ``homeport.<job>.<id>.am.<submission>.<application>.<attempt>``.
 
     Source: safety A1.
     """
@@ -92,7 +92,7 @@ def am_transactional_id(
 
 
 def state_partition(transactional_id: str, count: int) -> int:
-    """The partition, of the ``count`` of STATE_TOPIC, that has the id's records.
+    """Return the partition, of the ``count`` of STATE_TOPIC, that has the id's records.
 
     Its leader is the coordinator of the id's transactions.
     Source: Java's String.hashCode, without its sign, modulo the number of partitions.

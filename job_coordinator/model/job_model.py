@@ -131,7 +131,7 @@ class JobModel:
         }
 
     def partition_counts(self) -> dict[SystemStream, int]:
-        """{input stream: number of its partitions, the highest one of the model plus 1}."""
+        """Return {input stream: number of its partitions, the highest one of the model plus 1}."""
         counts: dict[SystemStream, int] = {}
         for container in self.containers.values():
             for task in container.tasks.values():
@@ -142,7 +142,7 @@ class JobModel:
 
 
 def mirrored(containers: Mapping[ProcessorId, ContainerModel]) -> dict[ProcessorId, ContainerModel]:
-    """The containers with ``active_task`` and ``active_processor`` filled in.
+    """Return the containers with ``active_task`` and ``active_processor`` filled in.
 
     A standby task belongs to the active task with its changelog partition and its inputs. A
     container that has standby tasks only, all of one container's tasks, belongs to that one.

@@ -28,12 +28,12 @@ _ENCRYPTED = 0x1
 
 
 def is_package_name(text: str) -> bool:
-    """Whether ``text`` is a sha256 in lower-case hexadecimal digits."""
+    """Return whether ``text`` is a sha256 in lower-case hexadecimal digits."""
     return re.fullmatch(PACKAGE_NAME, text) is not None
 
 
 def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
-    """The files and folders in the zip ``data``, all of which may be unpacked into one folder.
+    """Return the files and folders of the zip ``data``, all fit to be unpacked into one folder.
 
     Raises:
         WireError: it is no zip, or too large, also once it is unpacked; or an entry is encrypted,

@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 80
 
 
 def shown(value: object) -> str:
-    """``value`` in a form short enough for a message of one line."""
+    """Return ``value`` in a form short enough for a message of one line."""
     try:
         text = repr(value)
     except RecursionError:
@@ -28,7 +28,7 @@ def shown(value: object) -> str:
 
 
 def compact_json(value: object) -> bytes:
-    """``value`` as JSON without spaces, keys in the order given, non-ASCII as UTF-8.
+    """Return ``value`` as JSON without spaces, keys in the order given, non-ASCII as UTF-8.
 
     Half a surrogate pair, which UTF-8 has no bytes for, becomes a question mark.
     """
@@ -41,7 +41,7 @@ def _no_constant(name: str) -> float:
 
 
 def parse_object(data: bytes, what: str) -> dict[str, Any]:
-    """The JSON object that ``data`` holds.
+    """Return the JSON object that ``data`` holds.
 
     Raises:
         WireError: it is not UTF-8, not JSON, JSON of another kind, or holds text that is not
@@ -57,7 +57,7 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
 
 
 def require_unicode(value: object, text: str, what: str) -> None:
-    """Every text in ``value``, which was read from the JSON ``text``, has bytes in UTF-8.
+    """Require that every text in ``value``, read from the JSON ``text``, has bytes in UTF-8.
 
     Raises:
         WireError: one holds half a surrogate pair, which cannot be written in UTF-8.
@@ -71,14 +71,14 @@ def require_unicode(value: object, text: str, what: str) -> None:
 
 
 def as_object(value: object, what: str) -> dict[str, Any]:
-    """``value`` itself when it is a JSON object, else WireError."""
+    """Return ``value`` itself when it is a JSON object, else WireError."""
     if not isinstance(value, dict):
         raise WireError(f"{what} is not a JSON object: {shown(value)}")
     return value
 
 
 def required_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    """The field ``name`` of ``body``; WireError where it is missing or not a ``kind``.
+    """Return the field ``name`` of ``body``; WireError where it is missing or not a ``kind``.
 
     true and false are not numbers.
     """
@@ -91,7 +91,7 @@ def required_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T:
 def required_number(
     body: Mapping[str, Any], name: str, minimum: int = 0, maximum: int = LONG_MAX
 ) -> int:
-    """The whole number ``name`` of ``body``, from ``minimum`` to ``maximum``.
+    """Return the whole number ``name`` of ``body``, from ``minimum`` to ``maximum``.
 
     Raises:
         WireError: it is missing, not a whole number, or out of that range.

@@ -71,7 +71,7 @@ class Restored(
 
     @staticmethod
     def sums(tasks: Iterable[Restored]) -> dict[str, Restored]:
-        """{what they have in common: their sum} of the tasks of each kind and refusal.
+        """Return {what they have in common: their sum} of the tasks of each kind and refusal.
 
         A sum has no offsets, and the reason of the first.
         """

@@ -91,7 +91,7 @@ class PlacementRequest:
         return ""
 
     def in_brief(self) -> PlacementRequest:
-        """The same request with no more of each field than an answer to it has room for.
+        """Return the same request with no more of each field than an answer to it has room for.
 
         A request without a fault is as it was.
         """

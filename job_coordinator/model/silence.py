@@ -21,7 +21,7 @@ class Silence:
     since_ms: int | None = None
 
     def asked(self, now_ms: int, *, is_answered: bool) -> bool:
-        """A question is over; whether there has been no answer for the whole limit."""
+        """Note the end of a question; return whether there was no answer for the whole limit."""
         if is_answered:
             self.since_ms = None
         elif self.since_ms is None:

@@ -128,7 +128,7 @@ class UpgradeState:
         return ": ".join(filter(None, (self.reason, self.last_line)))
 
     def wanted(self, processor_id: ProcessorId) -> str | None:
-        """The package that the next incarnation of the processor is to run."""
+        """Return the package that the next incarnation of the processor is to run."""
         if self.phase.is_final:
             return self.left
         return self.package if processor_id in self.given else self.previous

@@ -31,7 +31,7 @@ class InputsSeen:
 
 
 def inputs_now(config: Config) -> InputsSeen:
-    """The inputs as they are now; UnavailableError where Kafka did not answer in time."""
+    """Return the inputs as they are now; UnavailableError where Kafka did not answer in time."""
     counts: dict[SystemStream, int] = {}
     topic_ids: dict[SystemStream, str] = {}
     systems: dict[str, list[str]] = {}
@@ -53,7 +53,7 @@ class InputWatch:
         self.topic_ids = dict(topic_ids or {})
 
     def fault(self, model: JobModel, seen: InputsSeen) -> str | None:
-        """Why the job cannot go on with its inputs, in one line; None where it can.
+        """Return why the job cannot go on with its inputs, in one line; None where it can.
 
         A topic keeps its partitions for ever, and its records their offsets: one that has fewer, is
         gone or was recreated is not the one whose offsets the job has committed.

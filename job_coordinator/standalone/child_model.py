@@ -18,7 +18,7 @@ from homeport.job_coordinator.standalone.plan import Standby
 def model_of_child(
     config: Config, model: JobModel, processor_id: ProcessorId, standbys: Collection[Standby]
 ) -> JobModel:
-    """The processor's active tasks and these standbys, with ``config``."""
+    """Return the processor's active tasks and these standbys, with ``config``."""
     names = {standby.name for standby in standbys}
     wanted = {standby.task for standby in standbys}
     containers = {}
@@ -36,12 +36,12 @@ def model_of_child(
 
 
 def active_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
-    """The processor with its active tasks alone; None where it has none."""
+    """Return the processor with its active tasks alone; None where it has none."""
     return _part(model, processor_id, TaskMode.ACTIVE)
 
 
 def standby_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
-    """The processor with its standby tasks alone, as a standby container; None where none."""
+    """Return the processor with its standby tasks alone; None: it has none."""
     return _part(model, processor_id, TaskMode.STANDBY)
 
 

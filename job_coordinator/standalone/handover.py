@@ -53,12 +53,12 @@ def require_known(newest: Plan | None, highest: int) -> Plan:
 
 
 def is_handed_over(plan: Plan | None) -> bool:
-    """Whether no processor has published a version since such a plan."""
+    """Return whether no processor has published a version since such a plan."""
     return plan is not None and all(member.sequence == NO_SESSION for member in plan.members)
 
 
 def first_plan(version: int, model: JobModel) -> Plan:
-    """The plan that stands for what ran on YARN, which is fenced.
+    """Return the plan that stands for what ran on YARN, which is fenced.
 
     Args:
         version: above every epoch that was permitted.
@@ -78,7 +78,7 @@ def first_plan(version: int, model: JobModel) -> Plan:
 
 
 def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
-    """The version after ``before``, in which each member is a new incarnation that never runs.
+    """Return the version after ``before``; each member is a new incarnation that never runs.
 
     It lists all that may still write, also an owner that has not reported: nothing compares the
     reports when such a plan is written. ``fenced``: as ``next_plan`` has it.
@@ -97,5 +97,5 @@ def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
 
 
 def to_fence(plan: Plan) -> tuple[Incarnation, ...]:
-    """All that may still write, as far as such a plan knows, in order."""
+    """Return all that may still write, as far as such a plan knows, in order."""
     return tuple(sorted({*plan.former, *(i for member in plan.members for i in member.fence)}))

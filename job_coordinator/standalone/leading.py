@@ -29,7 +29,7 @@ from homeport.job_coordinator.standalone.state import ProcessorDraft, ProcessorS
 
 
 def note_registrations(draft: ProcessorDraft, registrations: tuple[Registration, ...]) -> None:
-    """These are all; a change begins the debounce time again, and a computation is void."""
+    """Note all registrations; a change begins the debounce time again, and voids a computation."""
     state = draft.state
     if registrations == state.registrations:
         return
@@ -43,7 +43,7 @@ def note_registrations(draft: ProcessorDraft, registrations: tuple[Registration,
 
 
 def compute(draft: ProcessorDraft) -> None:
-    """The debounce time is over: ``lead`` lets it run only while a version is due, and no other."""
+    """Compute: the debounce time is over. ``lead`` lets it run only while a version is due."""
     draft.because(ProcessorReasonKind.COMPUTES, version=draft.state.version)
     _compute(draft)
 
@@ -55,7 +55,7 @@ def _compute(draft: ProcessorDraft) -> None:
 
 
 def take_computed(draft: ProcessorDraft, event: Computed) -> None:
-    """The answer is published, where it is of the present processors and the newest version."""
+    """Publish the answer, where it is of the present processors and the newest version."""
     state = draft.state
     if state.computing != event.base:
         return
@@ -86,13 +86,13 @@ def take_computed(draft: ProcessorDraft, event: Computed) -> None:
 
 
 def forget_publication(draft: ProcessorDraft) -> None:
-    """A publication that is not answered may be lost, and the changed inputs with it."""
+    """Forget a publication without an answer: it may be lost, and the changed inputs with it."""
     if draft.state.publishing:
         draft.state = replace(draft.state, publishing=0, has_new_inputs=True)
 
 
 def time_out(draft: ProcessorDraft) -> None:
-    """The barrier's time is over: ``lead`` lets it run only while the newest one is open."""
+    """Time the newest barrier out; ``lead`` lets the timer run only while that is open."""
     state = draft.state
     names = ", ".join(missing(state))
     draft.because(ProcessorReasonKind.BARRIER_TIMED_OUT, version=state.version, missing=names)
@@ -101,7 +101,7 @@ def time_out(draft: ProcessorDraft) -> None:
 
 
 def lead(draft: ProcessorDraft) -> None:
-    """A version that is due is on its way, and an open barrier has its timer; of a leader only."""
+    """Send a version that is due on its way, and time an open barrier; a leader only."""
     if not draft.state.is_leader:
         draft.cancel(ProcessorTimerKind.DEBOUNCE)
         draft.cancel(ProcessorTimerKind.BARRIER)
@@ -137,7 +137,7 @@ def _debounce(draft: ProcessorDraft) -> None:
 
 
 def due(state: ProcessorState) -> str:
-    """Why a further version is due; empty where none is."""
+    """Return why a further version is due; empty where none is."""
     if not fits(state.plan, state.registrations):
         return "The processors are not the members of the newest version"
     if _is_timed_out(state):

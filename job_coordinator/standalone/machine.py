@@ -81,7 +81,7 @@ from homeport.job_coordinator.standalone.state import (
 
 
 def step(state: ProcessorState, event: Event) -> ProcessorDecision:
-    """What the processor does about the event."""
+    """Return what the processor does about the event."""
     draft = ProcessorDraft(state)
     if state.life is not Life.ENDED:
         _HANDLERS[type(event)](draft, event)
@@ -215,7 +215,7 @@ def _disconnected(draft: ProcessorDraft, _event: Disconnected) -> None:
 
 
 def _reconnected(draft: ProcessorDraft, _event: Reconnected) -> None:
-    """What was written may be lost: it is looked for, and written again."""
+    """Look for what was written, which may be lost, and write it again."""
     draft.state = replace(draft.state, is_connected=True, joined=0, closed=0, barrier=None)
     draft.cancel(ProcessorTimerKind.SESSION)
     work = draft.state.work
@@ -332,7 +332,7 @@ def _leave(draft: ProcessorDraft) -> None:
 
 
 def _begin_again(draft: ProcessorDraft) -> None:
-    """After a session that is over, or given up: no work, then a registration of a new number.
+    """Begin again after a session that is over, or given up: no work, then a new registration.
 
     One that is given up and stands after all is closed: a second node in it could get lost, and
     the first would stay, with a generation that does not start twice.

@@ -70,7 +70,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(name: str) -> str:
-    """The text that ``escaped`` made the name of; WireError where it made none such."""
+    """Return the text that ``escaped`` made the name of; WireError where it made none such."""
     text = "" if name == "%" else unquote(name, errors="surrogatepass")
     if escaped(text) != name:
         raise WireError(f"the node {name!r} has a name that Homeport does not give")
@@ -92,12 +92,12 @@ def registration_number(name: str) -> int:
 
 
 def node_name(sequence: int) -> str:
-    """The node of the registration with this number."""
+    """Return the node of the registration with this number."""
     return f"{PREFIX}{sequence:010d}"
 
 
 def versions_to_delete(names: Iterable[str], newest: int) -> list[int]:
-    """Of the versions with these names, those beyond the newest ``KEPT_VERSIONS``, oldest first.
+    """Return the versions with these names beyond the newest ``KEPT_VERSIONS``, oldest first.
 
     One above ``newest``, which a leader is about to publish, stays, and names that are no version.
     """
@@ -116,7 +116,7 @@ class _RegistrationBody(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 def encode_registration(registration: Registration, url: str = "") -> bytes:
-    """The value of a processor's node; its number is in the name.
+    """Return the value of a processor's node; its number is in the name.
 
     ``url``: where the processor answers HTTP; empty: nowhere.
     """
@@ -125,13 +125,13 @@ def encode_registration(registration: Registration, url: str = "") -> bytes:
 
 
 def decode_registration(name: str, data: bytes) -> Registration:
-    """The registration that the node of this name holds; WireError where it holds none."""
+    """Return the registration that the node of this name holds; WireError where it holds none."""
     body = _registration(name, data)
     return Registration(registration_number(name), body.processor_id, body.location_id)
 
 
 def decode_url(name: str, data: bytes) -> str:
-    """Where the processor of that node answers HTTP, empty where nowhere; WireError as above."""
+    """Return where the processor of that node answers HTTP, or empty; WireError as above."""
     return _registration(name, data).url or ""
 
 
@@ -141,22 +141,22 @@ def _registration(name: str, data: bytes) -> _RegistrationBody:
 
 
 def encode_version(version: int) -> bytes:
-    """The value of ``jobModels``: the newest version, 0 before the first one."""
+    """Return the value of ``jobModels``: the newest version, 0 before the first one."""
     return str(version).encode()
 
 
 def decode_version(data: bytes) -> int:
-    """The version that the value of ``jobModels`` names; WireError where it names none."""
+    """Return the version that the value of ``jobModels`` names; WireError where it names none."""
     return _number(data, f"the value of {JOB_MODELS} is no version")
 
 
 def encode_number(number: int) -> bytes:
-    """The value of a processor's node below ``fenced`` (a generation) or a barrier."""
+    """Return the value of a processor's node below ``fenced`` (a generation) or a barrier."""
     return str(number).encode()
 
 
 def decode_number(folder: str, name: str, data: bytes) -> int:
-    """The number that the node ``name`` below ``folder`` holds; WireError where it holds none."""
+    """Return the number in the node ``name`` below ``folder``; WireError where it holds none."""
     return _number(data, f"the value of {folder}/{name} is no number")
 
 
@@ -168,7 +168,7 @@ def _number(data: bytes, fault: str) -> int:
 
 
 def decode_barrier(version: int, data: bytes) -> BarrierPhase:
-    """The phase that the node of a barrier holds; WireError where it holds none."""
+    """Return the phase that the node of a barrier holds; WireError where it holds none."""
     text = data.decode("ascii", "replace")
     try:
         return BarrierPhase(text)
@@ -177,7 +177,7 @@ def decode_barrier(version: int, data: bytes) -> BarrierPhase:
 
 
 def decode_location(task: TaskName, data: bytes) -> Host:
-    """The location id that a task's node holds, as plain text; WireError where it is no text."""
+    """Return the location id in a task's node, as plain text; WireError where it is no text."""
     try:
         return Host(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -218,7 +218,7 @@ class StoredPlan:
 
 
 def segment_name(writer: int, index: int) -> str:
-    """The node of a segment below its version: a leader never overwrites another one's."""
+    """Return the node of a segment below its version: a leader never overwrites another one's."""
     return f"{writer}.{index}"
 
 
@@ -250,7 +250,7 @@ def _line(value: object) -> bytes:
 
 
 def segment_names(version: int, value: bytes) -> tuple[str, ...]:
-    """The nodes that hold the rest of the version with this value; WireError where it has none."""
+    """Return the nodes with the rest of the version of this value; WireError: none."""
     head, _ = _head(version, value)
     return tuple(segment_name(head.writer, index) for index in range(head.segments))
 

@@ -86,12 +86,12 @@ class Plan:
     model: JobModel = field(default=_NO_MODEL, compare=False, repr=False)
 
     def of(self, sequence: int | None) -> Member | None:
-        """The member with this registration; None where there is none."""
+        """Return the member with this registration; None where there is none."""
         return next((m for m in self.members if m.sequence == sequence), None)
 
 
 def present(registrations: Sequence[Registration]) -> tuple[Registration, ...]:
-    """Of each processor its first registration, in the order of the numbers."""
+    """Return the first registration of each processor, in the order of the numbers."""
     first: dict[ProcessorId, Registration] = {}
     for registration in sorted(registrations):
         first.setdefault(registration.processor_id, registration)
@@ -99,7 +99,7 @@ def present(registrations: Sequence[Registration]) -> tuple[Registration, ...]:
 
 
 def fits(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
-    """Whether the plan's members are the processors that are present, each in its session."""
+    """Return whether the plan's members are the present processors, each in its session."""
     if plan is None:
         return not registrations
     there = {(r.processor_id, r.sequence) for r in present(registrations)}
@@ -107,7 +107,7 @@ def fits(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
 
 
 def are_back(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
-    """Whether the plan's members are the processors that are present, some in another session."""
+    """Return whether the plan's members are the present processors, some in another session."""
     if plan is None or fits(plan, registrations):
         return False
     there = {r.processor_id for r in registrations}
@@ -159,7 +159,7 @@ def next_plan(
     changed: AbstractSet[TaskName] = frozenset(),
     standbys: Mapping[ProcessorId, Collection[Standby]] = MappingProxyType({}),
 ) -> Plan:
-    """The version after ``before``: the present processors with the assigned tasks.
+    """Return the version after ``before``: the present processors with the assigned tasks.
 
     A processor keeps its generation where registration and tasks are as before and no task of it
     is among ``changed``: those whose inputs are others now. Every incarnation that owns a task
@@ -227,7 +227,7 @@ def unreported(
 
 
 def same_work(before: Plan | None, plan: Plan) -> bool:
-    """Whether each member has the generation, tasks and standbys that it had."""
+    """Return whether each member has the generation, tasks and standbys that it had."""
     former = {} if before is None else {m.processor_id: m for m in before.members}
     return all(
         old is not None and (old.generation, old.standbys) == (member.generation, member.standbys)
@@ -252,7 +252,7 @@ def check_standbys(
     assignment: Mapping[ProcessorId, Collection[TaskName]],
     standbys: Mapping[ProcessorId, Collection[Standby]],
 ) -> None:
-    """Nothing where no location has a task twice (STANDBY, Invariant-1).
+    """Check that no location has a task twice (STANDBY, Invariant-1).
 
     Raises:
         InvariantViolation: one has; or the processor of a standby is not present.
@@ -276,7 +276,7 @@ def check_standbys(
 def _suspects(
     before: Plan | None, fenced: Mapping[ProcessorId, int]
 ) -> dict[TaskName, tuple[Incarnation, ...]]:
-    """{task: the incarnations that may still write to it}."""
+    """Return {task: the incarnations that may still write to it}."""
     if before is None:
         return {}
     found: dict[TaskName, tuple[Incarnation, ...]] = {}

@@ -146,7 +146,7 @@ class ProcessorDraft:
         self.reasons: list[ProcessorReason] = []
 
     def set_timer(self, kind: ProcessorTimerKind, version: int = 0) -> None:
-        """The timer runs from now."""
+        """Start the timer now."""
         timer = ProcessorTimer(kind, version)
         self.state = replace(self.state, timers=self.state.timers | {timer})
         self.instructions.append(StartTimer(timer))
@@ -159,15 +159,15 @@ class ProcessorDraft:
                 self.instructions.append(StopTimer(timer))
 
     def runs(self, kind: ProcessorTimerKind, version: int = 0) -> bool:
-        """Whether the timer runs."""
+        """Return whether the timer runs."""
         return ProcessorTimer(kind, version) in self.state.timers
 
     def because(self, kind: ProcessorReasonKind, **facts: object) -> None:
-        """The decision has this reason."""
+        """Give the decision this reason."""
         self.reasons.append(ProcessorReason(kind, tuple(sorted(facts.items()))))
 
     def decision(self) -> ProcessorDecision:
-        """The end of the step."""
+        """Return the end of the step."""
         return ProcessorDecision(
             self.state, tuple(self.records), tuple(self.instructions), tuple(self.reasons)
         )

@@ -154,7 +154,7 @@ class ContainerReport:
     def following(
         lags: Sequence[StoreLag], adjuncts: Sequence[AdjunctState] = ()
     ) -> ContainerReport:
-        """The report of a standby whose stores are so far behind."""
+        """Return the report of a standby whose stores are so far behind."""
         seconds = [lag.seconds for lag in lags if lag.seconds is not None]
         return ContainerReport(
             lags=tuple(lags),
@@ -164,7 +164,7 @@ class ContainerReport:
         )
 
     def beside(self, standbys: ContainerReport) -> ContainerReport:
-        """This one of active tasks, with that of the standbys in the same container."""
+        """Return this one of active tasks, with that of the standbys in the same container."""
         return replace(
             self,
             restoring=(*self.restoring, *standbys.restoring),
@@ -175,7 +175,7 @@ class ContainerReport:
         )
 
     def in_brief(self) -> ContainerReport:
-        """Without single stores."""
+        """Return it without single stores."""
         return replace(self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=(), figures=())
 
     def to_json(self) -> dict[str, Any]:

@@ -49,16 +49,16 @@ class HostDrain:
         return moves(self.host, status)
 
     def answered(self, processor: ProcessorId, status: PlacementStatus, message: str) -> None:
-        """The final answer to the move of that container."""
+        """Take the final answer to the move of that container."""
         if status is not PlacementStatus.SUCCEEDED:
             self._failed[processor] = message
 
     def done(self) -> str:
-        """What is to be said where it is over and all have left."""
+        """Return the sentence for when it is over and all have left."""
         return f"{self.host} has no container of the job"
 
     def fault(self, status: ShownStatus) -> str | None:
-        """Which containers have stayed, where it is over, and why; None: all have left."""
+        """Return which containers have stayed, where it is over, and why; None: all have left."""
         left = [processor for processor, _ in moves(self.host, status)]
         if not left:
             return None
@@ -86,7 +86,7 @@ def left_on_drained_hosts(status: ShownStatus) -> Iterator[str]:
 
 
 def moves(host: Host, status: ShownStatus) -> list[Move]:
-    """What is to leave the host, active ones first."""
+    """Return what must leave the host, active ones first."""
     here = [
         c
         for c in status.containers
@@ -97,7 +97,7 @@ def moves(host: Host, status: ShownStatus) -> list[Move]:
 
 
 def require_host(host: Host, status: ShownStatus) -> None:
-    """The job knows the host; ConfigError where it does not."""
+    """Require that the job knows the host; ConfigError where it does not."""
     used = {c.host for c in status.containers if c.host}
     known = sorted({*status.hosts, *used})
     if host not in known:
@@ -107,7 +107,7 @@ def require_host(host: Host, status: ShownStatus) -> None:
 
 
 def am_stays(host: Host, status: ShownStatus) -> str | None:
-    """What is to be said where the AM runs on the host, as no command moves it; else None."""
+    """Return a sentence where the AM runs on the host, as no command moves it; else None."""
     if status.job.host != host:  # an AM of an earlier version does not say it
         return None
     return (

@@ -87,7 +87,7 @@ class LateContainer:
     left_s: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """An item of ``late``."""
+        """Return an item of ``late``."""
         return {
             "id": self.processor_id,
             "phase": self.phase,
@@ -113,7 +113,7 @@ class FirstScreen:
         return not self.late and not self.notices
 
     def to_json(self) -> dict[str, Any]:
-        """The field ``screen`` of what the dashboard gets."""
+        """Return the field ``screen`` of what the dashboard gets."""
         return {
             "headline": self.headline,
             "is_calm": self.is_calm,
@@ -258,13 +258,13 @@ def _rolling_restart(rolling: ShownRollout | None) -> Iterator[str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first twenty names, and how many more there are."""
+    """Return the first twenty names, and how many more there are."""
     more = f" and {len(names) - _IDS_SHOWN} more" if len(names) > _IDS_SHOWN else ""
     return ", ".join(names[:_IDS_SHOWN]) + more
 
 
 def waits(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
-    """What the processor waits for, a sentence each, which begins after "waits"."""
+    """Yield what the processor waits for, a sentence each, which begins after "waits"."""
     yield from container.waits
     yield from _in_its_phase(status, container)
     yield from _unaccounted(status, container)

@@ -60,11 +60,11 @@ class Plots:
         self._newest = 0
 
     def __len__(self) -> int:
-        """How many containers have points."""
+        """Return how many containers have points."""
         return len(self._series)
 
     def take(self, containers: Sequence[ShownContainer], now_ms: int) -> None:
-        """A point of each container of the status; those that are gone are forgotten.
+        """Take a point of each container of the status; forget those that are gone.
 
         Of two looks within one point the later one holds. ``now_ms``: of a clock that never goes
         back.
@@ -83,7 +83,7 @@ class Plots:
         self._newest = point
 
     def newest(self, name: str) -> dict[str, float | None]:
-        """The newest point of one container, by series; None where nothing is known."""
+        """Return the newest point of one container, by series; None where nothing is known."""
         series = self._series.get(name)
         if series is None:
             return dict.fromkeys(NAMES)
@@ -102,7 +102,7 @@ class Plots:
         return round(now / (before - now) * _BACK * STEP_MS / _MS_PER_S, 1)
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """The body of ``GET /ui/plots``: of each container that is known its four series.
+        """Return the body of ``GET /ui/plots``: the four series of each container that is known.
 
         Order: the oldest point first. Shapes: ``step_ms``, from one point to the next; 240 values
         of each series, null where nothing is known.
@@ -128,7 +128,7 @@ def _put(series: _Series, point: int, numbers: Sequence[float]) -> None:
 
 
 def _numbers(series: _Series, container: ShownContainer, now_ms: int) -> tuple[float, ...]:
-    """In the order of ``NAMES``; NaN where nothing is known, as of what has just begun."""
+    """Return numbers in the order of ``NAMES``; NaN where nothing is known, as at first."""
     report = container.report or ContainerReport()
     lag = container.lag if container.is_standby else report.input_lag
     before, series.last = series.last, _counters(container, report, now_ms)

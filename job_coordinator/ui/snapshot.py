@@ -23,7 +23,7 @@ _FEW: Final = 12
 
 
 def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
-    """The body of ``GET /ui/state``, but for the time. ``now_ms``: since 1970."""
+    """Return the body of ``GET /ui/state``, but for the time. ``now_ms``: since 1970."""
     job = status.job
     return {
         "job": {
@@ -109,7 +109,7 @@ def _restore(report: ContainerReport) -> dict[str, Any] | None:
 def configuration(
     config: Mapping[str, str], written: Mapping[str, CoordinatorStreamMessage] | None
 ) -> dict[str, Any]:
-    """The body of ``GET /ui/configuration``.
+    """Return the body of ``GET /ui/configuration``.
 
     Args:
         config: in force.

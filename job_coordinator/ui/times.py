@@ -12,12 +12,12 @@ _SHOWN: Final = 2
 
 
 def clock(at_ms: int) -> str:
-    """A time in ms since 1970 as date and time in UTC, to the millisecond."""
+    """Return a time in ms since 1970 as date and time in UTC, to the millisecond."""
     return datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 def since(at_ms: int, now_ms: int) -> str:
-    """When something began, in UTC: with its date where that is a day ago or more."""
+    """Return when something began, in UTC: with its date where that is a day ago or more."""
     form = "%H:%M:%S UTC" if now_ms - at_ms < _DAY_MS else "%Y-%m-%d %H:%M UTC"
     return datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).strftime(form)
 

@@ -40,7 +40,7 @@ Credentials = Mapping[str, Any]
 
 
 def credentials_of(access: ZooKeeperAccess) -> Credentials:
-    """What a client shows ZooKeeper; files of TLS can be read now, and are read again later.
+    """Return what a client shows ZooKeeper; files of TLS can be read now, and are read again later.
 
     Raises:
         ConfigError: a secret or a file is not where its key says.
@@ -95,11 +95,11 @@ class Faults(logging.Logger):
         return "; ".join(dict.fromkeys(self._found))
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is logging's
-        """Faults always come to ``handle``, whatever is logged."""
+        """Return True: faults always come to ``handle``, whatever is logged."""
         return level >= logging.WARNING or super().isEnabledFor(level)
 
     def handle(self, record: logging.LogRecord) -> None:
-        """The last fault is kept; the record is logged as ever."""
+        """Keep the last fault; log the record as ever."""
         _, _, text = record.getMessage().partition(": ")
         if record.exc_info:
             self._found.append(repr(record.exc_info[1]))
@@ -109,7 +109,7 @@ class Faults(logging.Logger):
             super().handle(record)
 
     def watch(self, client: KazooClient) -> None:
-        """Notes a refusal of the client's user, and faults of each of its servers.
+        """Watch for a refusal of the client's user, and for faults of each of its servers.
 
         Kazoo tries the servers in rounds, each in an order of its own and each as often as it is
         named (``with_short_waits``): so many faults in a row have at least one of each server.
@@ -125,7 +125,7 @@ class Faults(logging.Logger):
 
 
 def with_short_waits(connect: str) -> str:
-    """The connection string with each server as often as it takes to name three.
+    """Return the connection string with each server as often as it takes to name three.
 
     Kazoo waits for a server's answer for the session's time-out, divided by the number of servers.
     A server that is just starting may take the connection and never answer it: with one name that
@@ -142,7 +142,7 @@ def new_client(
     faults: Faults,
     **more: Any,  # noqa: ANN401 - what kazoo's client takes
 ) -> KazooClient:
-    """A client that has not begun."""
+    """Return a client that has not begun."""
     handler = _Handler(settings.access.tls is not None)
     servers = with_short_waits(settings.connect)
     client = KazooClient(servers, handler=handler, logger=faults, **credentials, **more)
@@ -159,7 +159,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
         self._has_tls = has_tls
 
     def create_connection(self, *arguments: Any, **named: Any) -> socket.socket:  # noqa: ANN401 - of kazoo
-        """A connection to the server of that address."""
+        """Return a connection to the server of that address."""
         if not self._has_tls:
             made: socket.socket = super().create_connection(*arguments, **named)
             return made
@@ -183,7 +183,7 @@ def _context(ca: str) -> ssl.SSLContext:
 
 
 def _refuse_in_order(client: KazooClient) -> None:
-    """A refusal is a state of the client, and a break of the connection is none.
+    """Handle a refusal, which is a state of the client, apart from a break of the connection.
 
     Kazoo takes a connection that breaks during SASL for a refusal, and ends its thread where the
     server gives its reason, or where SASL cannot go on. A user that was taken before is not refused
@@ -210,7 +210,7 @@ def _refuse_in_order(client: KazooClient) -> None:
 
 
 def refused_user(settings: StandaloneConfig) -> str:
-    """The line for a user that ZooKeeper refuses."""
+    """Return the line for a user that ZooKeeper refuses."""
     access = settings.access
     if not access.scheme:
         return (
@@ -226,7 +226,7 @@ def refused_user(settings: StandaloneConfig) -> str:
 
 
 def no_right(settings: StandaloneConfig, root: str) -> str:
-    """The line for a job that may not read or write its nodes."""
+    """Return the line for a job that may not read or write its nodes."""
     access, shown = settings.access, "a client that shows nothing"
     if access.scheme:
         key = keys.JOB_COORDINATOR_ZK_AUTH_USERNAME.name

@@ -88,7 +88,7 @@ class HandoverNodes:
         return {TaskName(t): nodes.decode_location(TaskName(t), d) for t, d in found.items()}
 
     def publish(self, kept: Kept, plan: Plan) -> bool:
-        """The plan is the newest version, its barrier done; False where the nodes have changed."""
+        """Publish the plan as the newest version, its barrier done; False: the nodes changed."""
         client = self._client
         if kept.written < 0:
             make_nodes(client, self._root, is_owned=self._settings.access.is_owned)
@@ -103,7 +103,7 @@ class HandoverNodes:
         return is_done(transaction)
 
     def write_hosts(self, hosts: Mapping[TaskName, Host]) -> None:
-        """The tasks were last at these locations; what is said of others stays."""
+        """Write that the tasks were last at these locations; others stay."""
         make_nodes(self._client, self._root, is_owned=self._settings.access.is_owned)
         for task, host in sorted(hosts.items()):
             path = self._path(nodes.LOCALITY, nodes.escaped(task))
@@ -135,7 +135,7 @@ class HandoverNodes:
 def handover_nodes(
     config: Config, timeout_s: float, *, read_only: bool = False
 ) -> Iterator[HandoverNodes]:
-    """The nodes of the job, for a block.
+    """Yield the nodes of the job, for a block.
 
     ``read_only``: whether they are only shown, so that a server without a quorum will do.
 

@@ -64,12 +64,12 @@ def _require_owned(client: Any, path: str) -> None:  # noqa: ANN401 - of kazoo
 
 
 def is_open(acl: ACL) -> bool:
-    """Whether everybody may do more than read."""
+    """Return whether everybody may do more than read."""
     return acl.id.scheme == "world" and bool(acl.perms & ~Permissions.READ)
 
 
 def put_value(client: Any, transaction: Any, path: str, value: bytes) -> None:  # noqa: ANN401 - of kazoo
-    """The node has the value after the transaction; it is made where it is not there now."""
+    """Put the node's value by the transaction; the node is made where it is not there now."""
     if client.exists(path) is None:
         transaction.create(path, value)
     else:
@@ -92,7 +92,7 @@ def check_no_value(client: Any, transaction: Any, path: str, value: bytes) -> bo
 
 
 def is_done(transaction: Any) -> bool:  # noqa: ANN401 - of kazoo
-    """Whether all of it was done; else nothing was, as something was not as it must be."""
+    """Return whether all of it was done; else nothing was, as something was not as it must be."""
     results: Sequence[object] = transaction.commit()
     faults = [result for result in results if isinstance(result, KazooException)]
     others = [fault for fault in faults if not isinstance(fault, _REFUSED)]
@@ -102,7 +102,7 @@ def is_done(transaction: Any) -> bool:  # noqa: ANN401 - of kazoo
 
 
 def is_there(answer: Any) -> bool:  # noqa: ANN401 - of kazoo
-    """Whether the node that was requested is there."""
+    """Return whether the node that was requested is there."""
     try:
         answer.get()
     except NoNodeError:
@@ -113,7 +113,7 @@ def is_there(answer: Any) -> bool:  # noqa: ANN401 - of kazoo
 def answers_of(
     ask: Callable[[str], Any], path: str, names: Iterable[str]
 ) -> Iterator[tuple[str, Any]]:
-    """(name, answer) of each node that is there, by name; all requests go out at once."""
+    """Yield (name, answer) of each node that is there, by name; all requests go out at once."""
     asked = {name: ask(f"{path}/{name}") for name in sorted(names)}
     for name, answer in asked.items():
         with contextlib.suppress(NoNodeError):

@@ -48,7 +48,7 @@ def tool_session(
     read_only: bool = False,
     prepare: Callable[[KazooClient], None] = lambda _: None,
 ) -> Iterator[KazooClient]:
-    """A client with a session for the block, which is closed after it.
+    """Yield a client with a session for the block, which is closed after it.
 
     Args:
         settings: where ZooKeeper is, and what it is shown.
@@ -88,7 +88,7 @@ class RegisteredProcessor:
 
 
 def job_root(config: Config, settings: StandaloneConfig) -> str:
-    """The node of the job's tree."""
+    """Return the node of the job's tree."""
     job = JobConfig.of(config)
     names = job.name, job.id
     return nodes.root_of(settings.root, app=names, job=names, stage=STAGE)
@@ -98,7 +98,7 @@ def job_root(config: Config, settings: StandaloneConfig) -> str:
 def connected(
     settings: StandaloneConfig, root: str, timeout_s: float, *, read_only: bool = False
 ) -> Iterator[KazooClient]:
-    """A client of a tool, with a session of its own, for a block about the nodes below ``root``.
+    """Yield a client of a tool, with its own session, for a block about the nodes below ``root``.
 
     Raises:
         RefusedError: ZooKeeper refuses the user, or gives it no right.
@@ -142,12 +142,12 @@ def registrations(client: KazooClient, root: str) -> list[RegisteredProcessor]:
 
 
 def is_standalone(config: Config) -> bool:
-    """Whether processors under ZooKeeper may run the job with this file."""
+    """Return whether processors under ZooKeeper may run the job with this file."""
     return keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config)
 
 
 def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
-    """One target for each processor that is registered now.
+    """Return one target for each processor that is registered now.
 
     Raises:
         ConfigError: a configuration does not say where ZooKeeper is, or what to show it.
@@ -163,7 +163,7 @@ def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
 
 
 def target(config: Config, processor: RegisteredProcessor) -> Mapping[str, Any]:
-    """The processor as Prometheus takes it; its metrics name it themselves."""
+    """Return the processor as Prometheus takes it; its metrics name it themselves."""
     job, place = JobConfig.of(config), urllib.parse.urlsplit(processor.url)
     return {
         "targets": [place.netloc],

@@ -58,14 +58,14 @@ class SessionLease:
             return self._deadline_ms
 
     def renew(self, deadline_ms: int) -> None:
-        """It lasts until then; it never gets shorter."""
+        """Make it last until then; it never gets shorter."""
         with self._lock:
             self._deadline_ms = max(self._deadline_ms, deadline_ms)
             if self._take is not None:
                 self._take(self._deadline_ms)
 
     def hold(self, take: Callable[[int], None] | None) -> None:
-        """``take`` gets the deadline, now and whenever it changes; None: no callback does."""
+        """Give ``take`` the deadline, now and whenever it changes; None: no callback."""
         with self._lock:
             self._take = take
             if take is not None:
@@ -127,12 +127,12 @@ class Session:
         self._prober = threading.Thread(target=self._probe, name="session-lease", daemon=True)
 
     def begin(self) -> None:
-        """It connects, for as long as that takes."""
+        """Begin to connect, for as long as that takes."""
         self.client.start_async()
         self._prober.start()
 
     def close(self) -> None:
-        """The session is over where ZooKeeper answers, else as soon as its time is over."""
+        """End the session where ZooKeeper answers, else let its time run out."""
         with self._lock:
             self._is_closed = True
             self._connection = Connection()
@@ -159,7 +159,7 @@ class Session:
         return None if client_id is None else int(client_id[0])
 
     def _on_state(self, state: str) -> None:
-        """Kazoo's word of the connection becomes an event."""
+        """Turn Kazoo's state of the connection into an event."""
         with self._lock:
             if self._is_closed:
                 return
@@ -178,7 +178,7 @@ class Session:
         self._look_for_the_end()
 
     def _look_for_the_end(self) -> None:
-        """Kazoo does not connect again where its user is refused, or after a fault of its own."""
+        """Look for the end: Kazoo gives up for a refused user, or after its own fault."""
         state = self.client.client_state
         if state == KeeperState.AUTH_FAILED:
             self._give_up(refused_user(self._settings))

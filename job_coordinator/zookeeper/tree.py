@@ -47,13 +47,13 @@ class Sink(Protocol):
     """Where a tree puts what it has for the coordination. Called by other threads."""
 
     def event(self, connection: Connection, event: protocol.Event) -> None:
-        """What was seen, or befell, in that state of the connection."""
+        """Take what was seen, or befell, in that state of the connection."""
 
     def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
-        """Whether the incarnation may go on (safety I3)."""
+        """Take whether the incarnation may go on (safety I3)."""
 
     def broken(self, cause: str) -> None:
-        """The one line that says why there is no going on."""
+        """Take the one line about why there is no going on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class ZooKeeperTree:
     # --- for the coordination
 
     def begin(self, sink: Sink) -> None:
-        """It connects; from now on ``sink`` gets what is seen."""
+        """Begin to connect; ``sink`` gets what is seen from now on."""
         self._sink = sink
         self._session = self._new_session()
         self._thread.start()
@@ -111,23 +111,23 @@ class ZooKeeperTree:
         self._tasks.put(partial(self._in_connection, partial(self._write, record)))
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """The tree has that it has fenced its list, if its generation stands in the newest plan.
+        """Confirm in the tree that it has fenced its list, if its generation is in the newest plan.
 
         Where that is not certain, as the connection is lost, there is no answer.
         """
         self._tasks.put(partial(self._in_connection, partial(self._confirm, incarnation)))
 
     def renew(self) -> None:
-        """The session is closed, and a new one begins."""
+        """Close the session and begin a new one."""
         self._tasks.put(self._renew)
 
     def model(self, version: int) -> JobModel:
-        """The JobModel of a version that was seen; it has no configuration."""
+        """Return the JobModel of a version that was seen; it has no configuration."""
         with self._lock:
             return self._plans[version].model
 
     def urls(self) -> Mapping[int, str]:
-        """{number of a registration that was seen: where its processor answers HTTP}."""
+        """Return {number of a registration that was seen: where its processor answers HTTP}."""
         return {registration.sequence: url for registration, url in self._members.values() if url}
 
     @property
@@ -178,7 +178,7 @@ class ZooKeeperTree:
         )
 
     def close(self) -> None:
-        """All that was to be written is, if ZooKeeper answers; the session is over."""
+        """Write all that is left, if ZooKeeper answers, and end the session."""
         session = self._session
         if session is None:
             return
@@ -196,7 +196,7 @@ class ZooKeeperTree:
             task()
 
     def _in_connection(self, act: Callable[[Connection], None]) -> None:
-        """``act`` within the present state of the connection; not at all where that is down."""
+        """Run ``act`` within the present state of the connection; not at all where that is down."""
         sink, session = self._parts()
         connection = session.connection
         if not connection.is_up:
@@ -236,7 +236,7 @@ class ZooKeeperTree:
             sink.broken(f"{self.name}: no new session can begin: {error!r}")
 
     def _on_connection(self, connection: Connection, event: protocol.Event) -> None:
-        """The event goes on; all nodes are to be read in a connection that is up."""
+        """Pass the event on; read all nodes where the connection is up."""
         if isinstance(event, protocol.SessionBegun):
             # before the event, which may lead to a registration
             self._tasks.put(partial(self._in_connection, self._make_nodes))
@@ -274,7 +274,7 @@ class ZooKeeperTree:
         self._put(connection, protocol.ProcessorsSeen(found))
 
     def _see_plan(self, connection: Connection) -> None:
-        """The newest version, and its barrier, are seen; changes of both will be."""
+        """Read and watch the newest version, and its barrier."""
         version = self._versions.newest(self._look_at_plan)[0]
         if version == 0:
             return
@@ -302,7 +302,7 @@ class ZooKeeperTree:
         return tuple(sorted(registration for registration, _ in found.values()))
 
     def _plan(self, version: int) -> Plan | None:
-        """The plan of a version; None where it is deleted."""
+        """Return the plan of a version; None where it is deleted."""
         with self._lock:
             known = self._plans.get(version)
         if known is not None:
@@ -337,13 +337,13 @@ class ZooKeeperTree:
         )
 
     def _values(self, folder: str) -> dict[str, bytes]:
-        """{text that a node below ``folder`` is named of: its value}."""
+        """Return {text that a node below ``folder`` is named of: its value}."""
         path = self._path(folder)
         names = self._client.get_children(path)
         return {nodes.unescaped(name): data for name, data in self._data_of(path, names).items()}
 
     def _data_of(self, path: str, names: Iterable[str]) -> dict[str, bytes]:
-        """{name: value}; what is gone is left out."""
+        """Return {name: value}; what is gone is left out."""
         answers = answers_of(self._client.get_async, path, names)
         return {name: found[0] for name, found in answers}
 
@@ -369,7 +369,7 @@ class ZooKeeperTree:
             self._write_locality(record)
 
     def _register(self, record: protocol.Register, connection: Connection) -> None:
-        """One node for a session: the one that is there, where an answer was lost."""
+        """Register one node for a session: the one that is there, where an answer was lost."""
         client, path = self._client, self._path(nodes.PROCESSORS)
         own = self._parts()[1].session_id
         if self._registered_in == own:  # else it has none yet: nothing is to be looked for

@@ -35,7 +35,7 @@ _REASONS = {
 
 
 def stop(draft: Draft, container: ContainerState) -> None:
-    """The container gets the order to stop."""
+    """Order the container to stop."""
     order_stop(draft, draft.move(container, Trigger.COMMANDED, ContainerPhase.STOPPING))
 
 
@@ -46,7 +46,7 @@ def begin(
     step: PlacementStep,
     host: Host | None,
 ) -> Placement:
-    """The action is in that step, towards that host; where it began is known."""
+    """Put the action into that step, towards that host; note where it began."""
     source = placement.source or PlacementSource(
         container.epoch, draft.host_of(container) or container.home
     )
@@ -56,7 +56,7 @@ def begin(
 
 
 def accept(draft: Draft, placement: Placement, reason: str) -> None:
-    """The request waits; that is answered once."""
+    """Let the request wait; answer that once."""
     is_news = placement.status is PlacementStatus.CREATED
     status = PlacementStatus.ACCEPTED if is_news else placement.status
     accepted = replace(placement, status=status, story=reason)
@@ -67,32 +67,32 @@ def accept(draft: Draft, placement: Placement, reason: str) -> None:
 
 
 def give_reason(draft: Draft, placement: Placement, text: str) -> None:
-    """How far the action has come."""
+    """Note how far the action has come."""
     said = replace(placement, status=PlacementStatus.IN_PROGRESS, story=text)
     draft.placements[placement.request.uuid] = said
     answer(draft, said, PlacementStatus.IN_PROGRESS, text)
 
 
 def succeed(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    """The container runs where it was wanted."""
+    """Answer that the container runs where it was wanted."""
     text = f"{named(container.incarnation)} runs on {draft.host_of(container)}"
     end(draft, placement, PlacementStatus.SUCCEEDED, text)
 
 
 def refuse(draft: Draft, placement: Placement, fault: str) -> None:
-    """The request cannot be met: BAD_REQUEST where nothing was done, else FAILED."""
+    """Refuse the request: BAD_REQUEST where nothing was done, else FAILED."""
     is_begun = placement.status is PlacementStatus.IN_PROGRESS
     status = PlacementStatus.FAILED if is_begun else PlacementStatus.BAD_REQUEST
     end(draft, placement, status, fault)
 
 
 def fail(draft: Draft, placement: Placement, text: str) -> None:
-    """The action has failed; the container goes on as it was, or where it was."""
+    """Fail the action; the container goes on as it was, or where it was."""
     end(draft, placement, PlacementStatus.FAILED, text)
 
 
 def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
-    """The final answer; nothing is reserved any more, and no temporary standby stays."""
+    """Give the final answer; nothing stays reserved, and no temporary standby stays."""
     del draft.placements[placement.request.uuid]
     draft.cancel_timer(command_timer(placement.request.uuid))
     placement = await_no_spark(draft, placement)
@@ -107,7 +107,7 @@ def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) 
 
 
 def dismiss(draft: Draft, placement: Placement) -> None:
-    """The action needs its temporary standby no more: that stops, or was not permitted yet."""
+    """Dismiss the temporary standby: it stops, or was not permitted yet."""
     standby = draft.containers.get(placement.standby) if placement.standby else None
     if standby is None or not standby.is_temporary:
         return
@@ -118,7 +118,7 @@ def dismiss(draft: Draft, placement: Placement) -> None:
 
 
 def await_no_spark(draft: Draft, placement: Placement) -> Placement:
-    """The action, which waits for no Spark any more, whether it came or is not needed."""
+    """Return the action, which waits for no Spark any more, whether it came or is not needed."""
     if placement.spark is not SparkWait.AWAITED:
         return placement
     draft.cancel_timer(spare_spark_timer(placement.request.processor_id))
@@ -126,7 +126,7 @@ def await_no_spark(draft: Draft, placement: Placement) -> Placement:
 
 
 def withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | None = None) -> None:
-    """The container's reservation, if any, is requested no more; cancelled unless just served."""
+    """Withdraw the container's reservation, if any; cancelled unless just served."""
     early = draft.early.get(processor_id)
     if early is not None and early.is_reservation:
         del draft.early[processor_id]
@@ -135,7 +135,7 @@ def withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | Non
 
 
 def answer(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
-    """The answer is written, and is a reason."""
+    """Write the answer, and note it as a reason."""
     source = None if status.is_final else placement.source
     request = placement.request
     kind, processor_id = _REASONS[status], request.processor_id

@@ -61,26 +61,26 @@ _READY = frozenset({ContainerPhase.RUNNING, ContainerPhase.FAILED})
 
 
 def is_warm(placement: Placement, container: ContainerState) -> bool:
-    """Whether the state is to be read first: the request says so, and its active runs."""
+    """Return whether the state is to be read first: the request says so, and its active runs."""
     is_active = container.replica_of is None
     return placement.request.is_warm and is_active and container.phase is ContainerPhase.RUNNING
 
 
 def standby_on(draft: Draft, container: ContainerState, host: Host) -> ContainerState | None:
-    """The job's own standby of this active that is on the host, or on its way there."""
+    """Return the job's own standby of this active that is on the host, or on its way there."""
     found = (s for s in separation.others(draft, container) if not s.is_temporary)
     return next((s for s in found if separation.held_host(draft, s) == host), None)
 
 
 def host_of_a_standby(draft: Draft, container: ContainerState) -> Host | None:
-    """Where the active can go if no other host is left: a host that has a standby of it already."""
+    """Return a host with a standby of the active already, for when no other host is left."""
     standbys = (s for s in separation.others(draft, container) if not s.is_temporary)
     hosts = (separation.held_host(draft, s) for s in standbys)
     return next((h for h in hosts if h is not None and not destinations.host_fault(draft, h)), None)
 
 
 def reason_to_wait(draft: Draft, container: ContainerState, host: Host) -> str | None:
-    """Why the warm move cannot begin yet; None: it can."""
+    """Return why the warm move cannot begin yet; None: it can."""
     standby = standby_on(draft, container, host)
     if standby is not None and standby.phase is not ContainerPhase.RUNNING:
         return f"it waits until processor {standby.processor_id} runs on {host}"
@@ -90,7 +90,7 @@ def reason_to_wait(draft: Draft, container: ContainerState, host: Host) -> str |
 
 
 def fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
-    """What is wrong with the destination of a warm move that waiting does not mend."""
+    """Return what is wrong with a warm move's destination that waiting does not mend."""
     if draft.host_of(container) == host:
         return f"processor {container.processor_id} runs on {host} already"
     if standby_on(draft, container, host) is not None:
@@ -99,7 +99,7 @@ def fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
 
 
 def begin_behind(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> bool:
-    """Whether the job has a standby there, whose place the action takes: it has begun then."""
+    """Begin where the job has a standby there, whose place the action takes; whether it has."""
     standby = standby_on(draft, container, host)
     if standby is None:
         return False
@@ -114,7 +114,7 @@ def begin_behind(draft: Draft, placement: Placement, container: ContainerState, 
 def warm_up(
     draft: Draft, placement: Placement, container: ContainerState, launcher: ResourceState
 ) -> bool:
-    """Whether a temporary standby begins on the launcher, which was reserved just now.
+    """Return whether a temporary standby begins on the launcher, which was reserved just now.
 
     Not where the container does not run any more, its group has come to this host, or an earlier
     standby has not stopped: then the action goes on as any move.
@@ -134,7 +134,7 @@ def warm_up(
 
 
 def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> ProcessorId:
-    """The temporary standby of this active is assigned the launcher; its id."""
+    """Assign the launcher to the temporary standby of this active; return its id."""
     own = temporary_id(active.processor_id)
     draft.containers[own] = ContainerState(
         own,
@@ -149,13 +149,13 @@ def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> Pro
 
 
 def _is_in_use(draft: Draft, active: ContainerState) -> bool:
-    """Whether its id is another's: of an earlier one that has not stopped, or in the JobModel."""
+    """Return whether its id is in use: by one that has not stopped, or by the JobModel."""
     own = temporary_id(active.processor_id)
     return own in draft.containers or any(i.processor_id == own for i in draft.retired)
 
 
 def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    """The standby gives way once it is near enough; the action ends where it cannot be."""
+    """Let the standby give way once it is near enough; end the action where it cannot be."""
     launcher, standby = _launcher(draft, placement), _standby(draft, placement)
     if launcher is None or launcher.ended is not None:
         answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
@@ -175,7 +175,7 @@ def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
 
 
 def _is_needed_more(draft: Draft, container: ContainerState, standby: ContainerState) -> bool:
-    """Whether the container cannot go home, and its standby's launcher has nothing to do yet."""
+    """Return whether the container cannot go home while its standby's launcher has no work yet."""
     has_begun = standby.phase is not ContainerPhase.ASSIGNED
     if has_begun or container.phase is not ContainerPhase.QUEUED:
         return False
@@ -189,7 +189,7 @@ def is_near(draft: Draft, standby: ContainerState) -> bool:
 
 
 def has_what_it_needs(settings: AllocatorSettings, standby: ContainerState) -> bool:
-    """Whether an active that takes its place finds a Spark there, or needs none ready."""
+    """Return whether an active that takes its place finds a Spark there, or needs none ready."""
     is_wanted = settings.temporary_have_spark if standby.is_temporary else settings.own_have_spark
     return standby.has_spark or not is_wanted
 
@@ -202,7 +202,7 @@ def _wait_for_spark(draft: Draft, placement: Placement, standby: ContainerState)
 
 
 def wait_for_no_spark(draft: Draft, container: ContainerState) -> None:
-    """It was not ready in time."""
+    """Stop waiting for what was not ready in time."""
     for uuid, placement in draft.placements.items():
         is_its_own = placement.request.processor_id == container.processor_id
         if is_its_own and placement.spark is SparkWait.AWAITED:
@@ -229,7 +229,7 @@ def _order_to_give_way(
 
 
 def give_way(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    """With the evidence that the standby has stopped, the container is moved as any other."""
+    """Move the container as any other, with the evidence that the standby has stopped."""
     launcher = _launcher(draft, placement)
     if launcher is None or launcher.ended is not None:
         answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
@@ -241,7 +241,7 @@ def give_way(draft: Draft, placement: Placement, container: ContainerState) -> N
 
 
 def _taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
-    """The active died, and has taken the standby's place already: its start ends the action."""
+    """Let the start end the action: the active died, and has the standby's place already."""
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     launched = replace(placement, step=PlacementStep.MOVING, is_launched=True)
     draft.placements[placement.request.uuid] = answers.await_no_spark(draft, launched)

@@ -92,7 +92,7 @@ class Draft:
         self.reasons: list[Reason] = []
 
     def freeze(self) -> AllocatorState:
-        """The state as it now is."""
+        """Return the state as it now is."""
         containers, resources = self.containers.freeze(), self.resources.freeze()
         early = self.early.freeze()
         return AllocatorState(
@@ -120,7 +120,7 @@ class Draft:
         )
 
     def changes(self) -> Changes:
-        """What differs from the state before, or was set to what it had been."""
+        """Return what differs from the state before, or was set to what it had been."""
         return Changes(
             frozenset(self.containers.changed),
             frozenset(self.resources.changed),
@@ -128,61 +128,61 @@ class Draft:
         )
 
     def each(self, phases: frozenset[ContainerPhase] | None = None) -> list[ContainerState]:
-        """The containers in these phases (None: all), in the order of their ids."""
+        """Return the containers in these phases (None: all), in the order of their ids."""
         if phases is None:
             return list(self.containers.values())
         keys = [key for phase in phases for key in self.containers.indexed(Containers.PHASE, phase)]
         return [self.containers[key] for key in sorted(keys)]
 
     def count(self, phases: frozenset[ContainerPhase]) -> int:
-        """How many containers are in these phases."""
+        """Return how many containers are in these phases."""
         found = 0
         for phase in phases:
             found += len(self.containers.indexed(Containers.PHASE, phase))
         return found
 
     def group(self, active: ProcessorId) -> list[ContainerState]:
-        """This active, and its standbys in the order of their ids."""
+        """Return this active, and its standbys in the order of their ids."""
         first = self.containers.get(active)
         standbys = self.standbys(active)
         return standbys if first is None else [first, *standbys]
 
     def standbys(self, active: ProcessorId) -> list[ContainerState]:
-        """The standbys of this active, in the order of their ids."""
+        """Return the standbys of this active, in the order of their ids."""
         return self.containers.rows(Containers.REPLICA_OF, active)
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
-        """The container that holds this resource; None where none does."""
+        """Return the container that holds this resource; None where none does."""
         return self.containers.first(Containers.RESOURCE, resource_id)
 
     def asker(self, request_id: RequestId | None) -> ContainerState | None:
-        """The container that this request is outstanding for; None where none is."""
+        """Return the container that this request is outstanding for; None where none is."""
         return self.containers.first(Containers.REQUEST, request_id)
 
     def early_asker(self, request_id: RequestId | None) -> EarlyRequest | None:
-        """The early request of this number that is outstanding; None where it is none."""
+        """Return the early request of this number that is outstanding; None where it is none."""
         return self.early.first(EarlyRequests.REQUEST, request_id)
 
     def launcher_of(self, request_id: RequestId | None) -> ResourceState | None:
-        """The launcher that came of this request; None where none did."""
+        """Return the launcher that came of this request; None where none did."""
         return self.resources.first(Resources.REQUEST, request_id)
 
     def has_child(self, launcher: ResourceState) -> bool:
-        """Whether an incarnation must be taken to run on this launcher."""
+        """Return whether an incarnation must be taken to run on this launcher."""
         holder = self.holder(launcher.resource_id)
         return holder is not None and holder.phase in LIVE
 
     def is_leaving(self, processor_id: ProcessorId) -> bool:
-        """Whether a launcher elsewhere is reserved for it, by an operator's command."""
+        """Return whether a launcher elsewhere is reserved for it, by an operator's command."""
         own = (p for p in self.placements.values() if p.request.processor_id == processor_id)
         return any(p.resource_id is not None and not p.is_launched for p in own)
 
     def idle_resources(self) -> list[ResourceState]:
-        """The launchers that live, unheld, unreserved, not released, in the order of their ids."""
+        """Return the launchers that live, unheld, unreserved, not released, by their ids."""
         return [self.resources[key] for key in sorted(self._occupancy.idle)]
 
     def host_of(self, container: ContainerState) -> Host | None:
-        """The host of the resource that ``container`` holds; None where it holds none."""
+        """Return the host of the resource that ``container`` holds; None where it holds none."""
         return None if container.resource_id is None else self.resources[container.resource_id].host
 
     @property
@@ -191,7 +191,7 @@ class Draft:
         return self._occupancy.loads
 
     def is_asked(self, host: Host | None) -> bool:
-        """Whether a strict request for it is outstanding: it may not be asked for once more."""
+        """Return whether a strict request for it is outstanding: no second one may be."""
         return self._occupancy.is_asked(host)
 
     @property
@@ -200,7 +200,7 @@ class Draft:
         return self._occupancy.ranking(self.hosts or (), self.room.full)
 
     def may_be_named(self, host: Host) -> bool:
-        """Whether the host can be asked for by name, live or not."""
+        """Return whether the host can be asked for by name, live or not."""
         if self.settings.strict_hosts is None:
             return True
         if self._named is None:
@@ -208,11 +208,11 @@ class Draft:
         return host in self._named
 
     def newly_idle(self) -> list[ResourceId]:
-        """The launchers that became idle in this step, and are so."""
+        """Return the launchers that became idle in this step, and are so."""
         return [r for r in self._occupancy.freed if r in self._occupancy.idle]
 
     def is_closed(self, host: Host) -> bool:
-        """Whether it must not be requested: drained, or excluded without a probe still to be sent.
+        """Return whether it must not be requested: drained, or excluded with no probe left to send.
 
         Source: safety P2, P3.
         """
@@ -228,11 +228,11 @@ class Draft:
         )
 
     def count_stale(self) -> None:
-        """The event came too late, or twice, or for an unknown container; it changes nothing."""
+        """Count an event that came too late, or twice, or for an unknown container."""
         self.stale_events += 1
 
     def may_befall(self, container: ContainerState, trigger: Trigger) -> bool:
-        """Whether this can befall the container in its phase; if not, the event counts as stale."""
+        """Return whether this can befall the container in its phase; if not, count it as stale."""
         if trigger in TRANSITIONS[container.phase]:
             return True
         self.count_stale()
@@ -259,7 +259,7 @@ class Draft:
         return self.change(replace(container, phase=phase))
 
     def release(self, launcher: ResourceState) -> None:
-        """The launcher, which has no holder, gets the order to exit."""
+        """Order the launcher, which has no holder, to exit."""
         released = replace(launcher, reserved_for=None, is_released=True)
         self.resources[launcher.resource_id] = released
         self.instruct(ReleaseResource(launcher.resource_id))
@@ -269,7 +269,7 @@ class Draft:
         self.records.append(replace(record, cause=self.cause))
 
     def instruct(self, instruction: Instruction) -> None:
-        """``instruction`` follows those given so far."""
+        """Give ``instruction`` after those given so far."""
         self.instructions.append(replace(instruction, cause=self.cause))
 
     def because(
@@ -281,22 +281,22 @@ class Draft:
         *,
         other: ContainerState | ProcessorId | None = None,
     ) -> None:
-        """This was decided, by what ``detail`` says; ``Reason`` has the fields."""
+        """Note why this was decided; ``Reason`` has the fields of ``detail``."""
         self.reasons.append(Reason(kind, _id_of(of), host, _id_of(other), detail))
 
     def set_timer(self, timer: Timer, delay_ms: int) -> None:
-        """The timer is armed, from the start where it was."""
+        """Arm the timer, from the start where it was armed."""
         self.timers = self.timers.having(timer)
         self.instruct(SetTimer(timer, delay_ms))
 
     def cancel_timer(self, timer: Timer) -> None:
-        """The timer is not armed."""
+        """Disarm the timer."""
         if timer in self.timers:
             self.timers = self.timers.without(timer)
             self.instruct(CancelTimer(timer))
 
     def end_failover(self, container: ContainerState) -> ContainerState:
-        """No failover of it is under way: it has come to a place, or goes to none."""
+        """End the failover: the container has come to a place, or goes to none."""
         if container.failover is None:
             return container
         self.cancel_timer(standby_stop_timer(container.processor_id))
@@ -304,7 +304,7 @@ class Draft:
         return self.change(replace(container, failover=None))
 
     def new_request_id(self) -> RequestId:
-        """A number that no request has had."""
+        """Return a number that no request has had."""
         number = RequestId(self.next_request_id)
         self.next_request_id += 1
         return number
@@ -319,14 +319,14 @@ class Draft:
         return replace(container, request_id=None, requested_host=None)
 
     def forget_request(self, request_id: RequestId, *, is_served: bool = False) -> None:
-        """The timers of this request are off; unless it was served, it is cancelled."""
+        """Disarm the timers of this request; unless it was served, cancel it."""
         self.cancel_timer(expiry_timer(request_id))
         self.cancel_timer(check_in_timer(request_id))
         if not is_served:
             self.cancel(request_id)
 
     def cancel(self, request_id: RequestId, *, is_ended: bool = False) -> None:
-        """Whatever came, or comes, of this request is to be ended.
+        """End whatever came, or comes, of this request.
 
         ``is_ended``: the cluster manager has reported the end of it already, and will not once
         more.
@@ -336,7 +336,7 @@ class Draft:
             self.cancelled = self.cancelled.having(request_id)
 
     def forget_cancelled(self, request_id: RequestId | None) -> bool:
-        """What came of this request has ended, or is known; whether it had been cancelled."""
+        """Forget a request that is over or known; return whether it had been cancelled."""
         if request_id is None or request_id not in self.cancelled:
             return False
         self.cancelled = self.cancelled.without(request_id)

@@ -30,7 +30,7 @@ class Ranking:
     by_rank: Map[Rank, Map[Host, None]]
 
     def best_first(self) -> Iterator[Host]:
-        """All of them by rank, and those of one rank by name."""
+        """Yield all of them by rank, and those of one rank by name."""
         for rank in sorted(self.by_rank):
             hosts = self.by_rank[rank]
             # Mostly the first one will do.
@@ -39,7 +39,7 @@ class Ranking:
             yield from sorted(hosts.delete(first))
 
     def moved(self, host: Host, rank: Rank) -> Ranking:
-        """The ranking after the host has come to this rank; the same where it is none of these."""
+        """Return the ranking with the host at this rank; the same where it is none of these."""
         was = self.rank_of.get(host)
         if was is None or was == rank:
             return self
@@ -53,7 +53,7 @@ _NOBODY: Map[Host, None] = Map()
 
 
 def ranked(hosts: tuple[Host, ...], full: frozenset[Host], rank: Callable[[Host], Rank]) -> Ranking:
-    """These hosts by their rank, by the rank that ``rank`` gives each."""
+    """Return these hosts by their rank, by the rank that ``rank`` gives each."""
     rank_of = {host: rank(host) for host in hosts}
     by_rank: dict[Rank, dict[Host, None]] = {}
     for host, found in rank_of.items():
@@ -79,7 +79,7 @@ class Room:
 
 
 def room_of(reports: Iterable[HostReport], settings: AllocatorSettings) -> Room:
-    """What these hosts have for a container of the size that ``settings`` say."""
+    """Return what these hosts have for a container of the size in ``settings``."""
     memory_mb, cores = settings.container_memory_mb, settings.container_cores
     said = tuple(reports)
     live = tuple(r for r in said if r.is_live)

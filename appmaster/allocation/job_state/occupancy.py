@@ -24,7 +24,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 
 
 def occupancy_of(state: AllocatorState) -> Occupancy:
-    """That of the state's tables, as it was kept, or counted where none was."""
+    """Return the occupancy of the state's tables, as it was kept, or counted where none was."""
     kept = state.occupancy
     if (
         kept is not None
@@ -37,7 +37,7 @@ def occupancy_of(state: AllocatorState) -> Occupancy:
 
 
 def counted(state: AllocatorState) -> Occupancy:
-    """That of the state's tables, by a look at every row; nothing is ranked."""
+    """Return the occupancy of the state's tables, by a look at every row; nothing is ranked."""
     loads: dict[Host, int] = {}
     for container in state.containers:
         launcher = state.resources.get(container.resource_id)
@@ -52,7 +52,7 @@ def counted(state: AllocatorState) -> Occupancy:
 
 
 def is_useful(launcher: ResourceState) -> bool:
-    """Whether a container may be given this launcher, if none has it."""
+    """Return whether a container may be given this launcher, if none has it."""
     return not launcher.is_released and launcher.ended is None and launcher.reserved_for is None
 
 
@@ -94,18 +94,18 @@ class OccupancyEdit:
     def freeze(
         self, containers: Containers, resources: Resources, early: EarlyRequests
     ) -> Occupancy:
-        """The occupancy of these tables, which the step has led to."""
+        """Return the occupancy of these tables, which the step has led to."""
         return Occupancy(containers, resources, early, self.idle, self.loads, self._ranking)
 
     def is_asked(self, host: Host | None) -> bool:
-        """Whether a strict request for this host is outstanding."""
+        """Return whether a strict request for this host is outstanding."""
         return bool(
             self.containers.indexed(Containers.ASKED, host)
             or self.early.indexed(EarlyRequests.ASKED, host)
         )
 
     def ranking(self, hosts: tuple[Host, ...], full: frozenset[Host]) -> Ranking:
-        """The ranking of these hosts, kept from now on while they are the ones asked for."""
+        """Return the ranking of these hosts, kept while they are the ones asked for."""
         kept = self._ranking
         if kept is None or kept.hosts != hosts or kept.full != full:
             kept = self._ranking = ranked(hosts, full, lambda host: self._rank(host, full))

@@ -317,12 +317,12 @@ class Containers(Table[ProcessorId, ContainerState]):
 
     @staticmethod
     def key_of(row: ContainerState) -> ProcessorId:
-        """Its processor."""
+        """Return its processor."""
         return row.processor_id
 
     @staticmethod
     def index_values_of(row: ContainerState) -> IndexValues:
-        """In the order of their names above."""
+        """Return the values, in the order of their names above."""
         phase, wanted = row.phase, row.requested_host
         going = True if row.replica_of is None and phase not in TERMINAL else None
         owners = frozenset(
@@ -356,12 +356,12 @@ class Resources(Table[ResourceId, ResourceState]):
 
     @staticmethod
     def key_of(row: ResourceState) -> ResourceId:
-        """Its resource."""
+        """Return its resource."""
         return row.resource_id
 
     @staticmethod
     def index_values_of(row: ResourceState) -> IndexValues:
-        """In the order of their names above."""
+        """Return the values, in the order of their names above."""
         return (row.host, row.request_id, None if row.ended is None else True)
 
 
@@ -376,12 +376,12 @@ class EarlyRequests(Table[ProcessorId, EarlyRequest]):
 
     @staticmethod
     def key_of(row: EarlyRequest) -> ProcessorId:
-        """Its processor."""
+        """Return its processor."""
         return row.processor_id
 
     @staticmethod
     def index_values_of(row: EarlyRequest) -> IndexValues:
-        """In the order of their names above."""
+        """Return the values, in the order of their names above."""
         if row.phase is EarlyPhase.OVER:
             return (None, None, None)
         return (row.request_id, row.host if row.phase is EarlyPhase.ASKED else None, row.host)
@@ -394,7 +394,7 @@ class Exclusions(Table[Host, Exclusion]):
 
     @staticmethod
     def key_of(row: Exclusion) -> Host:
-        """Its host."""
+        """Return its host."""
         return row.host
 
 
@@ -453,51 +453,51 @@ class AllocatorState:
     occupancy: Occupancy | None = field(default=None, compare=False, repr=False)
 
     def container(self, processor_id: ProcessorId) -> ContainerState | None:
-        """The container of ``processor_id``; None where the model has none."""
+        """Return the container of ``processor_id``; None where the model has none."""
         return self.containers.get(processor_id)
 
     def resource(self, resource_id: ResourceId) -> ResourceState | None:
-        """The launcher ``resource_id``; None where it is not known."""
+        """Return the launcher ``resource_id``; None where it is not known."""
         return self.resources.get(resource_id)
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
-        """The container that holds this resource; None where none does."""
+        """Return the container that holds this resource; None where none does."""
         holders = self.containers.indexed(Containers.RESOURCE, resource_id)
         return self.containers.get(min(holders, default=None))
 
 
 def initial_state(settings: AllocatorSettings, next_request_id: int = 1) -> AllocatorState:
-    """The state before any event; requests are numbered from ``next_request_id``."""
+    """Return the state before any event; requests are numbered from ``next_request_id``."""
     return AllocatorState(settings, next_request_id=next_request_id)
 
 
 def expiry_timer(request_id: RequestId) -> Timer:
-    """The timer that limits how long this request may stay without a resource."""
+    """Return the timer that limits how long this request may stay without a resource."""
     return Timer(TimerKind.REQUEST_EXPIRY, request_id=request_id)
 
 
 def check_in_timer(request_id: RequestId) -> Timer:
-    """The timer that limits how long the launcher of this request may take to check in."""
+    """Return the timer that limits how long the launcher of this request may take to check in."""
     return Timer(TimerKind.CHECK_IN, request_id=request_id)
 
 
 def retry_window_timer(processor_id: ProcessorId) -> Timer:
-    """The timer whose end forgets the failures of this processor."""
+    """Return the timer whose end forgets the failures of this processor."""
     return Timer(TimerKind.RETRY_WINDOW, processor_id=processor_id)
 
 
 def retry_delay_timer(processor_id: ProcessorId) -> Timer:
-    """The timer whose end has this processor placed again."""
+    """Return the timer whose end has this processor placed again."""
     return Timer(TimerKind.RETRY_DELAY, processor_id=processor_id)
 
 
 def standby_stop_timer(processor_id: ProcessorId) -> Timer:
-    """The timer that limits how long a standby may take to stop for this active."""
+    """Return the timer that limits how long a standby may take to stop for this active."""
     return Timer(TimerKind.STANDBY_STOP, processor_id=processor_id)
 
 
 def spare_spark_timer(processor_id: ProcessorId) -> Timer:
-    """The timer that limits how long the warm move of this container waits for a Spark."""
+    """Return the timer that limits how long the warm move of this container waits for a Spark."""
     return Timer(TimerKind.SPARE_SPARK, processor_id=processor_id)
 
 
@@ -507,10 +507,10 @@ def command_timer(uuid: str) -> Timer:
 
 
 def silence_timer(host: Host) -> Timer:
-    """The timer while which this host counts as just fallen silent."""
+    """Return the timer while which this host counts as just fallen silent."""
     return Timer(TimerKind.SILENCE, host=host)
 
 
 def exclusion_timer(host: Host) -> Timer:
-    """The timer whose end lets this excluded host be probed."""
+    """Return the timer whose end lets this excluded host be probed."""
     return Timer(TimerKind.EXCLUSION, host=host)

@@ -49,11 +49,11 @@ class Table(ABC, Generic[K, V]):
     @staticmethod
     @abstractmethod
     def key_of(row: Any) -> Any:  # noqa: ANN401 - the row's type is the subclass's
-        """The key of this row."""
+        """Return the key of this row."""
 
     @staticmethod
     def index_values_of(row: Any) -> IndexValues:  # noqa: ANN401, ARG004 - see key_of
-        """This row's value in each index."""
+        """Return this row's value in each index."""
         return ()
 
     def _index_all(self) -> tuple[Index, ...]:
@@ -84,31 +84,31 @@ class Table(ABC, Generic[K, V]):
         return f"{type(self).__name__}({list(self)})"
 
     def get(self, key: K | None) -> V | None:
-        """The row of ``key``; None where there is none."""
+        """Return the row of ``key``; None where there is none."""
         return None if key is None else self.rows_by_key.get(key)
 
     def keys(self) -> tuple[K, ...]:
-        """All keys, sorted."""
+        """Return all keys, sorted."""
         if self.order is None:
             self.order = tuple(sorted(self.rows_by_key))
         return self.order
 
     def indexed(self, index: int, value: object) -> Map[K, None]:
-        """The keys of the rows with this value in the index."""
+        """Return the keys of the rows with this value in the index."""
         return self.indexes[index].get(value, _NONE)
 
     def values_of(self, index: int) -> Iterable[Any]:
-        """The values in this index that any row has."""
+        """Return the values in this index that any row has."""
         return self.indexes[index].keys()
 
     def has_sound_indexes(self) -> bool:
-        """Whether every index says what the rows say."""
+        """Return whether every index says what the rows say."""
         return self.indexes == self._index_all()
 
     def followed_by(
         self, rows: Map[K, V], indexes: tuple[Index, ...], order: tuple[K, ...] | None
     ) -> Self:
-        """What this table has become; ``order``: the sorted keys, None where they are not known."""
+        """Return what this table has become; ``order``: the sorted keys, None where not known."""
         table = type(self).__new__(type(self))
         table.rows_by_key, table.indexes, table.order = rows, indexes, order
         return table
@@ -137,7 +137,7 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         return self._map[key]
 
     def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401 - as Mapping has it
-        """The row of ``key``; ``default`` where there is none."""
+        """Return the row of ``key``; ``default`` where there is none."""
         return self._map.get(key, default)
 
     def __contains__(self, key: object) -> bool:
@@ -147,7 +147,7 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         return len(self._map)
 
     def __iter__(self) -> Iterator[K]:
-        """The keys, sorted."""
+        """Return the keys, sorted."""
         return iter(self._table.keys() if self._has_same_keys else sorted(self._map))
 
     def __setitem__(self, key: K, row: V) -> None:
@@ -163,28 +163,28 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         self._reindex(key, old, None)
 
     def indexed(self, index: int, value: object) -> Map[K, None]:
-        """The keys of the rows with this value in the index."""
+        """Return the keys of the rows with this value in the index."""
         return self._indexes[index].get(value, _NONE)
 
     def rows(self, index: int, value: object) -> list[V]:
-        """The rows with this value in the index, in the order of their keys."""
+        """Return the rows with this value in the index, in the order of their keys."""
         return [self._map[key] for key in sorted(self.indexed(index, value))]
 
     def each_row(self, index: int, value: object) -> Iterator[V]:
-        """The rows with this value in the index, as ``rows``, but one by one."""
+        """Return the rows with this value in the index, as ``rows``, but one by one."""
         return (self._map[key] for key in sorted(self.indexed(index, value)))
 
     def any_row(self, index: int, value: object) -> Iterator[V]:
-        """The rows with this value in the index, in no order that may decide anything."""
+        """Return the rows with this value in the index, in no order that may decide anything."""
         return (self._map[key] for key in self.indexed(index, value))
 
     def first(self, index: int, value: object) -> V | None:
-        """The row with this value in the index, the first one by key; None where there is none."""
+        """Return the row with this value in the index, the first one by key; else None."""
         keys = self._indexes[index].get(value)
         return None if keys is None else self._map[min(keys)]
 
     def freeze(self) -> F:
-        """The table as it has become: the same object where nothing was set."""
+        """Return the table as it has become: the same object where nothing was set."""
         self._noticed = None
         if not self.changed:
             return self._table
@@ -251,11 +251,11 @@ class PersistentSet(AbstractSet[T]):
         return f"PersistentSet({sorted(map(str, self))})"
 
     def having(self, element: T) -> PersistentSet[T]:
-        """This one with ``element``."""
+        """Return this one with ``element``."""
         return self if element in self.elements else self._of(self.elements.set(element, None))
 
     def without(self, element: T) -> PersistentSet[T]:
-        """This one without ``element``."""
+        """Return this one without ``element``."""
         return self._of(self.elements.delete(element)) if element in self.elements else self
 
     @classmethod

@@ -24,7 +24,7 @@ from homeport.job_coordinator.model.placement import PlacementRequest, Placement
 
 
 def named(incarnation: Incarnation | None) -> str:
-    """``0@3`` for epoch 3 of processor 0, ``nothing`` for None: for people, never parsed."""
+    """Return ``0@3`` for epoch 3 of processor 0, ``nothing`` for None: for people, never parsed."""
     return f"{incarnation.processor_id}@{incarnation.epoch}" if incarnation else "nothing"
 
 
@@ -168,14 +168,14 @@ class HostReport:
     web: str = field(default="", compare=False)
 
     def is_too_small(self, memory_mb: int) -> bool:
-        """Whether a container of this size fits not even the empty host.
+        """Return whether a container of this size fits not even the empty host.
 
         Of cores nothing is said: YARN's default rule for what fits does not count them.
         """
         return self.memory_mb < memory_mb
 
     def has_room(self, memory_mb: int, cores: int) -> bool:
-        """Whether one container of this size is free at the time of the report."""
+        """Return whether one container of this size is free at the time of the report."""
         return self.free_memory_mb >= memory_mb and self.free_cores >= cores
 
 
@@ -440,5 +440,5 @@ Event = (
 
 
 def describe(event: Event) -> str:
-    """One short line for logs and for the ``cause`` of what follows from ``event``."""
+    """Return one short line for logs and for the ``cause`` of what follows from ``event``."""
     return f"{type(event).__name__} {event}".rstrip()

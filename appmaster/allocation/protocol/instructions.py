@@ -250,7 +250,7 @@ Instruction = (
 
 
 def in_order(records: Iterable[Record]) -> tuple[Record, ...]:
-    """The records of one decision, in the order in which the stream gets them.
+    """Return the records of one decision, in the order in which the stream gets them.
 
     A reader ignores a locality that is written while the failover of its processor is under way;
     so the begin, or the end, of a failover comes before localities. Failure counts and stops have
@@ -273,7 +273,7 @@ def _place(record: Record) -> tuple[int, str]:
 
 
 def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> LauncherOrder | None:
-    """What this launcher is to get: the last order for it; None where there is none."""
+    """Return the last order for this launcher; None where there is none."""
     order: LauncherOrder | None = None
     for instruction in instructions:
         if isinstance(instruction, LauncherOrder) and instruction.resource_id == resource_id:
@@ -282,7 +282,7 @@ def order_for(instructions: Iterable[Instruction], resource_id: ResourceId) -> L
 
 
 def brief(instruction: Instruction) -> str:
-    """One instruction in a few words, for logs."""
+    """Return one instruction in a few words, for logs."""
     name = type(instruction).__name__
     match instruction:
         case RequestResource(request_id=request_id, host=host):

@@ -52,7 +52,7 @@ class SkeinContainer:
     is_taken_back: bool = False
 
     def ended(self, request_id: RequestId, resource_id: ResourceId | None = None) -> ResourceEnded:
-        """The end of this container as an event."""
+        """Return the end of this container as an event."""
         return ResourceEnded(
             request_id, resource_id, self.story, self.is_own_fault, self.is_taken_back
         )
@@ -70,7 +70,7 @@ class Snapshot:
 def events_between(
     before: Snapshot | None, after: Snapshot, *, memory_mb: int = 0, cores: int = 0
 ) -> tuple[Event, ...]:
-    """What became true from ``before`` (None: unknown) to ``after``.
+    """Return what became true from ``before`` (None: unknown) to ``after``.
 
     Order: hosts first, then by request. A container that vanished has ended. What hosts have free
     is news only where it makes a difference to one container of this size.
@@ -94,7 +94,7 @@ def events_between(
 
 
 def _deciding(snapshot: Snapshot, memory_mb: int, cores: int) -> Hashable:
-    """What decisions depend on, of the hosts."""
+    """Return what decisions depend on, of the hosts."""
     known = {
         (r.host, r.rack, r.memory_mb, r.cores, r.is_live, r.has_room(memory_mb, cores))
         for r in snapshot.reports

@@ -191,7 +191,7 @@ class Rollout(ABC):
         """Refuse the order forward, for the reason ``why``."""
 
     async def _step(self) -> None:
-        """One step; it leads to no event of the allocator."""
+        """Take one step; it leads to no event of the allocator."""
         try:
             await self._read_answer()
             if await self.prepared():
@@ -216,7 +216,7 @@ class Rollout(ABC):
             log.warning("%s", e)
 
     def _hindrance(self, now: AllocatorState, *, is_known: bool) -> str:
-        """What goes on that the allocator does not know of; empty: nothing."""
+        """Return what goes on that the allocator does not know of; empty: nothing."""
         if not is_known:
             return "it is not known yet what runs, or the job ends"
         if self._requested is not None and has_launcher(now, self._requested[1].processor_id):
@@ -226,7 +226,7 @@ class Rollout(ABC):
         return self.hindrance()
 
     async def _read_answer(self) -> None:
-        """A restart that has its last answer is not under way any more."""
+        """Drop a restart that has its last answer."""
         if self._requested is None:
             return
         request, incarnation = self._requested
@@ -238,7 +238,7 @@ class Rollout(ABC):
             self._refusals = {incarnation: answer.message}
 
     async def _restart(self, state: UpgradeState, incarnation: Incarnation) -> None:
-        """The restart of the incarnation is in the stream, once; not while another command waits.
+        """Write the incarnation's restart into the stream, once; not while a command waits.
 
         That may have come since the last look, from an operator or the other rollout.
         """
@@ -264,7 +264,7 @@ class Rollout(ABC):
         await self._client.do(write)
 
     def _enter(self, state: UpgradeState) -> None:
-        """The record is in the stream."""
+        """Write the record into the stream."""
         self._state, self._waits, self._since_ms = state, "", boot_ms()
         log.info(
             "%s %s: %s; given: %s; current: %s%s",

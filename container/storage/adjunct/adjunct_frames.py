@@ -112,7 +112,7 @@ class _VersionedHead(StoreHead):
         layer: tuple[Handed, ...],
         found: dict[int, dict[bytes, bytes | None]] | None,
     ) -> Versions:
-        """The versions once ``layer`` is written; what goes into which is in ``found``."""
+        """Return the versions once ``layer`` is written; what goes into which is in ``found``."""
         for run, keys, values in layer:
             taken = versions.take(run)
             if found is not None:

@@ -133,11 +133,11 @@ class FilledStore(ABC):
 
     @abstractmethod
     def _story_of_files(self) -> str | None:
-        """Why the files that are there are no store; None where they may be one."""
+        """Return why the files that are there are no store; None where they may be one."""
 
     @abstractmethod
     def _open_found(self) -> Mapping[SystemStreamPartition, int]:
-        """What was found is open; the positions that it has.
+        """Open what was found; return its positions.
 
         Raises:
             DiskError: there is no room for what opening writes, or no right to it.
@@ -146,11 +146,11 @@ class FilledStore(ABC):
 
     @abstractmethod
     def _forget(self) -> None:
-        """Nothing of what was found is known."""
+        """Forget what was found."""
 
     @abstractmethod
     def _start(self, starts: Mapping[SystemStreamPartition, InputPosition]) -> None:
-        """The store is open; partitions that it does not know begin at ``starts``."""
+        """Open the store; partitions that it does not know begin at ``starts``."""
 
     @property
     @abstractmethod
@@ -167,7 +167,7 @@ class FilledStore(ABC):
 
     @abstractmethod
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """As ``AdjunctSink``; tasks see it once the layer is written."""
+        """Take as ``AdjunctSink``; tasks see it once the layer is written."""
 
     @abstractmethod
     def sealed(self) -> Layer | tuple[Handed, ...] | None:
@@ -198,11 +198,11 @@ class FilledStore(ABC):
 
     @abstractmethod
     def _flush_engines(self) -> None:
-        """What was written to the engines is on the disk."""
+        """Force what was written to the engines to the disk."""
 
     @abstractmethod
     def _close_engines(self) -> None:
-        """No engine is open; what was not flushed may be gone."""
+        """Close all engines; what was not flushed may be gone."""
 
     # -- the start
 

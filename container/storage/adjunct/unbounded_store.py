@@ -73,21 +73,21 @@ class UnboundedStore(FilledStore):
         self.entries.engine = self._engine
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """As ``FilledStore``."""
+        """Take rows as ``FilledStore`` does."""
         self._intake.take(run, keys, values)
         self._newest_ms = max(self._newest_ms, *run.timestamps)
 
     def facts(self) -> StoreFacts:
-        """As ``FilledStore``."""
+        """Return as ``FilledStore``."""
         # A record without a time of its own has -1.
         return StoreFacts.of_parts(self._parts, self._size_bytes(), self._newest_ms or None)
 
     def sealed(self) -> Layer | None:
-        """As ``FilledStore``."""
+        """Return as ``FilledStore``."""
         return self._intake.sealed()
 
     def write(self, layer: Layer, reached: Reached, begins: Reached) -> None:
-        """As ``FilledStore``."""
+        """Write as ``FilledStore`` does."""
         step = AdjunctStep(AdjunctAction.WRITE, self.name)
         begins(step)
         self._write(layer.entries, layer.parts)

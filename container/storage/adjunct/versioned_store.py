@@ -126,7 +126,7 @@ class VersionedStore(FilledStore):
             yield from ((k, v) for k, v in pairs if not k.startswith(RESERVED_PREFIX))
 
     def facts(self) -> StoreFacts:
-        """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
+        """Return as ``FilledStore``, of the version that tasks see, and where all of them stand."""
         served, size_bytes, late = self.served, self._size_bytes(), len(self._late)
         if served is None:
             awaits = None if self._is_whole else awaited(self._versions)
@@ -220,7 +220,7 @@ class VersionedStore(FilledStore):
     # -- its work
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """As ``AdjunctSink``; it belongs to a version once the layer is written."""
+        """Take as ``AdjunctSink``; it belongs to a version once the layer is written."""
         self._handed.append((run, keys, values))
 
     def sealed(self) -> tuple[Handed, ...] | None:
@@ -257,7 +257,7 @@ class VersionedStore(FilledStore):
             reached(step)
 
     def _advance(self, reached: Reached, begins: Reached, *, waits: bool) -> bool:
-        """One step has ended or begun; False: what is under way goes on, or nothing is to do."""
+        """Advance by one step; False: what is under way goes on, or nothing is left to do."""
         if self._under_way is not None:
             step, call = self._under_way
             if waits:
@@ -293,7 +293,7 @@ class VersionedStore(FilledStore):
     def _show(
         self, decided: tuple[VersionVerdict, list[AdjunctStep]], reached: Reached, begins: Reached
     ) -> None:
-        """The catalogue is on the disk: what is left of the verdict is carried out."""
+        """Carry out what is left of the verdict; the catalogue is on the disk."""
         self._decided = None
         verdict, steps = decided
         for step in steps:
@@ -322,7 +322,7 @@ class VersionedStore(FilledStore):
     def flush(
         self, now_ms: int, at_head: ClockReading | None, reached: Reached, begins: Reached
     ) -> bool:
-        """As ``FilledStore``; the log says which version has no end for too long, each once.
+        """Flush as ``FilledStore``; the log names each version that has no end for too long, once.
 
         And how many records and markers came that belong to no version.
         """
@@ -377,7 +377,7 @@ class VersionedStore(FilledStore):
         _removed(self._taken_out(number), self._path(number))
 
     def _taken_out(self, number: int) -> StorageEngine | None:
-        """The version's engine, which nothing uses any more; None: it is not open."""
+        """Return the version's engine, which nothing uses any more; None: it is not open."""
         engine = self._open.pop(number, None)
         self._unflushed.discard(number)
         if engine is not None and self.entries.engine is engine:

@@ -247,7 +247,7 @@ class _Storage:
     sink: _Caught
 
     def adjunct(self, store: str) -> _Caught | None:
-        """The sink, where the store is of this storage."""
+        """Return the sink, where the store is of this storage."""
         return self.sink if store in self.names else None
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:

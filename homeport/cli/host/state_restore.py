@@ -104,7 +104,7 @@ class _Listener:
     results: list[str] = field(default_factory=list)
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
-        """The store is about to be read."""
+        """Note that the store is about to be read."""
         if plan.rebuild:
             how = f"begins from the start: {plan.reason}"
         elif plan.reason is None:
@@ -123,7 +123,7 @@ class _Listener:
         )
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
-        """The store stands at the head."""
+        """Note that the store stands at the head."""
         how = {"none": "nothing was missing", "tail": "the rest was read"}
         words = how.get(result.kind.value, "read in full")
         counted = number(result.records, "record")

@@ -129,13 +129,13 @@ class WrongTokens:
         return len(self._seen)
 
     def wait_ms(self, address: str, now_ms: int) -> int:
-        """How long no token of that address but the job's own is looked at; 0: it is now."""
+        """Return for how long that address's tokens are ignored, but the job's own; or 0."""
         count, since_ms = self._seen.get(network_of(address), (0, now_ms))
         left_ms = since_ms + WINDOW_MS - now_ms
         return left_ms if count >= LIMIT and left_ms > 0 else 0
 
     def shown(self, address: str, now_ms: int) -> bool:
-        """A wrong token has come from there; whether it is the one that reaches the limit."""
+        """Count a wrong token from there; return whether it is the one that reaches the limit."""
         network = network_of(address)
         count, since_ms = self._seen.pop(network, (0, now_ms))
         if now_ms - since_ms >= WINDOW_MS:
@@ -147,7 +147,7 @@ class WrongTokens:
 
 
 def network_of(address: str) -> str:
-    """What is counted as one address; text that is none stays."""
+    """Return what counts as one address; text that is none stays."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -160,7 +160,7 @@ class Listener:
             accepted.close()
 
     def _full(self, error: OSError) -> None:
-        """A stranger's file is needed; without one, wait for a while."""
+        """Wait for a while where a stranger's file is needed and none is left."""
         if error.errno not in _FULL:
             raise error
         oldest = self.connections.oldest()

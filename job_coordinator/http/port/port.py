@@ -157,7 +157,7 @@ class Port:
         inner = server.request_handler
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            """A request that expects anything but ``100-continue`` gets 417.
+            """Handle a request; one that expects anything but ``100-continue`` gets 417.
 
             aiohttp (3.14) answers these before any middleware, and fails at a value that is not
             UTF-8.

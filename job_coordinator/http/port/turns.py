@@ -29,7 +29,7 @@ class Turn:
         self._turns: Turns | None = turns
 
     def end(self) -> None:
-        """The next one may be answered, when the loop has looked at all that has come."""
+        """Let the next one be answered, when the loop has looked at all that has come."""
         turns, self._turns = self._turns, None
         if turns is not None:
             asyncio.get_running_loop().call_soon(turns.pass_on)
@@ -39,7 +39,7 @@ _TURN: Final = web.RequestKey("turn", Turn)
 
 
 def end_turn(request: web.Request) -> None:
-    """The answer is made and is only to be sent, which may take as long as its reader likes."""
+    """End its turn: the answer is only to be sent, which may take as long as its reader likes."""
     turn = request.get(_TURN)
     if turn is not None:
         turn.end()
@@ -55,7 +55,7 @@ class Turns:
 
     @asynccontextmanager
     async def one(self, request: web.Request) -> AsyncIterator[None]:
-        """The request may be answered.
+        """Wait until the request may be answered.
 
         Raises:
             UnavailableError: too many others are before it.
