@@ -1,6 +1,6 @@
 """The steps that commit one transaction, and that flush one store afterwards, in their order.
 
-PURE. Source: safety I5 (a transaction sends everything at its end), I7, I8; S1, S2 (flushes).
+PURE. Source: safety I5, I7, I8, S1, S2. A transaction sends everything at its end.
 A plan is the order of the steps and nothing else: the container may die between any two of them.
 ``COMMIT`` is Kafka's.
 """
@@ -226,7 +226,7 @@ def flush_plan(store: StoreId, progress: StoreProgress) -> tuple[FlushStep, ...]
     """Return the steps that flush one store; none where nothing has changed.
 
     OFFSET gets the position before the flush (safety S1); STORE-META says when that was the head
-    (S2).
+    (safety S2).
     """
     if progress.position is None:
         return ()

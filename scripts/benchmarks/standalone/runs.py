@@ -143,6 +143,8 @@ def _fed(servers: str, partitions: int) -> Iterator[None]:
                 producer.produce(topic, b"x", b"key-%d" % partition, partition=partition)
             producer.poll(0)
 
-    with beside(feed):
-        yield
-    producer.flush(10)
+    try:
+        with beside(feed):
+            yield
+    finally:
+        producer.flush(10)

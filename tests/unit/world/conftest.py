@@ -14,7 +14,7 @@ from tests.unit.world.world import World
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A job as the marker ``world`` describes it, by what ``World`` takes; judged after the test.
 
-    With ``is_judged=False`` it is not: partitions that have grown are beyond the judges.
+    With ``is_judged=False`` it is not: the judges do not count inputs that grow, or began empty.
     """
     marker = request.node.get_closest_marker("world")
     args, fields = ((), {}) if marker is None else (marker.args, {**marker.kwargs})

@@ -210,7 +210,8 @@ def test_an_active_takes_the_place_of_its_standby_which_goes_elsewhere(machine: 
     assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", "c")}
     active, standby = outlook.containers
     assert (active.takes_over, standby.takes_over) == ("0-0", None)
-    assert active.takes_over == "0-0"
+    assert (active.role, active.phase) == ("active", "running")
+    assert (standby.role, standby.replica_of) == ("standby", "0")
     assert outlook.shortage is None
 
 

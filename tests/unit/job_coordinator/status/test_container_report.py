@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -130,6 +131,28 @@ def test_a_report_with_a_wrong_field_is_refused(path: list[Any], value: object) 
     place[path[-1]] = value
     with pytest.raises(WireError, match=r"^[^\n]+$"):
         ContainerReport.from_json(body)
+
+
+def _leaves(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each number and text below value."""
+    items: Iterable[tuple[Any, object]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    elif value is not None:
+        yield path
+    for key, each in items:
+        yield from _leaves(each, (*path, key))
+
+
+@pytest.mark.parametrize("value", [{}, -1], ids=["kind", "negative"])
+@pytest.mark.parametrize("path", [*_leaves(REPORT.to_json())], ids=lambda p: ".".join(map(str, p)))
+def test_each_field_of_another_kind_or_below_nothing_is_refused(
+    path: tuple[Any, ...], value: object
+) -> None:
+    """All numbers of a report count something."""
+    test_a_report_with_a_wrong_field_is_refused(list(path), value)
 
 
 def test_whole_numbers_are_numbers() -> None:
