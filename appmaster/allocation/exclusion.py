@@ -1,17 +1,18 @@
-"""Hosts that fell silent are lost now: they are not asked until they are known, or may, live.
+"""Excludes silent hosts from placement at once, until they live or a probe may start there.
 
-PURE. The ResourceManager takes minutes to call a host lost; its launchers are known to be silent
-after a lease. So a host all of whose launchers fell silent, without YARN's word that one of them
-ended, is excluded from placement at once, and what it ran is not charged (safety P2).
+PURE. The ResourceManager takes minutes to report a host lost; the AM notices silent launchers
+after one lease. If all launchers of a host fall silent, and YARN reports the end of none, the
+allocator excludes the host at once and does not charge what ran there (safety P2).
 
-An exclusion ends with a check-in from the host; with the ResourceManager's word that it is lost,
-since from then on its report that it runs again is believed; or by decay: after a while one
-launcher may be requested there, the probe, and if none comes of that, the host is excluded again
-(safety P3). The silent launchers were cancelled in the step of their silence, before any probe.
+Three events end an exclusion (safety P3). A launcher on the host checks in. The ResourceManager
+reports the host lost: its later report that the host runs is then reliable. The exclusion expires:
+the allocator may request one launcher there, the probe, and excludes the host again if it fails.
+The allocator cancels a launcher as soon as it falls silent, so before any probe.
 
-Where more than half of all hosts fall silent at once, the fault is taken to be the AM's own: those
-are not excluded, and the log says so (safety L5). "At once" is the time that leases take to run out
-one after the other when the AM is cut off from all. The only host is never excluded.
+If more than half of all hosts fall silent at once, the AM suspects itself: it excludes none of them
+and logs that (safety L5). "At once" means within ``silence_ms``: the time in which all leases run
+out, one after the other, once the AM loses its connection to all hosts. The allocator never
+excludes the only host.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ EXCLUSION_MS = 60_000
 
 
 def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
-    """Whether more than half of all hosts fell silent at once: the fault is here (safety L5)."""
+    """Return whether more than half of ``hosts`` are silent: the fault is the AM's (safety L5)."""
     return len(hosts) > 1 and 2 * len(set(silent) & set(hosts)) > len(set(hosts))
 
 
 def is_lost(draft: Draft, host: Host | None) -> bool:
-    """Whether what ran there was lost with its host: not charged. None: no host was named."""
+    """Return whether ``host`` is lost, with all that ran there (not charged); False for None."""
     if host is None or draft.hosts is None:
         return False
     return host not in draft.hosts or host in draft.silent or host in draft.exclusions
 
 
 def launcher_fell_silent(draft: Draft, host: Host) -> None:
-    """Forget a launcher of the host that fell silent; return whether it was the last one."""
+    """Exclude the host, or suspect ourselves, if its last launcher fell silent."""
     hosts = draft.hosts or ()
     if draft.phase is not JobPhase.ACTIVE or host not in hosts or len(hosts) == 1:
         return
@@ -63,7 +64,7 @@ def launcher_fell_silent(draft: Draft, host: Host) -> None:
 
 
 def _suspect_ourselves(draft: Draft, host: Host) -> None:
-    """Suspect ourselves; ``host``: the one after which it is so."""
+    """End the exclusions of silent hosts, and report the AM; ``host``: the last to fall silent."""
     for silent in sorted(draft.silent):
         _end(draft, silent)
     together = ", ".join(sorted(draft.silent))
@@ -79,7 +80,7 @@ def _exclude(draft: Draft, host: Host, why: str) -> None:
 
 
 def probe_failed(draft: Draft, host: Host | None) -> None:
-    """Exclude a host again whose probe brought no launcher."""
+    """Exclude the host again, if it is excluded: its probe started no launcher."""
     if host is not None and host in draft.exclusions:
         _exclude(draft, host, "no launcher came of the probe")
 
@@ -98,9 +99,9 @@ def _forget(draft: Draft, host: Host) -> None:
 
 
 def hosts_observed(draft: Draft) -> None:
-    """Forget hosts that the ResourceManager does not call live, and an only host.
+    """Forget hosts that the ResourceManager does not report live, and a host that is the only one.
 
-    Where that leaves more than half of all hosts silent, the fault is taken to be ours after all.
+    If more than half of the live hosts are silent then, suspect ourselves.
     """
     hosts = set(draft.hosts or ())
     kept = hosts if len(hosts) > 1 else set()
@@ -115,7 +116,7 @@ def hosts_observed(draft: Draft) -> None:
 
 
 def forget_all(draft: Draft) -> None:
-    """Place nothing any more."""
+    """Forget all silent and excluded hosts: the job places nothing any more."""
     for host in sorted({*draft.silent, *draft.exclusions}):
         _forget(draft, host)
 
@@ -126,7 +127,7 @@ def _end(draft: Draft, host: Host) -> None:
 
 
 def time_is_over(draft: Draft, kind: TimerKind, host: Host) -> None:
-    """End the time for which a host is just silent, or not probed; the timer is off."""
+    """Take the host as silent no more, or allow its probe, when its timer of ``kind`` runs out."""
     if kind is TimerKind.SILENCE:
         draft.silent -= {host}
     else:

@@ -1,4 +1,4 @@
-"""What the server reads of the driver, and changes nothing of."""
+"""The state of the driver, read-only, for the HTTP server and other modules of the driver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery,
 
 @dataclass(slots=True)
 class DriverView:
-    """``localities``: {processor_id: host} as the coordinator stream has it."""
+    """Shows the state of the driver's parts, and changes nothing.
+
+    ``now``: returns the allocator's state and the settings in force. ``localities``:
+    {processor_id: host}, as the coordinator stream has it.
+    """
 
     status: JobStatus
     recoveries: Recoveries
@@ -57,7 +61,7 @@ class DriverView:
         return self.now()[1]
 
     def runs(self, incarnation: Incarnation) -> bool:
-        """Return whether the allocator takes it to run."""
+        """Return whether the incarnation is live and current, in the state of the allocator."""
         container = self.state.container(incarnation.processor_id)
         return (
             container is not None
@@ -66,7 +70,7 @@ class DriverView:
         )
 
     def place_of(self, processor_id: ProcessorId) -> Host | None:
-        """Return the host whose launcher has its container; None: none has, or none is known."""
+        """Return the host of the processor's launcher; None: no launcher, or not a known one."""
         container = self.state.container(processor_id)
         if container is None or container.resource_id is None:
             return None
@@ -75,11 +79,11 @@ class DriverView:
 
     @property
     def is_asking(self) -> bool:
-        """Whether an order to Skein has not been carried out yet."""
+        """Whether Skein still has an order to carry out."""
         return self.resources.is_asking
 
     def _partners(self) -> Iterator[tuple[str, str | None]]:
-        """Yield each partner of the driver, and why its last request had no answer."""
+        """Yield each service that the driver calls, with the fault of the last call or None."""
         yield "the ResourceManager", self.cluster.fault
         yield "Skein", self.resources.fault
         yield "the lease keeper", self.leases.fault
@@ -118,12 +122,12 @@ class DriverView:
 def log_url(
     container: ShownContainer, webs: Mapping[Host, str], identity: JobIdentity
 ) -> str | None:
-    """Return the end of its log on the page of its NodeManager; None: it has none there.
+    """Return the URL of the end of the container's log, at its NodeManager; None: it has none.
 
     Args:
-        container: its part of the status.
-        webs: {host: host and port of its NodeManager's web service, empty where not known}.
-        identity: of the job, whose user the page asks for.
+        container: the container, as the status shows it.
+        webs: {host: ``host:port`` of its NodeManager's web service; empty: not known}.
+        identity: the identity of the job; the URL contains its user.
     """
     web = None if container.host is None else webs.get(container.host)
     if not web or not container.epoch or not container.resource or not identity.user:

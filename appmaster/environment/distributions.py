@@ -1,4 +1,4 @@
-"""The installed packages that a job needs on a node: homeport's own, and all that it requires."""
+"""The installed packages that a job needs on a node: homeport, and each that homeport requires."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OLDEST_GLIBC = (2, 17)
 _LEGACY_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_")
 _NOT_SHIPPED = frozenset({"INSTALLER", "REQUESTED", "direct_url.json"})
-"""Files that say how a package came to be installed, which differs while the package does not."""
+"""Files that record how a package was installed: they may differ where the package is the same."""
 _TESTS = "tests"
 _CONNECT_SHELL = ("pyspark", "jars", "connect-repl")
 """Jars of Spark Connect's interactive shell: no class path of Spark has this folder."""
@@ -27,7 +27,7 @@ _CONNECT_SHELL = ("pyspark", "jars", "connect-repl")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One installed package; ``files``: {path below site-packages: where it is}, those packed."""
+    """One installed package; ``files``, those to pack: {path below site-packages: location}."""
 
     name: str
     version: str
@@ -36,12 +36,12 @@ class Installed:
 
 
 def required(extras: frozenset[str] = frozenset()) -> list[Installed]:
-    """Return Homeport and all that it requires, as installed with the interpreter that runs this.
+    """Return homeport and all packages that it requires, by name, as this interpreter has them.
 
-    In the order of their names. ``extras``: of homeport, as ``avro``.
+    ``extras``: the extras of homeport to include, such as ``avro``.
 
     Raises:
-        HomeportError: one is not installed, or its installer left no list of its files.
+        HomeportError: a package is not installed or lists no files, or homeport is only linked.
     """
     found: dict[str, metadata.Distribution] = {}
     _collect(HOMEPORT, extras, found)
@@ -94,10 +94,10 @@ def _installed(name: str, distribution: metadata.Distribution) -> Installed:
 
 
 def travels(path: PurePath) -> bool:
-    """Return whether a file of a package is packed: not where no job can use it.
+    """Return whether to pack this file of a package: False for a file that no job can use.
 
-    Packages' tests within them, and Spark's shell, are a tenth of all bytes and a quarter of all
-    files, and each host unpacks what is packed.
+    The tests inside packages, and Spark's shell, are a tenth of all bytes and a quarter of all
+    files. Each host would have to unpack them.
     """
     inner = path.parts[1:-1]
     return (
@@ -108,7 +108,7 @@ def travels(path: PurePath) -> bool:
 
 
 def _require_whole(name: str, files: dict[str, Path]) -> None:
-    """Refuse files that are not where the list has them, as those of an editable installation."""
+    """Refuse homeport where its installation is editable: its list of files lacks its modules."""
     if name == HOMEPORT and "homeport/appmaster/environment/distributions.py" not in files:
         raise HomeportError(
             "homeport is linked into this environment, not installed, so it cannot be packed: "
@@ -117,22 +117,22 @@ def _require_whole(name: str, files: dict[str, Path]) -> None:
 
 
 def versions_in(site_packages: Path) -> dict[str, str]:
-    """Return {package: version} of all that is installed there, in the order of names."""
+    """Return {package: version} of all packages in ``site_packages``, in the order of names."""
     found = metadata.distributions(path=[str(site_packages)])
     return dict(sorted((canonicalize_name(d.name), d.version) for d in found))
 
 
 def needed_glibc(site_packages: Path, own: tuple[int, int]) -> tuple[int, int]:
-    """Return the oldest glibc that all packages installed there can be loaded with.
+    """Return the oldest glibc that can load every package in ``site_packages``.
 
-    A package that was built on this machine may need the glibc ``own`` of this machine.
+    ``own``: the glibc of this machine; a package that was built here may need it.
     """
     found = metadata.distributions(path=[str(site_packages)])
     return max((_glibc_of_wheel(_tags(d), own) for d in found), default=_OLDEST_GLIBC)
 
 
 def _tags(distribution: metadata.Distribution) -> Iterator[str]:
-    """The platforms that the wheel of the package was built for, as ``manylinux_2_28_x86_64``."""
+    """Yield the platforms of the package's wheel, such as ``manylinux_2_28_x86_64``."""
     for line in (distribution.read_text("WHEEL") or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "Tag":
@@ -140,7 +140,7 @@ def _tags(distribution: metadata.Distribution) -> Iterator[str]:
 
 
 def _glibc_of_wheel(tags: Iterable[str], own: tuple[int, int]) -> tuple[int, int]:
-    """Return the glibc of a wheel; one with several tags runs where any of them does."""
+    """Return the oldest glibc that a wheel runs with: any one of its tags suffices."""
     bound = [_glibc_of(tag, own) for tag in tags if tag != "any"]
     return max(_OLDEST_GLIBC, min(bound)) if bound else _OLDEST_GLIBC
 

@@ -41,14 +41,14 @@ class _Heard:
         return 0 if self.since_ms is None else now_ms - self.since_ms
 
     def quiet_until(self, now_ms: int) -> int:
-        """Return for how long it has not worked; one that never has, since it was seen to run."""
+        """Return how long the incarnation has not worked; if it never has: ``watched_ms``."""
         if self.message.quiet_ms is None:
             return self.watched_ms(now_ms)
         return self.message.quiet_ms + now_ms - self.at_ms
 
 
 class Evidence:
-    """Collects check-ins, and makes of them and of the allocator's state what an upgrade sees."""
+    """Collects check-ins, and combines them with the allocator's state to what an upgrade reads."""
 
     def __init__(self) -> None:
         self._heard: dict[ProcessorId, _Heard] = {}
@@ -143,7 +143,7 @@ def _hindrance(state: AllocatorState) -> str:
 
 
 def has_launcher(state: AllocatorState, processor_id: ProcessorId) -> bool:
-    """Return whether a command for it does anything; one for a container without a place waits."""
+    """Return whether a command can act now; False: it waits until the container has a launcher."""
     container = state.container(processor_id)
     return container is None or container.resource_id is not None
 

@@ -73,11 +73,11 @@ class StopReporter:
             self._config = client.config()
 
     def of_running(self, incarnation: Incarnation, pid_fd: int) -> None:
-        """Return what writes the stop once the process of ``pid_fd`` has ended, also without us."""
+        """Write the stop once the process of ``pid_fd`` has ended, also without us."""
         self._record(incarnation, StopCause.SIGNALLED, pid_fd)
 
     def of_stopped(self, report: Stopped) -> None:
-        """Return what writes the stop, which we waited for, at once."""
+        """Write the stop, which we waited for, at once."""
         self._record(report.incarnation, report.cause, None)
 
     def is_unanswered(self, report: Stopped) -> None:

@@ -1,8 +1,9 @@
 """The serde json with a schema: objects whose fields have declared types.
 
-A missing field is null, one that is not declared is passed over, and one of another type makes the
-record undecodable: nothing is cast. The writer of JSON by itself makes null of a number that is not
-finite, and text of bytes and of any key: what JSON or the type cannot carry is refused. PURE.
+The decoder reads a missing field as null and ignores an undeclared field. It refuses a record with
+a field of another type: it casts nothing. msgspec's JSON writer alone writes null for a number that
+is not finite, and text for bytes and for any key. This serde refuses what JSON or the declared type
+cannot carry. PURE.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from homeport.container.serde.serdes import Serde
 
 
 def json_schema_serde(kind: pa.StructType) -> Serde:
-    """Return the serde of objects with the fields of ``kind``; in Python they are dicts."""
+    """Return the serde of objects with the fields of ``kind``; each object is a dict in Python."""
     decode = _decoder(_record_type(kind))
     convert = _convert(kind, is_exact=True)
     assert convert is not None  # noqa: S101 - a struct always has one
@@ -77,20 +78,20 @@ def json_schema_serde(kind: pa.StructType) -> Serde:
 
 
 def json_meaning(kind: pa.StructType) -> dict[str, str]:
-    """Return the types of the fields by their names, which alone find a field of an object."""
+    """Return {field name: type}; the name alone finds a field of an object, not the order."""
     return {name: str(kind.field(name).type) for name in sorted(f.name for f in kind)}
 
 
 def json_columns(kind: pa.StructType) -> Columns:
-    """Return how bytes of such objects become a column of ``kind``."""
+    """Return the ``Columns`` that decode bytes of JSON objects to a column of ``kind``."""
 
     @lru_cache(PARTS)
     def part(only: frozenset[str]) -> Columns:
         wanted = part_type(kind, only)
         names = {own.name for own in wanted}
-        # What Arrow may refuse is made all the same; of the rest msgspec sees that it fits.
-        seen = [f for f in kind if f.name not in names and is_taken(f.type, are_exact=True)]
-        made = _columns(kind, [own for own in kind if own not in seen])
+        # Build each field that Arrow may refuse, wanted or not; msgspec alone checks the others.
+        skipped = [f for f in kind if f.name not in names and is_taken(f.type, are_exact=True)]
+        made = _columns(kind, [own for own in kind if own not in skipped])
         return replace(made, type=wanted, column=lambda rows: narrowed(made.column(rows), wanted))
 
     return replace(_columns(kind, list(kind)), part=part)
@@ -124,10 +125,10 @@ def _record_type(kind: pa.StructType) -> type[msgspec.Struct]:
 
 
 def _wire_type(kind: pa.DataType) -> Any:  # noqa: ANN401 - a type of msgspec's
-    """Return what the JSON of a value of ``kind`` must be.
+    """Return the type that msgspec requires of the JSON of a value of ``kind``.
 
-    Arrow would refuse a whole number out of its range too, but sees only the last of a name's
-    values: one record would be bad by itself and good in a batch.
+    Arrow also refuses a whole number out of range, but if an object repeats a name, Arrow sees
+    only the last value: a record that is bad by itself would pass in a batch.
     """
     if pa.types.is_struct(kind):
         return _record_type(kind)
@@ -144,7 +145,7 @@ def _wire_type(kind: pa.DataType) -> Any:  # noqa: ANN401 - a type of msgspec's
 
 
 def _decoder(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type of msgspec's
-    """Return the decoder of ``kind``; it leaves the number of a decimal as its text."""
+    """Return the decoder of ``kind``; it returns the number of a decimal as text."""
     return msgspec.json.Decoder(kind, float_hook=str).decode
 
 
@@ -164,9 +165,9 @@ _PYTHON: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
 
 
 def _convert(kind: pa.DataType, *, is_exact: bool) -> Convert | None:
-    """Return what makes msgspec's objects Python's for Arrow; None: they are these.
+    """Return the conversion of msgspec's objects to what Arrow takes; None: they need none.
 
-    ``is_exact``: as the column of ``kind`` would give them back.
+    ``is_exact``: whether to return the very values that a column of ``kind`` returns.
     """
     if pa.types.is_struct(kind):
         return _convert_struct(kind, is_exact=is_exact)
@@ -198,15 +199,15 @@ def _convert_struct(kind: pa.StructType, *, is_exact: bool) -> Convert:
 
     def convert(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a struct of msgspec's
         return {
-            name: getter(record) if convert is None else convert(getter(record))
-            for name, getter, convert in parts
+            name: getter(record) if of_part is None else of_part(getter(record))
+            for name, getter, of_part in parts
         }
 
     return or_null(convert)
 
 
 def _decimal_of(kind: pa.Decimal128Type) -> Convert:
-    """Return the conversion of decimals: Arrow makes 0 of a number with a few digits too many."""
+    """Return a conversion that refuses a number with excess digits; Arrow may make it 0."""
     traps = [decimal.Inexact, decimal.InvalidOperation]
     context = decimal.Context(prec=kind.precision, traps=traps)
     unit = decimal.Decimal(1).scaleb(-kind.scale)
@@ -222,7 +223,7 @@ def _decimal_of(kind: pa.Decimal128Type) -> Convert:
 
 
 def _in_utc(time: dt.datetime) -> dt.datetime:
-    """Return the time in UTC, which is the zone of one without a zone."""
+    """Return ``time`` in UTC; a time without a zone is in UTC already."""
     return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
 
 
@@ -230,9 +231,9 @@ _MINUTE = dt.timedelta(minutes=1)
 
 
 def to_json(kind: pa.DataType) -> Convert:
-    """Return what makes of a value of ``kind`` one that the writer of JSON takes for exactly that.
+    """Return the conversion of a value of ``kind`` to one that the JSON writer writes exactly.
 
-    Ranges are the reader's to check. It raises TypeError or ValueError.
+    The conversion raises TypeError or ValueError. The reader checks ranges.
     """
     if pa.types.is_struct(kind):
         return _of_struct(kind)
@@ -245,20 +246,18 @@ def to_json(kind: pa.DataType) -> Convert:
 
 
 def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
-    """Return a value without a declared type: ``value`` itself.
+    """Return a value without a declared type, its parts checked, times as ``_time`` has them.
 
     Raises:
-        TypeError, ValueError: a key in it is no text, or a number is not finite.
+        TypeError: a key in ``value`` is not text.
+        ValueError: a number in ``value`` is not finite.
     """
     if isinstance(value, float):
         _finite(value)
     elif isinstance(value, Mapping):
-        for key, part in value.items():
-            of_class(key, str)
-            of_any(part)
+        return {of_class(key, str): of_any(part) for key, part in value.items()}
     elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            of_any(part)
+        return [of_any(part) for part in value]
     return _time(value) if isinstance(value, dt.datetime) else value
 
 
@@ -298,11 +297,11 @@ def _decimal(value: Any) -> Any:  # noqa: ANN401 - a user's value
 def _time(value: Any) -> Any:  # noqa: ANN401 - a user's value
     below = getattr(value, "nanosecond", 0)
     offset = value.utcoffset() if isinstance(value, dt.datetime) else None
-    if offset is not None and offset % _MINUTE:  # which RFC 3339 does not have
+    if offset is not None and offset % _MINUTE:  # RFC 3339 has no seconds in an offset
         value = value.astimezone(dt.UTC)
-    if below:  # which the writer leaves out
-        text: str = dt.datetime.isoformat(value, timespec="microseconds")
-        return f"{text[:26]}{below:03}{text[26:]}"
+    if below:  # the writer leaves out nanoseconds
+        written: str = dt.datetime.isoformat(value, timespec="microseconds")
+        return f"{written[:26]}{below:03}{written[26:]}"
     return of_class(value, dt.datetime, str)
 
 

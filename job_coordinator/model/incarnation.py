@@ -1,6 +1,6 @@
 """Incarnations of processors, and the transactional ids that fence them and AM attempts.
 
-PURE. Ids are built from escaped parts with a separator that cannot occur in them (safety K3): job
+PURE. An id joins escaped parts by a separator that no part contains (safety K3): the ids of job
 ("a", "1.0") and job ("a.1", "0") differ.
 """
 
@@ -22,7 +22,7 @@ from homeport.job_coordinator.model.wire_form import value_of
 _EPOCH = re.compile(r"\d{1,18}", re.ASCII)
 _EPOCH_MAX = 10**18 - 1
 STATE_TOPIC = "__transaction_state"
-"""Kafka's own topic of what becomes of transactions, by their ids."""
+"""Kafka's own topic with the state of each transactional id."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -71,7 +71,7 @@ def transactional_id(job_name: str, job_id: str, incarnation: Incarnation) -> st
 
 
 def incarnation_of(job_name: str, job_id: str, identifier: str) -> Incarnation | None:
-    """Return whose ``transactional_id`` of the job it is; None where it is none of its."""
+    """Return the incarnation that ``identifier`` names; None if it is no id of this job."""
     head, _, epoch = identifier.rpartition(".")
     _, _, processor = head.rpartition(".")
     if not _EPOCH.fullmatch(epoch):
@@ -83,19 +83,19 @@ def incarnation_of(job_name: str, job_id: str, identifier: str) -> Incarnation |
 def am_transactional_id(
     job_name: str, job_id: str, submission: int, application_id: str, attempt: int
 ) -> str:
-    """Return an id per rank: ``homeport.<job>.<id>.am.<submission>.<application>.<attempt>``.
+    """Return ``homeport.<job>.<id>.am.<submission>.<application>.<attempt>``, each part escaped.
 
-    Source: safety A1.
+    Each rank of an AM attempt has its own id. Source: safety A1.
     """
     parts = ("am", str(submission), application_id, str(attempt))
     return ".".join((job_identity(job_name, job_id), *(_escaped(p) for p in parts)))
 
 
 def state_partition(transactional_id: str, count: int) -> int:
-    """Return the partition, of the ``count`` of STATE_TOPIC, that has the id's records.
+    """Return which of the ``count`` partitions of STATE_TOPIC has the records of the id.
 
-    Its leader is the coordinator of the id's transactions.
-    Source: Java's String.hashCode, without its sign, modulo the number of partitions.
+    The leader of that partition coordinates the transactions of the id.
+    Source: the absolute value of Java's String.hashCode, modulo ``count``.
     """
     found = 0
     for (unit,) in struct.iter_unpack(">H", transactional_id.encode("utf-16-be")):

@@ -98,7 +98,7 @@ def job_root(config: Config, settings: StandaloneConfig) -> str:
 def connected(
     settings: StandaloneConfig, root: str, timeout_s: float, *, read_only: bool = False
 ) -> Iterator[KazooClient]:
-    """Yield a client of a tool, with its own session, for a block about the nodes below ``root``.
+    """Yield a client with its own session, for a block that uses the nodes below ``root``.
 
     Raises:
         RefusedError: ZooKeeper refuses the user, or gives it no right.
@@ -114,8 +114,8 @@ def connected(
 def registered_processors(config: Config, timeout_s: float) -> list[RegisteredProcessor]:
     """Return the processors of the job for people, the leader first.
 
-    A server that is read-only, or behind the others, may not know of one. What is done where there
-    is none goes by ``HandoverNodes``.
+    A server that is read-only, or behind the others, may not know all processors. Read
+    ``HandoverNodes`` before an action that requires that no processor is registered.
 
     Raises:
         ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
@@ -142,7 +142,7 @@ def registrations(client: KazooClient, root: str) -> list[RegisteredProcessor]:
 
 
 def is_standalone(config: Config) -> bool:
-    """Return whether processors under ZooKeeper may run the job with this file."""
+    """Return whether ``config`` lets standalone processors run the job, through ZooKeeper."""
     return keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config)
 
 
@@ -163,7 +163,7 @@ def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
 
 
 def target(config: Config, processor: RegisteredProcessor) -> Mapping[str, Any]:
-    """Return the processor as Prometheus takes it; its metrics name it themselves."""
+    """Return the processor's target for Prometheus; its metrics carry its name."""
     job, place = JobConfig.of(config), urllib.parse.urlsplit(processor.url)
     return {
         "targets": [place.netloc],

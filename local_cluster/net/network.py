@@ -1,4 +1,4 @@
-"""A network of a cluster's own: each daemon on a machine of its own, as far as addresses go.
+"""The private network of a cluster: each daemon has its own address, as on its own machine.
 
 Each place (kafka, rm, nm1...) is a network namespace with an address 10.A.B.x, joined to the others
 by a bridge in one more, the hub. A process there also has the place's name for its host name, and
@@ -65,12 +65,12 @@ class Network:
     def namespace(self, place: str) -> str:
         """Return the namespace in which the traffic of the place can be seen.
 
-        That is its own namespace, and for the client, whose own is this machine's, the hub.
+        That is the place's own namespace; for the client, which runs in this machine's, the hub.
         """
         return f"{self.name}-{_HUB if place == CLIENT else place}"
 
     def at(self, place: str, command: Sequence[str]) -> list[str]:
-        """Return ``command`` for that namespace: it runs on this machine in all but its network."""
+        """Return ``command``, wrapped to run on this machine but in the network of the place."""
         path = _NAMESPACES / self.namespace(place)
         return [tool("nsenter"), f"--net={path}", *command]
 
@@ -139,7 +139,7 @@ def remove(name: str) -> None:
 
 
 def routes() -> list[ipaddress.IPv4Network]:
-    """Return what this machine's routes lead to, but for the one to everything else."""
+    """Return the destinations of this machine's routes, without the default route."""
     text = run([tool("ip"), "-4", "-json", "route", "show", "table", "all"])
     found = (route["dst"] for route in json.loads(text or "[]"))
     return [ipaddress.IPv4Network(dst, strict=False) for dst in found if dst != "default"]

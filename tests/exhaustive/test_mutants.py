@@ -15,11 +15,9 @@ from immutables import Map
 from suites import every_third
 
 from homeport.appmaster.allocation import (
-    check_in,
     container_allocator,
     container_process_manager,
     destinations,
-    failover,
     job_end,
     retries,
     separation,
@@ -278,7 +276,7 @@ def forget_what_was_cancelled(patch: Patch) -> None:
 @mutant("is ended without need")
 def adopt_twice(patch: Patch) -> None:
     """A child that is found is taken for its processor's, though another runs already."""
-    with_child = check_in._with_child
+    with_child = container_process_manager._with_child
 
     def taken(
         draft: Draft, launcher: ResourceState, running: Incarnation, holder: ContainerState | None
@@ -291,7 +289,7 @@ def adopt_twice(patch: Patch) -> None:
         else:
             with_child(draft, launcher, running, holder)
 
-    patch.setattr(check_in, "_with_child", taken)
+    patch.setattr(container_process_manager, "_with_child", taken)
 
 
 @mutant("nothing leads to a good one")
@@ -355,13 +353,13 @@ def permit_without_the_gate(patch: Patch) -> None:
 @mutant("a standby is chosen once in a failover", p0=("0-0", "0-1"), is_settled=True)
 def choose_a_standby_again(patch: Patch) -> None:
     """The standbys that a failover has used are not remembered."""
-    choose = failover.choose
+    choose = standby_container_manager.choose
 
     def forgetful(home: Any, standbys: Any, used: Any, may_take: Any) -> Any:  # noqa: ANN401 - as above
         del used
         return choose(home, standbys, (), may_take)
 
-    patch.setattr(failover, "choose", forgetful)
+    patch.setattr(standby_container_manager, "choose", forgetful)
 
 
 # --- the rules of what people do

@@ -1,6 +1,6 @@
-"""What is made for one caller and given to all that ask for the same within about a second.
+"""Makes an answer once, and gives it to all callers that request it within about a second.
 
-SHELL. Callers without a token get that; a program of the job, or an operator, gets what is now.
+SHELL. Only callers without a token share answers; each caller with a token gets a new one.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from homeport.job_coordinator.http.responses import DocumentSender, takes_gzip
 
 _FRESH_MS: Final = 1_000
 _TIMES: Final = 4
-"""What takes long to make is kept for this many times as long, so that little else suffers."""
+"""Keep a slow answer this many times as long as it took, to leave time for other work."""
 
 _KEPT: Final = 64
-"""Different answers, as of requests with queries."""
+"""The greatest number of answers to keep: each query of a request has its own."""
 
 T = TypeVar("T")
 
 
 class Shared:
-    """To be used on one event loop. What failed is made again for the next caller."""
+    """Shares results among callers on one event loop; makes a failed one again when next called."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, tuple[asyncio.Future[Any], int]] = OrderedDict()
-        """{what: it, and until when it is given}; while it is made, for ever."""
+        """{what: (result, end of sharing in ms)}; callers always share a result not yet done."""
 
     async def get(self, what: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Return what ``make`` has made for this caller, or for an earlier one."""
+        """Return the result of ``make``, called now or for an earlier caller."""
         found, until_ms = self._made.get(what, (None, 0))
         if found is None or (found.done() and until_ms <= boot_ms()):
             found = asyncio.ensure_future(self._make(what, make))
@@ -44,7 +44,7 @@ class Shared:
             self._made.move_to_end(what)
             if len(self._made) > _KEPT:
                 self._made.popitem(last=False)
-        # A caller that goes leaves the work to the others.
+        # A caller that disconnects does not cancel the work: others may wait for it.
         made: T = await asyncio.shield(found)
         return made
 
@@ -60,10 +60,10 @@ class Shared:
 
 
 class SharedAnswers:
-    """To be used on one event loop.
+    """Answers requests, from ``Shared`` where the caller has no token; for one event loop.
 
     Args:
-        sender: sends them.
+        sender: sends the answers.
     """
 
     def __init__(self, sender: DocumentSender) -> None:
@@ -77,7 +77,7 @@ class SharedAnswers:
         make: Callable[[], bytes | Awaitable[bytes]],
         content_type: str = JSON,
     ) -> web.StreamResponse:
-        """Answer with what ``make`` makes; ``what``: its name, with all that decides it."""
+        """Answer with the body from ``make``; ``what``: a key with all that the body depends on."""
         role, is_gzip = caller(request).role, takes_gzip(request)
         is_shared = role is Role.NONE
 

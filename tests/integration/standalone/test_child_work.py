@@ -185,10 +185,22 @@ def test_the_next_incarnation_is_run_by_the_process_that_rests(work: Make, tmp_p
 def test_a_process_that_rests_has_no_deadline(work: Make, tmp_path: Path) -> None:
     """The session of its last incarnation may end meanwhile."""
     own, lease = work(), SessionLease()
-    lease.renew(boot_ms() + 1500)
-    begun(own, lease)
-    rested(own)
     pause = threading.Event()
+
+    def renew() -> None:
+        while not pause.wait(0.1):
+            lease.renew(boot_ms() + 1500)
+
+    lease.renew(boot_ms() + 1500)
+    renewing = threading.Thread(target=renew)
+    renewing.start()
+    try:
+        begun(own, lease)
+        rested(own)
+    finally:
+        pause.set()
+        renewing.join()
+    pause.clear()
     while boot_ms() < lease.deadline_ms + 300:
         pause.wait(0.05)
     begun(own, long_lease(), 8)

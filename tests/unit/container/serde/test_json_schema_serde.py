@@ -217,6 +217,8 @@ def test_rows_of_a_column_and_numbers_of_arrays_are_written() -> None:
     precise = PreciseTime(2013, 1, 2, tzinfo=UTC)
     precise.nanosecond = 7
     assert b"2013-01-02T00:00:00.000000007+00:00" in serde.to_bytes({"t": precise})
+    undeclared = serde.to_bytes({"more": {"a": [precise], "b": (1,)}})
+    assert b'{"a":["2013-01-02T00:00:00.000000007+00:00"],"b":[1]}' in undeclared
 
 
 @pytest.mark.parametrize(
