@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager
 from functools import partial
 
@@ -78,7 +79,7 @@ def ending_what_hangs(
 
 
 def end_of_fenced(
-    job: ContainerJob, fenced: Collection[str], pause: Callable[[float], None]
+    job: ContainerJob, fenced: AbstractSet[str], pause: Callable[[float], None]
 ) -> None:
     """End transactions of ``fenced`` ids that hang in any partition, for its readers.
 
@@ -105,7 +106,7 @@ def end_of_fenced(
     except StopRequestedError:
         return None
     except (HomeportError, KafkaException) as error:
-        names = ", ".join(fenced)
+        names = ", ".join(sorted(fenced))
         _LOG.warning("%s: %s: no later start looks for those of %s", _LOOKING, _why(error), names)
 
 
@@ -160,7 +161,7 @@ class HangingTransactions:
 
     def end_written(
         self,
-        ids: Collection[str],
+        ids: AbstractSet[str],
         pause: Callable[[float], None],
         now_ms: int,
         clock: Callable[[], float] = time.monotonic,
@@ -275,7 +276,7 @@ class HangingTransactions:
         """Write the end that is missing at the offset; return where the next one hangs there."""
         kafka, name = self._kafka, ended.transactional_id
         kafka.fence(name)
-        if ended not in kafka.ends(since_ms, name).in_place(place):
+        if ended not in kafka.ends(since_ms, {name}).in_place(place):
             raise _MovedOnError(
                 f"{name} has begun or ended another transaction in {_shown(place)} meanwhile: "
                 "start again"

@@ -262,7 +262,7 @@ def fence_and_begin(
     _fence_listed(job, permit, stop)
     producer.initialise()
     _record_fenced(job, permit, history)
-    if fenced := [job.transactional_id(incarnation) for incarnation in permit.fence]:
+    if fenced := {job.transactional_id(incarnation) for incarnation in permit.fence}:
         look = functools.partial(end_of_fenced, job, fenced, stop.pause)
         threading.Thread(target=look, name="hanging", daemon=True).start()
     return producer

@@ -10,6 +10,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -157,7 +158,7 @@ class TransactionsInKafka(PartitionLeaders):
         times = [self._time_ms(place, at) for place, at in held.items()]
         return max(0, min(times) - _HOUR_MS)
 
-    def ends(self, since_ms: int, ids: Collection[str] | None = None) -> TransactionEnds:
+    def ends(self, since_ms: int, ids: AbstractSet[str] | None = None) -> TransactionEnds:
         """Return how transactions ended since then: those of ``ids``, or all."""
         found = TransactionEnds()
         count = TopicAdmin(self.system).partition_counts([STATE_TOPIC]).get(STATE_TOPIC, 0)
@@ -172,7 +173,8 @@ class TransactionsInKafka(PartitionLeaders):
             for records in self._reader.read(*place, start, known.head):
                 for record in records:
                     key = record.key() or b""
-                    if ids is None or transactional_id_of(key) in {None, *ids}:
+                    name = transactional_id_of(key)
+                    if ids is None or name is None or name in ids:
                         found.take(key, record.value(), record.leader_epoch())
         return found
 

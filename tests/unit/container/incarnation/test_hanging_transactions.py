@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import pytest
@@ -157,7 +158,7 @@ class _Kafka(TransactionsInKafka):
         self._done("written_ms")
         return 0
 
-    def ends(self, since_ms: int, ids: Collection[str] | None = None) -> TransactionEnds:
+    def ends(self, since_ms: int, ids: AbstractSet[str] | None = None) -> TransactionEnds:
         found = TransactionEnds()
         for name, value, at_ms in self.broker.states:
             if at_ms >= since_ms and (ids is None or name in ids):
@@ -395,7 +396,7 @@ def test_a_container_that_is_to_stop_stops(step: str) -> None:
 
 
 def _look_at_outputs(
-    kafka: _Kafka, *pauses: Callable[[], object], ids: tuple[str, ...] = (X,)
+    kafka: _Kafka, *pauses: Callable[[], object], ids: AbstractSet[str] = frozenset({X})
 ) -> int:
     """How often it waited; ``pauses``: what happens meanwhile. Each takes ten seconds."""
     waited: list[float] = []
@@ -422,7 +423,7 @@ def test_what_hangs_in_an_output_alone_is_ended_as_it_was_decided(outcome: Outco
 def test_outputs_without_anything_that_hangs_cost_one_look() -> None:
     """The usual case; no producer is fenced."""
     kafka = _Kafka(_hanging(Outcome.COMMITTED, places=[]))
-    assert _look_at_outputs(kafka, ids=(X, "never-wrote")) == 0
+    assert _look_at_outputs(kafka, ids={X, "never-wrote"}) == 0
     assert kafka.fenced == []
 
 
