@@ -29,6 +29,8 @@ from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
 _COMPARED = 8
 _Replica = tuple[TaskName, TaskName]
 """(the active task, the standby's own name)"""
+_Moves = dict[ProcessorId, tuple[ProcessorId, _Replica] | None]
+"""{to: (from, standby)}; None: where a chain of moves begins."""
 
 
 # --- tasks that have lost their processor
@@ -273,8 +275,8 @@ class _Dealing:
             heapq.heappush(heap, (loads[p], number + len(places), p))
 
     def level(self) -> None:
-        """Move single standbys until no move makes the sizes more even."""
-        while self._move_one():
+        """Move standbys, each by itself or in a chain, until no move makes the sizes more even."""
+        while self._move_one() or self._move_chain():
             pass
 
     def _move_one(self) -> bool:
@@ -288,6 +290,30 @@ class _Dealing:
                     self._remove(replica, source)
                     self._add(replica, target)
                     return True
+        return False
+
+    def _move_chain(self) -> bool:
+        """Take one from a largest processor and add one to another, by moves between others."""
+        most = max(self._load.values())
+        if most - min(self._load.values()) <= 1:
+            return False
+        came: _Moves = {p: None for p in sorted(self._load) if self._load[p] == most}
+        todo = deque(came)
+        while todo:
+            at = todo.popleft()
+            on_the_way = {replica[0] for _, replica, _ in _chain(came, at)}
+            for target in sorted(self._of.keys() - came.keys()):
+                found = (r for r in self._movable(at, target) if r[0] not in on_the_way)
+                replica = next(found, None)
+                if replica is None:
+                    continue
+                came[target] = at, replica
+                if self._load[target] < most - 1:
+                    for source, moved, to in _chain(came, target):
+                        self._remove(moved, source)
+                        self._add(moved, to)
+                    return True
+                todo.append(target)
         return False
 
     def _movable(self, source: ProcessorId, target: ProcessorId) -> Iterator[_Replica]:
@@ -313,3 +339,10 @@ class _Dealing:
         self._load[at] -= 1
         self._near[self._owners[replica[0]]][at] -= 1
         self._taken[replica[0]].discard(self._at[at])
+
+
+def _chain(came: _Moves, at: ProcessorId) -> Iterator[tuple[ProcessorId, _Replica, ProcessorId]]:
+    """Yield (from, standby, to) of the moves that end at a processor, the last one first."""
+    while (move := came[at]) is not None:
+        yield *move, at
+        at = move[0]

@@ -298,6 +298,13 @@ def test_no_choice_of_standbys_places_more(data: st.DataObject) -> None:
     assert len(placed) == _best(lost, of, kept, processors, len(names))
 
 
+def test_sizes_become_even_by_a_chain_where_no_single_move_helps() -> None:
+    """The largest processor's standbys are those of the smallest one's own tasks."""
+    before = planned({p: p for p in "pqu"}, 6)
+    after = planned({p: p for p in "qrst"}, 6, before)
+    assert sizes(after) == [3, 3, 3, 3]
+
+
 @settings(max_examples=120)
 @given(st.data())
 def test_standbys_are_apart_even_and_stay_through_any_change(data: st.DataObject) -> None:
