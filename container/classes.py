@@ -140,7 +140,7 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
 def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
     """Return the serde of ``name``; ConfigError, whose line names ``key``, where it cannot be had.
 
-    ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys. An
+    ``topic``: of a stream's serde, for a Schema Registry; ``key``: whether it is of keys. An
     own one is an object of the class, made without arguments, with the methods ``to_bytes`` and
     ``from_bytes``, each of one argument.
     """

@@ -99,7 +99,7 @@ class LocalCluster:
 
         Remains of a crashed cluster of this name are removed first. If it fails or is interrupted,
         nothing is left running and the logs are kept. ClusterRunningError: it is up already.
-        ClusterError: something is missing or a daemon failed; says what and where the log is.
+        ClusterError: something is missing or a daemon failed; names what, and where the log is.
         """
         with self._changing(progress):
             self._refuse_if_up()

@@ -309,7 +309,7 @@ def step_aside(draft: Draft, standby: ContainerState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The active takes the place of ``standby`` on ``host``; ``step`` says whether that runs."""
+    """The active takes the place of ``standby`` on ``host``; ``step`` shows whether that runs."""
 
     step: FailoverStep
     standby: ContainerState

@@ -82,7 +82,7 @@ def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
     """Return what a session of the job's own user and time-out has found.
 
     Raises:
-        ConfigError: what is shown ZooKeeper is not where the configuration says.
+        ConfigError: what is shown ZooKeeper is not where the configuration has it.
         RefusedError: ZooKeeper refuses the user.
         UnavailableError: there is no session; the line says why.
     """

@@ -174,7 +174,7 @@ class CoordinatorStreamClient:
             log.warning("the next attempt will wait for what has stopped: %s", e)
 
     async def read(self) -> StreamNews | None:
-        """Return what the stream says; None where Kafka does not.
+        """Return what the stream has; None where Kafka does not answer.
 
         Raises:
             OutrankedError: a higher rank has taken over (safety A2).

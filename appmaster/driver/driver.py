@@ -475,7 +475,7 @@ class Driver:
         """Publish a changed JobModel, and have the allocator follow it, as one item of the queue.
 
         False: it may not be any more when its turn comes. A decision between the two would be one
-        on the model before, and its permits would overwrite what the publication says of epochs.
+        on the model before, and its permits would overwrite the epochs of the publication.
 
         Raises:
             WireError: a record of it cannot be written, as one that is too large; nothing is.

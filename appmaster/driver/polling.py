@@ -55,7 +55,7 @@ def is_overdue(heard_ms: int, now_ms: int, interval_ms: int, lease_ms: int) -> b
 
 
 def lease_pause_ms(due_ms: int | None) -> int:
-    """Return when the keeper is to be asked again whose lease has run out.
+    """Return when to ask the keeper again for leases that have run out.
 
     Args:
         due_ms: in how many ms the first one can; None: there is no lease.

@@ -50,7 +50,7 @@ class ContainerSeen:
         return self.replica_of or self.processor_id
 
     def runs(self, package: str | None) -> bool:
-        """Return whether its launcher says that an incarnation of it runs with ``package``."""
+        """Return whether its launcher reports an incarnation of it that runs with ``package``."""
         return self.is_known and self.package == package
 
 

@@ -70,7 +70,7 @@ class Node:
     web: str = ""
 
     def report(self) -> HostReport:
-        """Return what it says of its host."""
+        """Return what it reports of its host."""
         return HostReport(
             self.host,
             self.rack,

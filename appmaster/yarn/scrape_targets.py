@@ -183,7 +183,7 @@ class TargetServer(ThreadingHTTPServer):
 
 
 def why_left_out(application: Application) -> str:
-    """Return one line that says why a job is no target."""
+    """Return one line: why a job is no target."""
     return (
         f"{application.application_id} ({application.name}) is no target: it serves https, which "
         "YARN's proxy does not reach; homeport metrics-targets --config-path=FILE, with the job's "

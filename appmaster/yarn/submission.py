@@ -278,7 +278,7 @@ def _master(
 
 
 def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str, str]) -> str:
-    """Submit the application, keep its token where ``token_path`` says, and return its id.
+    """Submit the application, keep its token at ``token_path``, and return its id.
 
     Raises:
         UnavailableError: as for ``private_folder``, or YARN does not take it.

@@ -305,7 +305,7 @@ class ListKey(Key):
         return config.get_list(self.given(config, *parts))
 
     def plain(self, text: str) -> str:
-        """Return the items, joined by commas; each once and sorted where order says nothing."""
+        """Return the items, joined by commas; each once and sorted where order has no meaning."""
         items = Config({self.name: text}).get_list(self.name)
         return ",".join(items if self.is_ordered else sorted({*items}))
 

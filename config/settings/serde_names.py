@@ -59,7 +59,7 @@ def serde_name(config: Config, key: str, name: str) -> ConfiguredSerde:
     """Return the serde that the value ``name`` of ``key`` stands for.
 
     ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry; or
-    what the entry says of its schema contradicts itself or is too little.
+    the schema's parts in the entry contradict each other or is too little.
     """
     registry_class = keys.SERIALIZERS_REGISTRY_CLASS.read(config, name)
     if registry_class is not None:

@@ -33,7 +33,7 @@ _PORT, _PORT_MAX = 2181, 65535
 
 
 def coordinator_of(config: Config) -> str | None:
-    """Return what ``job.coordinator.factory`` says, by its short name; None where it is not set."""
+    """Return the short name of ``job.coordinator.factory``; None where it is not set."""
     given = keys.JOB_COORDINATOR_FACTORY.read(config)
     return None if given is None else _JAVA.get(given, given)
 
@@ -41,7 +41,7 @@ def coordinator_of(config: Config) -> str | None:
 def require_coordinator(config: Config, wanted: str) -> None:
     """Require that ``job.coordinator.factory`` is ``wanted``, or missing.
 
-    ConfigError: it says something else.
+    ConfigError: it is something else.
     """
     key = keys.JOB_COORDINATOR_FACTORY
     given = key.read(config)
@@ -141,7 +141,7 @@ class StandaloneConfig:
 
 
 def location_id(config: Config, environ: Mapping[str, str], host_name: str) -> str:
-    """Return where a processor runs: what ``job.location-id`` says, else ``host_name``.
+    """Return where a processor runs: ``job.location-id``, else ``host_name``.
 
     ConfigError: the variable that it names is not set.
     """

@@ -472,7 +472,7 @@ def flush_step(store: str, verdict: VersionVerdict) -> AdjunctStep | None:
 def verdict_plan(
     store: str, versions: Versions, verdict: VersionVerdict
 ) -> tuple[AdjunctStep, ...]:
-    """Return the steps of ``store``, between any two of which the container may die.
+    """Return the steps of ``store``, the container may die between any two.
 
     A version that is to be served is on the disk. The catalogue is replaced in one step. Until then
     the version is judged again after a crash, with the same result; from then on what it does not

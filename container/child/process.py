@@ -58,7 +58,7 @@ class ChildProcess:
         has_own_group: bool = False,
         config: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return a process that waits for its permit; what it says goes to ``log_file``.
+        """Return a process that waits for its permit; its output goes to ``log_file``.
 
         ``has_own_group``: whether a signal to this process's group does not reach it. ``config``:
         of the job, where no AM has it for a process that gets ready; no other process sees it.

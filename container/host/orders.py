@@ -34,7 +34,7 @@ class Orders:
         self._stop.set()
 
     def next_permit(self) -> str | None:
-        """Return the next permit's text; None where there is to be none."""
+        """Return the next permit's text; None: no other comes."""
         found = self._message()
         if self._terminated.is_set():
             return None

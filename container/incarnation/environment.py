@@ -57,7 +57,7 @@ class Environment:
 
     @staticmethod
     def of(environ: Mapping[str, str], work_dir: Path) -> Environment:
-        """Return what ``environ`` says; ConfigError: a variable or the token is missing."""
+        """Return what ``environ`` has; ConfigError: a variable or the token is missing."""
         url = environ.get("SAMZA_COORDINATOR_URL", "")
         if not url:
             raise ConfigError(

@@ -35,7 +35,7 @@ class _Fetched:
 class LiveTuning:
     """Has the tuning in force for one thread, which calls ``latest`` once per turn of its loop.
 
-    ``version``: of the container's own JobModel. ``launcher``: says which version is in force.
+    ``version``: of the container's own JobModel. ``launcher``: knows which version is in force.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class _ChangedError(HomeportError):
 class StandbyTasks:
     """Keeps standbys beside active tasks: ``start``, or ``run`` in any thread; then ``close``.
 
-    ``first``: the standbys to begin with; None: none. ``orders``: the file that says which are
+    ``first``: the standbys to begin with; None: none. ``orders``: the file that lists which are
     wanted, once there is one. ``has_shared``: whether the active tasks keep the adjunct stores of
     the container, which are the processor's whatever its tasks are.
     """
@@ -101,7 +101,7 @@ class StandbyTasks:
         self._thread.start()
 
     def close(self) -> None:
-        """Close the stores; what was read is on the disk, and OFFSET says how far."""
+        """Close the stores; what was read is on the disk, and OFFSET has how far."""
         self._is_closed = True
         if self._thread is not None:
             self._thread.join()

@@ -49,7 +49,7 @@ class GettingReady:
         self._settings: PipelineSettings | None = None
 
     def begin(self, kind: SpareKind) -> None:
-        """Do what ``kind`` says, by threads."""
+        """Do the work of ``kind``, by threads."""
         if kind is SpareKind.NONE:
             return
         imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)

@@ -36,7 +36,7 @@ def has_ended(pid_fd: int, wait_ms: int) -> bool:
 
 
 def testify(brief: Brief) -> bool:
-    """Return whether the coordinator stream says by now that the incarnation has stopped.
+    """Return whether the coordinator stream has the incarnation's stop by now.
 
     HomeportError: Kafka does not take the record.
     """

@@ -72,7 +72,7 @@ class StreamTaskParts:
 
 
 class StreamTaskInstance:
-    """Calls the user's object and says whose fault an exception is.
+    """Calls the user's object and names whose fault an exception is.
 
     Raises:
         TaskFailedError: (from every method) the object raised, or its code did not run.

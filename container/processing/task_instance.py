@@ -251,7 +251,7 @@ class Context:
 
 
 class TaskInstance:
-    """Calls the user's object and says whose fault an exception is.
+    """Calls the user's object and names whose fault an exception is.
 
     Raises:
         TaskFailedError: (from every method) the object raised, or its code did not run.

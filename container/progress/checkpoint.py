@@ -44,7 +44,7 @@ class Change:
     """A partition goes on at ``next_offset``, not at ``first``; None: it had no checkpoint.
 
     By an operator: ``first``: before all changes that no container has seen. Or by the job's
-    configuration, whatever a checkpoint says.
+    configuration, whatever a checkpoint has.
     """
 
     ssp: SystemStreamPartition

@@ -247,7 +247,7 @@ def missed_deletions(
 
 
 def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
-    """Return what the other clock says, where it alone would have let the store be used."""
+    """Return the other clock's evidence, where it alone would have let the store be used."""
     running_ms = now.boot_ms - at_head.boot_ms
     is_same_start = at_head.boot_id and at_head.boot_id == now.boot_id
     if not is_same_start or running_ms >= retention_ms:

@@ -207,8 +207,8 @@ class StoreProgress:
     """How far one store has come.
 
     ``position``: the changelog offset that it holds all up to; None: it has none. ``flushed``:
-    what OFFSET says; None: there is no file. ``keeps_meta``: whether it has a STORE-META at all;
-    ``is_meta_due``: whether that is to be written even if the store has not moved.
+    what OFFSET has; None: there is no file. ``keeps_meta``: whether it has a STORE-META at all;
+    ``is_meta_due``: whether to write that even if the store has not moved.
     """
 
     position: int | None
@@ -225,7 +225,7 @@ class StoreProgress:
 def flush_plan(store: StoreId, progress: StoreProgress) -> tuple[FlushStep, ...]:
     """Return the steps that flush one store; none where nothing has changed.
 
-    OFFSET gets the position before the flush (safety S1); STORE-META says when that was the head
+    OFFSET gets the position before the flush (safety S1); STORE-META has when that was the head
     (safety S2).
     """
     if progress.position is None:

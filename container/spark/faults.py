@@ -1,6 +1,6 @@
 """What goes wrong in a pipeline, for a container's end and for ``run-job``, in one line.
 
-PURE. Spark's own messages have many lines, of which the first names a stage and a task. The memory
+PURE. Spark's own messages have many lines; the first names a stage and a task. The memory
 of the JVM has an end with one line too: the JVM leaves at its first OutOfMemoryError.
 """
 
@@ -107,7 +107,7 @@ def failure(
         rows: what it ran over.
         error: what Spark has raised.
         exit_code: of the JVM, where it has ended.
-        reason: what ``error`` says and what to do, for one that has no line of its own here.
+        reason: the cause in ``error`` and what to do, for one that has no line of its own here.
     """
     said = str(error)
     if exit_code in OUT_OF_MEMORY_CODES:

@@ -152,7 +152,7 @@ def require_taken(own: str) -> None:
         command = [java, f"@{options.name}", "-version"]
         done = run_child(command, _LIMIT_S, environment=_environment())
     if done.returncode != 0:
-        # It says some things on its standard output, and the reason after a heading.
+        # Its standard output has more, and the reason after a heading.
         said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
         reasons = [line for line in said if line and line != _HEADING]
         raise _refusal(own, reasons[0] if reasons else f"exit code {done.returncode}")

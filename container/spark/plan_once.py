@@ -114,7 +114,7 @@ class PlanOnce:
 
     @staticmethod
     def connect(session: SparkSession, made: Path | None = None) -> PlanOnce | None:
-        """Connect to the JVM; None where this environment lacks the classes, which the log says.
+        """Connect to the JVM; None where this environment lacks the classes, as the log has it.
 
         ``made``: the folder that has them, by default as set up.
         """

@@ -30,7 +30,7 @@ class LocationIdProvider(ABC):
 
 
 def location_of(config: Config, environ: Mapping[str, str], host_name: str) -> str:
-    """Return what the job's provider says, else ``job.location-id``, else the host name.
+    """Return the answer of the job's provider, else ``job.location-id``, else the host name.
 
     ConfigError: the class cannot be used, or fails; or the variable of ``job.location-id`` is not
     set.

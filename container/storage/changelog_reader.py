@@ -39,7 +39,7 @@ class ChangelogReader(RecordReader, Protocol):
     """How changelogs are read at a start."""
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """Return what the broker says of each stream."""
+        """Return what the broker knows of each stream."""
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
         """Return the oldest offset and the head of each (stream, partition), in the order given."""

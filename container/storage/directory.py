@@ -30,7 +30,7 @@ _TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 @dataclass(frozen=True, slots=True)
 class OffsetFound:
-    """What the file that counts says, and when it was written (ms since the epoch)."""
+    """What the file that counts has, and when it was written (ms since the epoch)."""
 
     offset: int
     written_ms: int
@@ -49,7 +49,7 @@ class DirectoryFiles:
             return any(entry.name != LOCK_FILE for entry in self.path.iterdir())
 
     def read_offset(self, changelog: SystemStream, partition: int) -> OffsetFound | None:
-        """Return what the first of OFFSET-v2, OFFSET, SIDE-INPUT-OFFSETS says; None without any.
+        """Return what the first of OFFSET-v2, OFFSET, SIDE-INPUT-OFFSETS has; None without any.
 
         Raises:
             DiskError: it may not be read.
@@ -69,7 +69,7 @@ class DirectoryFiles:
         return found
 
     def read_meta(self) -> store_meta.StoreMeta | None:
-        """Return what STORE-META says; None where there is no such file; errors as of ``read``."""
+        """Return what STORE-META has; None where there is no such file; errors as of ``read``."""
         return self.read(store_meta.META_FILE, store_meta.parse_meta)
 
     def read(self, name: str, value: Callable[[str], _Value]) -> _Value | None:

@@ -88,7 +88,7 @@ def compare_stores(own: Pairs, other: Pairs) -> Comparison:
 def compare_with_changelog(
     own: Pairs, position: int, changelog: Changelog, reader: RecordReader, digests: StorageEngine
 ) -> Comparison:
-    """Return how a store at ``position`` differs from what its changelog says up to there.
+    """Return how a store at ``position`` differs from what its changelog has up to there.
 
     ``digests``: an empty store; what is left in it is of no use.
 

@@ -162,7 +162,7 @@ class Workers(Protocol):
     """Processes that fill stores beside this one."""
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
-        """Bring every store, none of which is open here, to the end of its plan."""
+        """Bring every store to the end of its plan; none is open here."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def passed(_step: Step | FlushStep | AdjunctStep) -> None:
 
 @dataclass
 class TaskStore:
-    """One store of one task. ``flushed_offset`` is what OFFSET says; None: there is no file.
+    """One store of one task. ``flushed_offset`` is what OFFSET has; None: there is no file.
 
     ``expected``: what STORE-META is to say; None before the restore, and without a changelog.
     ``at_head``: when the store was last known to hold all that its changelog held.

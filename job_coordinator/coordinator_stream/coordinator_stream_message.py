@@ -234,7 +234,7 @@ def set_changelog(task_name: str, partition: int) -> CoordinatorStreamMessage:
 def set_container_host_assignment(
     processor_id: str, host: str, epoch: int | None = None
 ) -> CoordinatorStreamMessage:
-    """Return the processor last ran on ``host``, as its incarnation ``epoch`` says.
+    """Return the record that the processor last ran on ``host``, as its incarnation ``epoch``.
 
     None: said by an operator.
     """
@@ -247,7 +247,7 @@ def set_container_host_assignment(
 def set_task_host_assignment(
     task_name: str, host: str, epoch: int | None = None
 ) -> CoordinatorStreamMessage:
-    """Return the task last ran on ``host``, as the incarnation ``epoch`` of its processor says."""
+    """Return the record that the task last ran on ``host``, as its processor's ``epoch``."""
     return CoordinatorStreamMessage(
         MessageType.SET_TASK_HOST, task_name, {"host": host} | _epoch(epoch)
     )

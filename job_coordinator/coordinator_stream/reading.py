@@ -69,7 +69,7 @@ def processors(message: CoordinatorStreamMessage, name: str) -> tuple[ProcessorI
 def exactly(
     stream: CoordinatorStream, message_type: MessageType, wanted: Iterable[CoordinatorStreamMessage]
 ) -> tuple[CoordinatorStreamMessage, ...]:
-    """Return records that turn what the stream says of one type into exactly ``wanted``.
+    """Return records that turn the stream's state of one type into exactly ``wanted``.
 
     Deletions first, as Samza has it; what the stream says already is not written again.
     """

@@ -84,7 +84,7 @@ def require_same_tasks(config: Config, before: PreviousAssignment, model: JobMod
 
 
 def refusal(change: OneTimeChange) -> ConfigError:
-    """Return the one line that says why the job does not start so, and what to do."""
+    """Return the one line with why the job does not start so, and what to do."""
     return ConfigError(
         change.key,
         change.new,

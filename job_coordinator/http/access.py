@@ -94,7 +94,7 @@ def _tokens(key: TokensKey, config: Config) -> tuple[NamedToken, ...]:
 
 
 def is_of_another_page(origin: str | None, site: str | None, host: str | None) -> bool:
-    """Return whether a browser says that a page of another server has made a request.
+    """Return whether a browser marks a request as made by another server's page.
 
     Args:
         origin: the header ``Origin``; None: it is not sent, as by every tool.

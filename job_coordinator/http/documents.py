@@ -66,7 +66,7 @@ class JobModelDocuments:
         self._made: dict[int, _Made] = {}
 
     async def whole(self, model: JobModel, form: Form) -> Document:
-        """Return the JobModel, byte for byte as ``codec.encode_job_model`` says."""
+        """Return the JobModel, byte for byte as ``codec.encode_job_model`` writes it."""
         return await self._of(model).whole(form)
 
     async def part(self, model: JobModel, processor_id: ProcessorId, form: Form) -> Document:

@@ -146,7 +146,7 @@ def _report(
 
 
 async def _no_package(_name: str) -> None:
-    """Return that there is none."""
+    """Return None: no package is kept."""
 
 
 class PackageRoutes:

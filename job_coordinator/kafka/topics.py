@@ -489,7 +489,7 @@ def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | Non
 
 
 def create_outputs(config: Config) -> tuple[str, ...]:
-    """Create the declared outputs that are missing, where the configuration says so.
+    """Create the declared outputs that are missing, where the configuration wants that.
 
     So are the topics of snapshot reporters. One that exists stays as it is, whatever the number of
     its partitions. Returns the names, system.stream, of those that were created.

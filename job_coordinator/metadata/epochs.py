@@ -242,7 +242,7 @@ def job_model_version_message(version: JobModelVersion) -> CoordinatorStreamMess
 
 
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
-    """Return the record that says that an AM attempt has begun."""
+    """Return the record of the start of an AM attempt."""
     rank = am_epoch.rank
     unfenced: list[dict[str, object]] = [
         {"submission": r.submission, "application": r.application, "attempt": r.attempt}

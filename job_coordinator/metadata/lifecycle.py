@@ -43,7 +43,7 @@ class StopManager(RecordManager):
 
     @staticmethod
     def message(incarnation: Incarnation, cause: str) -> CoordinatorStreamMessage:
-        """Return the record that says that the incarnation has stopped."""
+        """Return the record of the incarnation's stop."""
         values = {"epoch": str(incarnation.epoch), "cause": cause}
         return CoordinatorStreamMessage(MessageType.SET_STOPPED, incarnation.processor_id, values)
 
@@ -74,14 +74,14 @@ class RetryManager(RecordManager):
 
     @staticmethod
     def message(processor_id: ProcessorId, state: RetryState) -> CoordinatorStreamMessage:
-        """Return the record that says what is charged to the processor."""
+        """Return the record of what is charged to the processor."""
         if state.count == 0:
             return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
         values = {"count": str(state.count), "since": str(state.since_ms)}
         return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
 
     def messages_to_forget(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return records that turn what the stream says into: nothing is charged to anybody."""
+        """Return records after which the stream charges nothing to any processor."""
         return exactly(self._stream, MessageType.SET_RETRY_STATE, ())
 
     def forget(self) -> None:
@@ -116,7 +116,7 @@ class JobEndManager(RecordManager):
 
     @staticmethod
     def message(end: JobEnd) -> CoordinatorStreamMessage:
-        """Return the record that says that the job ends."""
+        """Return the record of the job's end."""
         submission = str(end.submission)
         values = {"submission": submission, "result": end.result, "diagnostics": end.diagnostics}
         return CoordinatorStreamMessage(MessageType.SET_JOB_END, wire.JOB_END_KEY, values)
@@ -165,7 +165,7 @@ class FailoverManager(RecordManager):
 
     @staticmethod
     def message(active: ProcessorId, failover: RecordedFailover) -> CoordinatorStreamMessage:
-        """Return the record that says that the failover of ``active`` is under way."""
+        """Return the record of a failover of ``active`` that is under way."""
         known = {"standby": failover.standby, "host": failover.host}
         values = {
             "epoch": str(failover.epoch),
@@ -178,7 +178,7 @@ class FailoverManager(RecordManager):
 
     @staticmethod
     def end(active: ProcessorId) -> CoordinatorStreamMessage:
-        """Return the record that says that no failover of ``active`` is under way."""
+        """Return the record after which no failover of ``active`` is under way."""
         return wire.tombstone(MessageType.SET_FAILOVER, active)
 
 

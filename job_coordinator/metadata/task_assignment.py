@@ -33,7 +33,7 @@ class TaskAssignmentManager(RecordManager):
     def messages(
         self, assignment: Mapping[TaskName, ProcessorId]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return records that turn what the stream says into exactly ``assignment``.
+        """Return records that turn the stream's state into exactly ``assignment``.
 
         Tasks that are gone first.
         """
@@ -60,7 +60,7 @@ class TaskModeManager(RecordManager):
         return {TaskName(task): mode for task, mode in found.items()}
 
     def messages(self, model: JobModel) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return records that turn what the stream says into exactly the modes of ``model``.
+        """Return records that turn the stream's state into exactly the modes of ``model``.
 
         Tasks that are gone first.
         """
@@ -100,7 +100,7 @@ class TaskPartitionManager(RecordManager):
         return {task: frozenset(ssps) for task, ssps in found.items()}
 
     def messages(self, model: JobModel) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return records that turn what the stream says into exactly the inputs of ``model``.
+        """Return records that turn the stream's state into exactly the inputs of ``model``.
 
         Partitions that are gone first.
         """

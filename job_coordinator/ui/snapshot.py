@@ -116,7 +116,7 @@ def configuration(
         written: {key: the newest record of it in the coordinator stream}; None: the job has none,
             as each processor reads its own file.
 
-    Order: by key. ``source`` and what follows it are None where no record says it.
+    Order: by key. ``source`` and what follows it are None where no record has it.
     """
     return {"in_stream": written is not None, "keys": list(_keys(config, written or {}))}
 

@@ -58,9 +58,9 @@ def tool_session(
         prepare: called with the client before it begins.
 
     Raises:
-        ConfigError: what is shown ZooKeeper is not where the configuration says.
+        ConfigError: what is shown ZooKeeper is not where the configuration has it.
         RefusedError: ZooKeeper refuses the user.
-        UnavailableError: ZooKeeper does not answer; the line says why.
+        UnavailableError: ZooKeeper does not answer; the line has why.
     """
     faults = Faults(is_quiet=True)
     credentials = credentials_of(settings.access)

@@ -16,4 +16,4 @@ def until(
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, story()
-        time.sleep(every_s)
+        time.sleep(every_s)  # what it looks at announces no change

@@ -400,7 +400,7 @@ def wait_for(condition: Callable[[], bool], job: Job, every_s: float = 0.2) -> N
             pass  # between two attempts there is no answer, or YARN's proxy answers in HTML
         if time.monotonic() > deadline:
             pytest.fail(f"{job.name} after {LIMIT_S:.0f} s: {job.application()}")
-        time.sleep(every_s)
+        time.sleep(every_s)  # what it looks at announces no change
 
 
 def alive(pid: int) -> bool:

@@ -61,7 +61,7 @@ _READY = frozenset({ContainerPhase.RUNNING, ContainerPhase.FAILED})
 
 
 def is_warm(placement: Placement, container: ContainerState) -> bool:
-    """Return whether the state is to be read first: the request says so, and its active runs."""
+    """Return whether the state is read first: the request asks for it, and its active runs."""
     is_active = container.replica_of is None
     return placement.request.is_warm and is_active and container.phase is ContainerPhase.RUNNING
 

@@ -102,7 +102,7 @@ class Table(ABC, Generic[K, V]):
         return self.indexes[index].keys()
 
     def has_sound_indexes(self) -> bool:
-        """Return whether every index says what the rows say."""
+        """Return whether every index agrees with the rows."""
         return self.indexes == self._index_all()
 
     def followed_by(

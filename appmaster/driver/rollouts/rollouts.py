@@ -134,7 +134,7 @@ class RollingRestarts(Rollout):
         return RollingRestartManager.message(self._with(state))
 
     def hindrance(self) -> str:
-        """Return that an upgrade is under way; empty: none is."""
+        """Return a clause while an upgrade is under way; else empty."""
         return _UPGRADE if self._is_upgrading() else ""
 
     def seen(self, seen: Seen, now: AllocatorState) -> Seen:

@@ -246,7 +246,7 @@ class FilledStore(ABC):
     def begin(
         self, recovery: Recovery, meta: AdjunctMeta, kept_ms: int | None, now_ms: int
     ) -> None:
-        """Open the store where ``recovery`` says; write into its directory whose it is.
+        """Open the store where ``recovery`` has it begin; write into its directory whose it is.
 
         ``meta``: of its directory from then on. ``kept_ms``: how long its stream keeps deletions;
         None: it is not compacted.
@@ -336,7 +336,7 @@ class FilledStore(ABC):
 
 
 def meta_in(files: DirectoryFiles) -> tuple[AdjunctMeta | None, int]:
-    """Return what ADJUNCT-META says and when it was written; None and 0 without the file.
+    """Return what ADJUNCT-META has and when it was written; None and 0 without the file.
 
     Raises:
         DiskError: it may not be read.
@@ -350,7 +350,7 @@ def meta_in(files: DirectoryFiles) -> tuple[AdjunctMeta | None, int]:
 
 
 def catalogue_in(files: DirectoryFiles) -> Catalogue:
-    """Return what the catalogue says; RefusedStoreError without it, WireError if it is spoilt."""
+    """Return what the catalogue has; RefusedStoreError without it, WireError if it is spoilt."""
     catalogue = files.read(CATALOGUE_FILE, parse_catalogue)
     if catalogue is None:
         raise RefusedStoreError(RefusalReason.MISSING_POSITION, f"{CATALOGUE_FILE} is missing")

@@ -56,7 +56,7 @@ async def test_no_event_is_handled_between_work_and_its_own_event(queue: EventQu
 
     queue.post(EARLY)
     waiting = asyncio.create_task(queue.carry_out(work))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it begins
     assert await decide(queue, 3) == [EARLY, MODEL, LATE]
     assert isinstance(await waiting, Decision)
 
@@ -68,7 +68,7 @@ async def test_work_may_lead_to_no_event(queue: EventQueue) -> None:
         return None
 
     waiting = asyncio.create_task(queue.carry_out(work))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it begins
     queue.post(EARLY)
     assert await decide(queue, 1) == [EARLY]
     assert await waiting is None
@@ -85,7 +85,7 @@ async def test_events_that_are_there_are_taken_together_and_work_by_itself(
     for _ in range(3):
         queue.post(EARLY)
     waiting = asyncio.create_task(queue.carry_out(work))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it begins
     queue.post(LATE)
     taken = [[await i.event() for i in await queue.take_all(2)] for _ in range(4)]
     assert taken == [[EARLY, EARLY], [EARLY], [MODEL], [LATE]]

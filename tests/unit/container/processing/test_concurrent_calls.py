@@ -143,7 +143,7 @@ class _Closing(StreamTask):
         """Nothing."""
 
     async def close(self) -> None:  # type: ignore[override]  # as above
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # a slow end
         type(self).closed = True
 
 
