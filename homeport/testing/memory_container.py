@@ -57,7 +57,7 @@ from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.store_restore import StoreRestore
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import EmptyCoordinatorStream
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import Restored
@@ -234,7 +234,7 @@ class MemoryContainer:
         self.restored: dict[str, dict[str, Restored]] = self._storage.restore(
             KafkaChangelogReader(readers), RestoreReport(_no_history, unheard), _NoWorkers()
         )
-        positions = read_positions(job, readers, InMemoryCoordinatorStream(), self._storage)
+        positions = read_positions(job, readers, EmptyCoordinatorStream(), self._storage)
         producer.expect_beyond(self._storage.positions())
         commit_starts(job, producer, positions, pause, self._storage.follow)
         return positions

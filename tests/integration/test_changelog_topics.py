@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from counted_words import words
 from job_configs import job_config
 from stream_containers import DEADLINE_S, Job, Make
+from stream_in_memory import InMemoryCoordinatorStream
 from topic_records import alter
 
 from homeport.cli.yarn import state_check
@@ -16,7 +17,6 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics, holds_records
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.topics import ChangelogTopicManager, ChangelogTopicRecord

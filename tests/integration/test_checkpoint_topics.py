@@ -7,11 +7,11 @@ import uuid
 import pytest
 from job_configs import job_config
 from stream_containers import DEADLINE_S, Make
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic

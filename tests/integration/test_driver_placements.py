@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from driver_attempts import FIRST, NM1, P0, Am, Given, driven
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId

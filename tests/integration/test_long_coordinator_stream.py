@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 from job_configs import kafka_system
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     MessageType,
     Namespace,

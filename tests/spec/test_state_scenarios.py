@@ -22,11 +22,11 @@ from stores_in_memory_log import (
     opened,
     transaction,
 )
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
 from homeport.container.progress import offset_file
 from homeport.container.progress.restore import ChangelogTopic
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     MessageType,
     tombstone,

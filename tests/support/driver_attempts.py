@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from check_history.reading import values_in
 from job_configs import job_config
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
@@ -45,7 +46,6 @@ from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )

@@ -29,13 +29,13 @@ from golden_values import (
     TAIL,
     ZERO,
 )
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.lease.keeper_client import KeeperReport, report_from_json
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.permit import Permit
 from homeport.job_coordinator.access.job_access import ShownAccess
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     LeaseAnswer,

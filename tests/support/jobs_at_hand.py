@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stream_in_memory import InMemoryCoordinatorStream
+
 from homeport.appmaster.yarn.resource_manager_rest import (
     APPLICATION_TAG,
     Application,
@@ -15,7 +17,6 @@ from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.cli.yarn.job import Job
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 
 

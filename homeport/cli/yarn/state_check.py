@@ -24,7 +24,7 @@ from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     CoordinatorStream,
-    InMemoryCoordinatorStream,
+    EmptyCoordinatorStream,
 )
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -74,7 +74,7 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
                 CheckpointTopic(job.config, store).check()
                 warn(InputAcceptance(job.config, store).check())
     elif not reset_state:
-        check_changelogs(job.config, InMemoryCoordinatorStream())
+        check_changelogs(job.config, EmptyCoordinatorStream())
     if reset_state:
         topics = state_reset.state_topics(before, job.config)
         state_reset.check_topics(topics, job.config, before)
@@ -182,7 +182,7 @@ def _rule(what: str, size: int, limit: int) -> str:
 
 def _records(model: JobModel) -> Iterator[CoordinatorStreamMessage]:
     """Yield what a model change writes of tasks; only that of a broadcast input grows."""
-    nothing = InMemoryCoordinatorStream()
+    nothing = EmptyCoordinatorStream()
     assignment = {name: p for p, c in model.containers.items() for name in c.tasks}
     yield from TaskAssignmentManager(nothing).messages(assignment)
     yield from TaskModeManager(nothing).messages(model)

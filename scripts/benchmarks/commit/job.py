@@ -36,7 +36,7 @@ from homeport.container.processing.task_factory import make_tasks, typed_input
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import EmptyCoordinatorStream
 from homeport.job_coordinator.model.ids import TaskName
 
 _TASKS: Mapping[str, type[BatchTask]] = {"hot": Sums, "distinct": Newest}
@@ -139,7 +139,7 @@ class Run:
 
     def positions(self) -> Positions:
         """Where the input is committed to."""
-        return read_positions(self._job, self._readers, InMemoryCoordinatorStream())
+        return read_positions(self._job, self._readers, EmptyCoordinatorStream())
 
     def run(
         self,

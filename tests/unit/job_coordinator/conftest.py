@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from coordinator_server import Loop
-
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from stream_in_memory import InMemoryCoordinatorStream
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation import invariants, separation
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.container.launcher import launcher
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.metadata.lifecycle import (
     FailoverManager,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.driver import coordinator_stream_client as stream_desk
@@ -15,7 +16,6 @@ from homeport.appmaster.driver.coordinator_stream_client import StreamNews
 from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import own_records
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import FailoverStep
@@ -25,7 +26,6 @@ from homeport.appmaster.allocation.protocol.instructions import (
 )
 from homeport.appmaster.driver.decided_records import messages
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 
+from stream_in_memory import InMemoryCoordinatorStream
+
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import initial_state
 from homeport.appmaster.allocation.protocol.events import PlacementRequested
@@ -18,7 +20,6 @@ from homeport.appmaster.driver.placement_requests import (
     messages_of_a_new_run,
 )
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId

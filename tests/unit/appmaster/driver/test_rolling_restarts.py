@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
@@ -16,7 +17,6 @@ from homeport.appmaster.driver.rollouts.rollouts import RollingRestarts
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )

@@ -14,6 +14,7 @@ import own_records
 import pytest
 from live_jobs import COUNT, IN, STORE
 from live_jobs import FILE as RUNNING
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
@@ -23,7 +24,6 @@ from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.cli.yarn import state_check
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from live_jobs import COUNT, STORE
 from live_jobs import FILE as RUNNING
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
@@ -18,10 +19,7 @@ from homeport.config.config import Config
 from homeport.config.declarations.key_types import Liveness
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
-    CoordinatorStream,
-    InMemoryCoordinatorStream,
-)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId

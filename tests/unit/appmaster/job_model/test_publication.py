@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.job_model.publication import Owners, publish, version_of
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,

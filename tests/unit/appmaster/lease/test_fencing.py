@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import FencedByDriver, FencesReported
 from homeport.appmaster.lease import fencing
@@ -13,7 +14,6 @@ from homeport.appmaster.lease.fencing import Fencing, fence_everybody
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,

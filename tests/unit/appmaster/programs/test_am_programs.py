@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.attempt.supervision import EXIT_UNFIT_HOST
 from homeport.appmaster.programs import application_master, lease_keeper
@@ -15,7 +16,6 @@ from homeport.appmaster.programs.am_container import AmContainer
 from homeport.appmaster.programs.supervisor import Process
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError, UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 
 
 def _raises(error: Exception) -> Any:  # noqa: ANN401 - stands for any function

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.lease.lease_table import RenewalGuard
 from homeport.appmaster.programs import lease_keeper
@@ -17,7 +18,6 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.access.job_access import JobSecret
 from homeport.job_coordinator.access.served_access import ServedAccess
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     set_config,

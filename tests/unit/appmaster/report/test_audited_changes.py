@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.config.declarations import all_keys as keys
 from homeport.config.secret_values import MASK
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
-    InMemoryCoordinatorStream,
-    KeyRecord,
-)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import KeyRecord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from nodes_in_memory import NodesInMemory
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.host import checkpoint_change, job_on_host
 from homeport.cli.host.checkpoint_change import Place, changed
@@ -20,7 +21,6 @@ from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, TaskConfig
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.progress.checkpoint import Change
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 from typer.testing import CliRunner
 
 from homeport.cli.job.coordinator_stream_writer import WritableType, app, message_of, messages_for
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 

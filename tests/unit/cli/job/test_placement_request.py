@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 from statuses import outlook_of, status_of
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.job import drain_command, move_command, placement_request
 from homeport.cli.job import placement_request as module
@@ -27,7 +28,6 @@ from homeport.cli.job.placement_request import (
 from homeport.cli.options import NamedJob
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnansweredError, UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from jobs_at_hand import JobAtHand, application_of, job_at_hand, written
 from small_jobs import KEYS
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.yarn.resource_manager_rest import APPLICATION_TAG, Application
 from homeport.appmaster.yarn.submission import application_name, job_tag
@@ -15,7 +16,6 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.tuning import Tuning
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank, Submission
 

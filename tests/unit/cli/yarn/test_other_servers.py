@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import pytest
 from jobs_at_hand import application_of, job_at_hand
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.job.job_view import running_job
 from homeport.cli.yarn.job import order_shutdown
@@ -20,7 +21,6 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.client_files import application_secret
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import AmEpoch, Rank, am_epoch_message
 
 APPLICATION = "application_1_0001"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from jobs_at_hand import job_at_hand
 from small_jobs import KEYS, store_keys
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.yarn import state_check
 from homeport.cli.yarn.job import Job
@@ -19,7 +20,6 @@ from homeport.cli.yarn.state_check import (
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.configuration import ConfigManager

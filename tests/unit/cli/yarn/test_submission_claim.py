@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.yarn.submission_claim import WITHDRAWN, require_newest, take_number
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
 
 

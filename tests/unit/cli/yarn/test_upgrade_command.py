@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from small_jobs import KEYS
 from statuses import status_of
+from stream_in_memory import InMemoryCoordinatorStream
 from zipped import zipped as zipped_of
 
 from homeport.appmaster.environment.job_python import JobPython
@@ -40,7 +41,6 @@ from homeport.cli.yarn.upgrade_command import (
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId

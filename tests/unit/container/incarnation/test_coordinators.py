@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation.coordinators import ProcessorCoordinator
 from homeport.container.incarnation.environment import Environment
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, epoch_floor_message
 from homeport.job_coordinator.model.ids import ProcessorId

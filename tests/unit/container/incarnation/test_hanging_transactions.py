@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 from transaction_records import EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, key, plain
 
 from homeport.config.config import Config
@@ -29,7 +30,6 @@ from homeport.container.progress.transaction_state import (
     Place,
     TransactionEnds,
 )
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, ProcessorEpoch
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from small_jobs import LOGGED, environment_in, job_of, no_master, store_keys, task_of
+from stream_in_memory import InMemoryCoordinatorStream
 from waiting import until
 
 from homeport.config.config import Config
@@ -26,7 +27,6 @@ from homeport.container.incarnation.standby_tasks import (
     StandbyTasks,
     standbys_of_child,
 )
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.codec import encode_job_model

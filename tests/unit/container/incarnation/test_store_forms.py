@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from small_jobs import LOGGED, job_of, store_keys
 from stores_in_memory_log import CONFIG, Log, storage_of
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import ConfigError
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.start_up import require_forms
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
 
 KEYS = {

@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from small_jobs import KEYS, environment_in, job_of, no_master
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.permit import Permit
@@ -20,7 +21,6 @@ from homeport.container.processing.loop_dependencies import LoopDependencies
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.spark.prepared import PipelineSettings
 from homeport.container.spark.session import LocalSpark
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName

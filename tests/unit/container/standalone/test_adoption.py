@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
@@ -12,7 +13,6 @@ from homeport.container.standalone.adoption import AdoptionWatch, go_on_in
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.planner import KeptStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from small_jobs import task_of
+from stream_in_memory import InMemoryCoordinatorStream
 from waiting import until
 
 from homeport.config.config import Config
@@ -21,7 +22,6 @@ from homeport.container.standalone.planner import (
     standbys_before,
     warn_of_missing_standbys,
 )
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport

@@ -8,13 +8,14 @@ import own_records
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, InvariantViolation
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
-    InMemoryCoordinatorStream,
+    EmptyCoordinatorStream,
     StreamState,
 )
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -297,3 +298,11 @@ def test_the_own_stream_and_an_unowned_one_are_accepted() -> None:
         stream(job_name="etl_daily", job_id="1"),
     ):
         own.require(configs, "t")
+
+
+def test_the_stream_of_a_job_never_submitted_has_no_records_and_takes_none() -> None:
+    """A tool reads it as any other, and cannot mistake it for a topic."""
+    empty = EmptyCoordinatorStream()
+    assert (empty.catch_up(), empty.latest(MessageType.SET_CONFIG)) == ((), {})
+    with pytest.raises(InvariantViolation, match="takes 1 records"):
+        empty.write([wire.set_config("a", "b")])

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 from own_records import put
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.yarn import state_check
 from homeport.cli.yarn.state_check import require_unchanged
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.one_time_configuration import (
     OneTimeChange,

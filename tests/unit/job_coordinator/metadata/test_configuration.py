@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from own_records import put, written_keys
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.model.ids import TaskName
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 from own_records import put
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     AM_EPOCH_KEY,
     JOB_MODEL_VERSION_KEY,

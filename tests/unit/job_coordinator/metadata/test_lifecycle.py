@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from own_records import put
+from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from stream_in_memory import InMemoryCoordinatorStream
+
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     MessageType,
     tombstone,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from own_records import put
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,

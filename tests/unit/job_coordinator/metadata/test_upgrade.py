@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 from own_records import put
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.driver.actions.draining import DrainHost
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
@@ -14,7 +15,6 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )

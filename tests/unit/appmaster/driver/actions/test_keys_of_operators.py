@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
@@ -17,7 +18,6 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import BoolKey, IntKey, Key, Liveness, Reach, TextKey
 from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.access import Caller, Role
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank
