@@ -37,14 +37,14 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
     Predecessor,
     ResourceState,
-    expiry_timer,
-    retry_delay_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     FencedByDriver,
     FencesReported,
     HostsObserved,
+    Timer,
+    TimerKind,
     named,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -112,7 +112,7 @@ def _request(draft: Draft, container: ContainerState, host: Host | None) -> None
     asking = replace(container, request_id=request_id, requested_host=host)
     draft.move(asking, Trigger.PLACED, ContainerPhase.REQUESTED)
     draft.instruct(RequestResource(request_id, host))
-    draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
+    draft.set_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id), draft.settings.request_timeout_ms)
     if host is None:
         kind = ReasonKind.ANY_HOST_ASKED
     else:
@@ -254,7 +254,7 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
     rest_ms = delay_ms(draft.settings, waiting, Trigger.LAUNCH_FAILED)
     if rest_ms:
         draft.move(waiting, Trigger.GIVEN_AWAY, ContainerPhase.BACKING_OFF)
-        draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
+        draft.set_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id), rest_ms)
     else:
         draft.move(waiting, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
     draft.because(ReasonKind.KEPT_APART, container, host)
@@ -389,7 +389,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
     draft.resources[launcher.resource_id] = launcher
     is_served = container.request_id == launcher.request_id
     container = draft.change(draft.end_request(container, is_served=is_served))
-    draft.cancel_timer(retry_delay_timer(container.processor_id))
+    draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     container = standbys.found_running(draft, container, launcher.host)
     is_to_stop = container.is_overtaken or any(
         separation.held_host(draft, other) == launcher.host

@@ -70,11 +70,10 @@ from homeport.appmaster.allocation.job_state.state import (
     FailureKind,
     JobPhase,
     ResourceState,
-    check_in_timer,
-    expiry_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol import events
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import (
     Instruction,
     JobResult,
@@ -189,9 +188,11 @@ def _on_resource_allocated(draft: Draft, event: events.ResourceAllocated) -> Non
     elif container is None:
         draft.count_stale()
     elif draft.may_befall(container, Trigger.ALLOCATED):
-        draft.cancel_timer(expiry_timer(event.request_id))
+        draft.cancel_timer(Timer(TimerKind.REQUEST_EXPIRY, event.request_id))
         draft.move(container, Trigger.ALLOCATED, ContainerPhase.ALLOCATED)
-        draft.set_timer(check_in_timer(event.request_id), draft.settings.check_in_timeout_ms)
+        draft.set_timer(
+            Timer(TimerKind.CHECK_IN, event.request_id), draft.settings.check_in_timeout_ms
+        )
         draft.because(ReasonKind.LAUNCHER_AWAITED, container, container.requested_host)
 
 
@@ -201,33 +202,34 @@ def _on_timer_fired(draft: Draft, event: events.TimerFired) -> None:
         draft.count_stale()
         return
     draft.timers = draft.timers.without(timer)
-    if timer.processor_id is not None:
-        container = draft.containers[timer.processor_id]
-        if timer.kind is events.TimerKind.RETRY_DELAY:
-            draft.move(container, Trigger.BACKED_OFF, ContainerPhase.QUEUED)
-            draft.because(ReasonKind.BACKED_OFF, container)
-        elif timer.kind is events.TimerKind.STANDBY_STOP:
-            standbys.give_up_waiting(draft, container)
-        elif timer.kind is events.TimerKind.SPARE_SPARK:
-            warm_moves.wait_for_no_spark(draft, container)
-        else:
-            draft.change(replace(container, failures=0))
-            draft.because(ReasonKind.FORGIVEN, timer.processor_id, detail="none within the window")
-    elif timer.kind is events.TimerKind.TOO_SMALL:
-        capacity.time_is_over(draft)
-    elif timer.command is not None:
-        unfinished.time_is_over(draft, timer.command)
-    elif timer.host is not None:
-        exclusion.time_is_over(draft, timer.kind, timer.host)
-    elif not early_requests.over(draft, timer.request_id, is_served=False):
-        _request_took_too_long(draft, timer)
+    match timer.kind:
+        case TimerKind.RETRY_WINDOW:
+            draft.change(replace(draft.containers[timer.key], failures=0))
+            draft.because(ReasonKind.FORGIVEN, timer.key, detail="none within the window")
+        case TimerKind.RETRY_DELAY:
+            draft.move(draft.containers[timer.key], Trigger.BACKED_OFF, ContainerPhase.QUEUED)
+            draft.because(ReasonKind.BACKED_OFF, timer.key)
+        case TimerKind.STANDBY_STOP:
+            standbys.give_up_waiting(draft, draft.containers[timer.key])
+        case TimerKind.SPARE_SPARK:
+            warm_moves.wait_for_no_spark(draft, timer.key)
+        case TimerKind.SILENCE | TimerKind.EXCLUSION:
+            exclusion.time_is_over(draft, timer.kind, timer.key)
+        case TimerKind.COMMAND:
+            unfinished.time_is_over(draft, timer.key)
+        case TimerKind.TOO_SMALL:
+            capacity.time_is_over(draft)
+        case _:
+            _request_took_too_long(draft, timer)
 
 
-def _request_took_too_long(draft: Draft, timer: events.Timer) -> None:
-    asker = draft.asker(timer.request_id)
+def _request_took_too_long(draft: Draft, timer: Timer) -> None:
+    if early_requests.over(draft, timer.key, is_served=False):
+        return
+    asker = draft.asker(timer.key)
     if asker is None:
         raise InvariantViolation(f"{timer} was armed for a request that is not outstanding")
-    if timer.kind is events.TimerKind.REQUEST_EXPIRY:
+    if timer.kind is TimerKind.REQUEST_EXPIRY:
         allocator.expire(draft, asker)
         exclusion.probe_failed(draft, asker.requested_host)
     else:

@@ -23,11 +23,9 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
     Resources,
     ResourceState,
-    check_in_timer,
-    expiry_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import ResourceEnded
+from homeport.appmaster.allocation.protocol.events import ResourceEnded, Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import RequestResource
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
@@ -86,7 +84,7 @@ def _ask(draft: Draft, container: ContainerState) -> None:
     request_id = draft.new_request_id()
     draft.early[container.processor_id] = EarlyRequest(container.processor_id, request_id, host)
     draft.instruct(RequestResource(request_id, host))
-    draft.set_timer(expiry_timer(request_id), draft.settings.request_timeout_ms)
+    draft.set_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id), draft.settings.request_timeout_ms)
     draft.because(ReasonKind.ASKED_EARLY, container, host)
 
 
@@ -120,9 +118,9 @@ def granted(draft: Draft, early: EarlyRequest) -> None:
     if early.phase is not EarlyPhase.ASKED:
         draft.count_stale()
         return
-    draft.cancel_timer(expiry_timer(early.request_id))
+    draft.cancel_timer(Timer(TimerKind.REQUEST_EXPIRY, early.request_id))
     draft.early[early.processor_id] = replace(early, phase=EarlyPhase.GRANTED)
-    draft.set_timer(check_in_timer(early.request_id), draft.settings.check_in_timeout_ms)
+    draft.set_timer(Timer(TimerKind.CHECK_IN, early.request_id), draft.settings.check_in_timeout_ms)
 
 
 _UNSERVED = {

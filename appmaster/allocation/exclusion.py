@@ -21,14 +21,8 @@ from collections.abc import Collection
 
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.state import (
-    Exclusion,
-    JobPhase,
-    Resources,
-    exclusion_timer,
-    silence_timer,
-)
-from homeport.appmaster.allocation.protocol.events import TimerKind
+from homeport.appmaster.allocation.job_state.state import Exclusion, JobPhase, Resources
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import SuspectOurselves
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host
@@ -56,7 +50,7 @@ def launcher_fell_silent(draft: Draft, host: Host) -> None:
     if draft.resources.indexed(Resources.HOST, host):
         return
     draft.silent |= {host}
-    draft.set_timer(silence_timer(host), draft.settings.silence_ms)
+    draft.set_timer(Timer(TimerKind.SILENCE, host), draft.settings.silence_ms)
     if suspects_itself(draft.silent, hosts):
         _suspect_ourselves(draft, host)
     else:
@@ -75,7 +69,7 @@ def _suspect_ourselves(draft: Draft, host: Host) -> None:
 def _exclude(draft: Draft, host: Host, why: str) -> None:
     draft.because(ReasonKind.HOST_EXCLUDED, host=host, detail=why)
     draft.exclusions[host] = Exclusion(host)
-    draft.set_timer(exclusion_timer(host), draft.settings.exclusion_ms)
+    draft.set_timer(Timer(TimerKind.EXCLUSION, host), draft.settings.exclusion_ms)
     allocator.leave(draft, host, "its launchers fell silent")
 
 
@@ -94,7 +88,7 @@ def host_spoke(draft: Draft, host: Host) -> None:
 
 def _forget(draft: Draft, host: Host) -> None:
     draft.silent -= {host}
-    draft.cancel_timer(silence_timer(host))
+    draft.cancel_timer(Timer(TimerKind.SILENCE, host))
     _end(draft, host)
 
 
@@ -122,7 +116,7 @@ def forget_all(draft: Draft) -> None:
 
 
 def _end(draft: Draft, host: Host) -> None:
-    draft.cancel_timer(exclusion_timer(host))
+    draft.cancel_timer(Timer(TimerKind.EXCLUSION, host))
     draft.exclusions.pop(host, None)
 
 

@@ -36,17 +36,8 @@ from homeport.appmaster.allocation.job_state.state import (
     EarlyRequests,
     JobPhase,
     ResourceState,
-    check_in_timer,
-    command_timer,
-    exclusion_timer,
-    expiry_timer,
-    retry_delay_timer,
-    retry_window_timer,
-    silence_timer,
-    spare_spark_timer,
-    standby_stop_timer,
 )
-from homeport.appmaster.allocation.protocol.events import Timer, named
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, named
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
@@ -363,18 +354,19 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
     for container in rows.containers:
         if container.request_id is not None:
             is_requested = container.phase is ContainerPhase.REQUESTED
-            timer = expiry_timer if is_requested else check_in_timer
-            needed.add(timer(container.request_id))
+            kind = TimerKind.REQUEST_EXPIRY if is_requested else TimerKind.CHECK_IN
+            needed.add(Timer(kind, container.request_id))
         if container.phase is ContainerPhase.BACKING_OFF:
-            needed.add(retry_delay_timer(container.processor_id))
+            needed.add(Timer(TimerKind.RETRY_DELAY, container.processor_id))
         if container.phase is ContainerPhase.FAILING_OVER:
-            needed.add(standby_stop_timer(container.processor_id))
+            needed.add(Timer(TimerKind.STANDBY_STOP, container.processor_id))
         if container.failures and _counts_failures(state, container):
-            needed.add(retry_window_timer(container.processor_id))
+            needed.add(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
     for early in rows.early:
         if early.phase is not EarlyPhase.OVER:
-            timer = expiry_timer if early.phase is EarlyPhase.ASKED else check_in_timer
-            needed.add(timer(early.request_id))
+            is_asked = early.phase is EarlyPhase.ASKED
+            kind = TimerKind.REQUEST_EXPIRY if is_asked else TimerKind.CHECK_IN
+            needed.add(Timer(kind, early.request_id))
     queued = state.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED)
     if is_hopeless(state.phase, state.room, queued):
         needed.add(TOO_SMALL)
@@ -385,13 +377,15 @@ def _timers_of_commands(state: AllocatorState) -> set[Timer]:
     if not state.placements:
         return set()
     waiting = (p for p in state.placements if p.spark is SparkWait.AWAITED)
-    timers = {spare_spark_timer(placement.request.processor_id) for placement in waiting}
+    timers = {Timer(TimerKind.SPARE_SPARK, placement.request.processor_id) for placement in waiting}
 
     def group_of(processor_id: ProcessorId) -> ProcessorId:
         container = state.container(processor_id)
         return processor_id if container is None else container.group
 
-    return timers | {command_timer(p.request.uuid) for p in limited(state.placements, group_of)}
+    return timers | {
+        Timer(TimerKind.COMMAND, p.request.uuid) for p in limited(state.placements, group_of)
+    }
 
 
 def _host_timers_needed(
@@ -401,7 +395,8 @@ def _host_timers_needed(
     silent, closed = state.silent, _closed(state)
     if but is not None:
         silent, closed = silent - but.silent, closed - _closed(but)
-    return frozenset({*map(silence_timer, silent), *map(exclusion_timer, closed)})
+    silences = {Timer(TimerKind.SILENCE, host) for host in silent}
+    return frozenset(silences | {Timer(TimerKind.EXCLUSION, host) for host in closed})
 
 
 def _closed(state: AllocatorState) -> frozenset[Host]:

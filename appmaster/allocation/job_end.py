@@ -17,12 +17,10 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     Ending,
     JobPhase,
-    retry_delay_timer,
-    retry_window_timer,
 )
 from homeport.appmaster.allocation.job_state.table import Edit
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, named
 from homeport.appmaster.allocation.protocol.instructions import (
     EndJob,
     JobResult,
@@ -66,8 +64,8 @@ def has_nothing_left(container: ContainerState) -> bool:
 def finish(draft: Draft, container: ContainerState) -> None:
     """Finish the container, which is not started again."""
     left = draft.end_request(container)
-    draft.cancel_timer(retry_window_timer(container.processor_id))
-    draft.cancel_timer(retry_delay_timer(container.processor_id))
+    draft.cancel_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
+    draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     ended = replace(draft.end_failover(left), resource_id=None, failures=0)
     draft.move(ended, Trigger.STOPPED, ContainerPhase.FINISHED)
     draft.because(ReasonKind.FINISHED, container, draft.host_of(container))
@@ -105,8 +103,8 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     ending = _ending(draft, result, diagnostics)
     draft.because(ReasonKind.JOB_ENDS, detail=f"{ending.result.value}, {ending.diagnostics}")
     for container in draft.each():
-        draft.cancel_timer(retry_window_timer(container.processor_id))
-        draft.cancel_timer(retry_delay_timer(container.processor_id))
+        draft.cancel_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
+        draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     for container in draft.each(WAITING):
         left = draft.end_failover(draft.end_request(container))
         draft.move(replace(left, resource_id=None), Trigger.JOB_ENDING, ContainerPhase.STOPPED)

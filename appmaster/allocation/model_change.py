@@ -38,11 +38,14 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
     Predecessor,
     ResourceState,
-    retry_delay_timer,
-    retry_window_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import JobModelPublished, RetiredStopped
+from homeport.appmaster.allocation.protocol.events import (
+    JobModelPublished,
+    RetiredStopped,
+    Timer,
+    TimerKind,
+)
 from homeport.appmaster.allocation.protocol.instructions import WriteStop
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import charge_again
@@ -76,7 +79,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
         draft.retired = frozenset(Incarnation(p, epoch) for p, epoch in event.retired.items())
         draft.former = Map(event.former)
     for container in draft.each():
-        draft.cancel_timer(retry_window_timer(container.processor_id))
+        draft.cancel_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
         if container.failures:
             version = f"JobModel version {event.version}"
             draft.because(ReasonKind.FORGIVEN, container, detail=version)
@@ -174,7 +177,7 @@ def _go_on(
         _stop(draft, known)
         _give_reason(draft, ReasonKind.OVERTAKEN, known)
     elif known.phase in _GIVEN_UP or (known.phase in TERMINAL and known.has_gained):
-        draft.cancel_timer(retry_delay_timer(known.processor_id))
+        draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, known.processor_id))
         again = draft.change(replace(known, launch_failures=0, last_failure=None, tried=()))
         draft.move(again, Trigger.MODEL_CHANGED, ContainerPhase.QUEUED)
         _give_reason(draft, ReasonKind.TRIED_AGAIN, again)
@@ -192,7 +195,7 @@ def _stop(draft: Draft, container: ContainerState) -> None:
 
 def _retire(draft: Draft, container: ContainerState) -> None:
     """Retire a processor that the model does not have; at once where nothing of it can run."""
-    draft.cancel_timer(retry_delay_timer(container.processor_id))
+    draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
         _stop(draft, draft.change(replace(container, is_retired=True, has_gained=False)))

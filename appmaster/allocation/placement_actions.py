@@ -50,12 +50,13 @@ from homeport.appmaster.allocation.job_state.state import (
     EarlyRequest,
     JobPhase,
     ResourceState,
-    expiry_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     LauncherCheckedIn,
     PlacementRequested,
+    Timer,
+    TimerKind,
     named,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -234,7 +235,7 @@ def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Ho
     draft.because(kind, container, host)
     expiry_ms = placement.request.expiry_ms
     draft.set_timer(
-        expiry_timer(request_id),
+        Timer(TimerKind.REQUEST_EXPIRY, request_id),
         draft.settings.request_timeout_ms if expiry_ms is None else expiry_ms,
     )
 

@@ -23,11 +23,15 @@ from homeport.appmaster.allocation.job_state.state import (
     Failure,
     FailureKind,
     ResourceState,
-    retry_delay_timer,
-    retry_window_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import ChargedFailures, ResourceEnded, named
+from homeport.appmaster.allocation.protocol.events import (
+    ChargedFailures,
+    ResourceEnded,
+    Timer,
+    TimerKind,
+    named,
+)
 from homeport.appmaster.allocation.protocol.instructions import JobResult, WriteFailureCount
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
@@ -78,7 +82,7 @@ def fail(
 ) -> None:
     """Let the container go on in ``next_phase``, or rest, or give it up, perhaps with the job."""
     settings = draft.settings
-    timer = retry_window_timer(container.processor_id)
+    timer = Timer(TimerKind.RETRY_WINDOW, container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0
     failures = container.failures + is_counted
     _record_charge(draft, container, failure.story, failures if is_charged else None)
@@ -90,7 +94,7 @@ def fail(
             draft.set_timer(timer, settings.retry_window_ms + rest_ms)
         if rest_ms:
             draft.move(replace(container, resource_id=None), trigger, ContainerPhase.BACKING_OFF)
-            draft.set_timer(retry_delay_timer(container.processor_id), rest_ms)
+            draft.set_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id), rest_ms)
             draft.because(ReasonKind.BACKS_OFF, container, detail=f"{rest_ms} ms")
         else:
             draft.move(container, trigger, next_phase)
@@ -165,6 +169,6 @@ def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) 
             draft.containers[container.processor_id] = given_up
             draft.because(ReasonKind.GIVEN_UP, container, detail=story)
         else:
-            draft.set_timer(retry_window_timer(container.processor_id), charged.left_ms)
+            draft.set_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id), charged.left_ms)
             before = f"{charged.count} of them"
             draft.because(ReasonKind.CHARGED_BEFORE, container, detail=before)

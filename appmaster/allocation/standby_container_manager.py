@@ -45,10 +45,15 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     Failover,
     ResourceState,
-    standby_stop_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import FailoverStep, LagsReported, SparesReported
+from homeport.appmaster.allocation.protocol.events import (
+    FailoverStep,
+    LagsReported,
+    SparesReported,
+    Timer,
+    TimerKind,
+)
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     WriteFailover,
@@ -215,7 +220,9 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
     waiting = draft.move(
         replace(active, requested_host=None), Trigger.FAILS_OVER, ContainerPhase.FAILING_OVER
     )
-    draft.set_timer(standby_stop_timer(active.processor_id), draft.settings.stop_timeout_ms)
+    draft.set_timer(
+        Timer(TimerKind.STANDBY_STOP, active.processor_id), draft.settings.stop_timeout_ms
+    )
     return waiting
 
 
@@ -231,7 +238,7 @@ def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
 
 def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState | None) -> None:
     """Let the active begin: the standby has stopped, and left its launcher, or None."""
-    draft.cancel_timer(standby_stop_timer(active.processor_id))
+    draft.cancel_timer(Timer(TimerKind.STANDBY_STOP, active.processor_id))
     _give_reason(draft, ReasonKind.WAY_IS_CLEAR, active)
     if launcher is None:
         draft.move(active, Trigger.WAY_IS_CLEAR, ContainerPhase.QUEUED)
@@ -252,7 +259,7 @@ def settle(draft: Draft) -> None:
     """
     for active in turns.failovers_to_review(draft):
         if active.failover is None or _to_be_awaited(draft, active, active.failover) is None:
-            draft.cancel_timer(standby_stop_timer(active.processor_id))
+            draft.cancel_timer(Timer(TimerKind.STANDBY_STOP, active.processor_id))
             give_up_waiting(draft, active)
 
 

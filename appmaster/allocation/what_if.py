@@ -28,10 +28,9 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     EarlyPhase,
     ResourceState,
-    expiry_timer,
-    retry_delay_timer,
 )
 from homeport.appmaster.allocation.protocol import events
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     RequestResource,
@@ -190,7 +189,7 @@ class _Future:
         for container in self._in(ContainerPhase.STARTING):
             yield events.ContainerStarted(container.incarnation)
         for container in self._in(ContainerPhase.BACKING_OFF):
-            yield events.TimerFired(retry_delay_timer(container.processor_id))
+            yield events.TimerFired(Timer(TimerKind.RETRY_DELAY, container.processor_id))
 
     def _of_launchers(self) -> Iterator[events.Event]:
         for resource in self.state.resources:
@@ -211,7 +210,7 @@ class _Future:
         """Return a launcher where there is room, else the end of the time to wait for one."""
         place = self._roomiest() if host is None else host
         if place is None or place in self._lost or not self._has_room(place):
-            return events.TimerFired(expiry_timer(request_id))
+            return events.TimerFired(Timer(TimerKind.REQUEST_EXPIRY, request_id))
         self._launchers += 1
         id_ = ResourceId(f"what-if-{self._launchers}")
         return events.LauncherCheckedIn(id_, place, None, request_id)
@@ -232,7 +231,7 @@ class _Future:
         match event:
             case events.TimerFired(timer=timer) if timer not in self.state.timers:
                 return False
-            case events.TimerFired(timer=events.Timer(request_id=int(request_id))):
+            case events.TimerFired(timer=Timer(kind=TimerKind.REQUEST_EXPIRY, key=request_id)):
                 asker = self._asker(request_id)
                 if asker is not None and self._asked.get(request_id) is None:
                     self._placeless.add(asker)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import standby_stop_timer
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
     LauncherSilent,
     ResourceEnded,
+    Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
@@ -132,7 +133,7 @@ def test_a_standby_that_does_not_stop_is_left_alone(machine: Machine) -> None:
     """S8: its stop is not confirmed in time: the next candidate; it is not chosen again."""
     running(machine, {"0": "h1", "0-0": "h2", "0-1": "h3"})
     machine.feed(loses_launcher("0", is_taken_back=True))
-    stated = machine.feed(TimerFired(standby_stop_timer(ProcessorId("0"))))
+    stated = machine.feed(TimerFired(Timer(TimerKind.STANDBY_STOP, ProcessorId("0"))))
     assert StopContainer(ResourceId("r-0-1"), inc("0-1", 1)) in stated
     under_way = machine.container("0").failover
     assert under_way is not None

@@ -193,13 +193,8 @@ def _placement(match: _Match) -> Event:
 
 def _timer(match: _Match) -> Event:
     kind, key = TimerKind(match["kind"]), match["key"]
-    if kind in {TimerKind.REQUEST_EXPIRY, TimerKind.CHECK_IN}:
-        return TimerFired(Timer(kind, request_id=RequestId(int(key))))
-    if kind in {TimerKind.SILENCE, TimerKind.EXCLUSION}:
-        return TimerFired(Timer(kind, host=Host(key)))
-    if kind is TimerKind.COMMAND:
-        return TimerFired(Timer(kind, command=key))
-    return TimerFired(Timer(kind, processor_id=ProcessorId(key)))  # of retries, or of a standby
+    is_of_request = kind in {TimerKind.REQUEST_EXPIRY, TimerKind.CHECK_IN}
+    return TimerFired(Timer(kind, int(key) if is_of_request else key))
 
 
 def _stopped(match: _Match) -> Event:

@@ -10,15 +10,9 @@ from dataclasses import replace
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerPhase,
-    ContainerState,
-    EarlyPhase,
-    command_timer,
-    spare_spark_timer,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState, EarlyPhase
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, named
 from homeport.appmaster.allocation.protocol.instructions import WritePlacementResponse
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
@@ -94,7 +88,7 @@ def fail(draft: Draft, placement: Placement, text: str) -> None:
 def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
     """Give the final answer; nothing stays reserved, and no temporary standby stays."""
     del draft.placements[placement.request.uuid]
-    draft.cancel_timer(command_timer(placement.request.uuid))
+    draft.cancel_timer(Timer(TimerKind.COMMAND, placement.request.uuid))
     placement = await_no_spark(draft, placement)
     withdraw(draft, placement.request.processor_id)
     dismiss(draft, placement)
@@ -121,7 +115,7 @@ def await_no_spark(draft: Draft, placement: Placement) -> Placement:
     """Return the action, which waits for no Spark any more, whether it came or is not needed."""
     if placement.spark is not SparkWait.AWAITED:
         return placement
-    draft.cancel_timer(spare_spark_timer(placement.request.processor_id))
+    draft.cancel_timer(Timer(TimerKind.SPARE_SPARK, placement.request.processor_id))
     return replace(placement, spark=SparkWait.NOT_YET)
 
 

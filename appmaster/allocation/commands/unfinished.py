@@ -31,8 +31,8 @@ from homeport.appmaster.allocation.job_state.placements import (
     SparkWait,
     turn,
 )
-from homeport.appmaster.allocation.job_state.state import ContainerState, command_timer
-from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.job_state.state import ContainerState
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, named
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
 
@@ -64,7 +64,7 @@ def settle(draft: Draft) -> None:
     group_of = partial(destinations.group_id, draft)
     due = {p.request.uuid for p in limited(draft.placements.values(), group_of)}
     for uuid, placement in list(draft.placements.items()):
-        timer = command_timer(uuid)
+        timer = Timer(TimerKind.COMMAND, uuid)
         is_further = _has_come_further(draft, before.get(uuid), placement)
         if uuid not in due:
             draft.cancel_timer(timer)

@@ -48,9 +48,8 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     ResourceState,
-    spare_spark_timer,
 )
-from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, named
 from homeport.appmaster.allocation.protocol.instructions import DeleteLocality
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
@@ -195,16 +194,16 @@ def has_what_it_needs(settings: AllocatorSettings, standby: ContainerState) -> b
 
 
 def _wait_for_spark(draft: Draft, placement: Placement, standby: ContainerState) -> None:
-    timer = spare_spark_timer(placement.request.processor_id)
+    timer = Timer(TimerKind.SPARE_SPARK, placement.request.processor_id)
     draft.set_timer(timer, draft.settings.spark_timeout_ms)
     text = f"{named(standby.incarnation)} is {standby.lag} records behind; a Spark starts beside it"
     answers.give_reason(draft, replace(placement, spark=SparkWait.AWAITED), text)
 
 
-def wait_for_no_spark(draft: Draft, container: ContainerState) -> None:
+def wait_for_no_spark(draft: Draft, processor_id: ProcessorId) -> None:
     """Stop waiting for what was not ready in time."""
     for uuid, placement in draft.placements.items():
-        is_its_own = placement.request.processor_id == container.processor_id
+        is_its_own = placement.request.processor_id == processor_id
         if is_its_own and placement.spark is SparkWait.AWAITED:
             draft.placements[uuid] = replace(placement, spark=SparkWait.OVER)
 

@@ -25,13 +25,10 @@ from homeport.appmaster.allocation.job_state.state import (
     Exclusions,
     Resources,
     ResourceState,
-    check_in_timer,
-    expiry_timer,
-    standby_stop_timer,
 )
 from homeport.appmaster.allocation.job_state.table import Edit
 from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Trigger
-from homeport.appmaster.allocation.protocol.events import Timer
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     CancelTimer,
@@ -299,7 +296,7 @@ class Draft:
         """End the failover: the container has come to a place, or goes to none."""
         if container.failover is None:
             return container
-        self.cancel_timer(standby_stop_timer(container.processor_id))
+        self.cancel_timer(Timer(TimerKind.STANDBY_STOP, container.processor_id))
         self.record(EndFailover(container.processor_id))
         return self.change(replace(container, failover=None))
 
@@ -320,8 +317,8 @@ class Draft:
 
     def forget_request(self, request_id: RequestId, *, is_served: bool = False) -> None:
         """Disarm the timers of this request; unless it was served, cancel it."""
-        self.cancel_timer(expiry_timer(request_id))
-        self.cancel_timer(check_in_timer(request_id))
+        self.cancel_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id))
+        self.cancel_timer(Timer(TimerKind.CHECK_IN, request_id))
         if not is_served:
             self.cancel(request_id)
 

@@ -29,12 +29,7 @@ from immutables import Map
 from homeport.appmaster.allocation.job_state.hosts import Ranking, Room
 from homeport.appmaster.allocation.job_state.placements import Placement
 from homeport.appmaster.allocation.job_state.table import IndexValues, PersistentSet, Table
-from homeport.appmaster.allocation.protocol.events import (
-    FailoverStep,
-    ResourceEnded,
-    Timer,
-    TimerKind,
-)
+from homeport.appmaster.allocation.protocol.events import FailoverStep, ResourceEnded, Timer
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -469,48 +464,3 @@ class AllocatorState:
 def initial_state(settings: AllocatorSettings, next_request_id: int = 1) -> AllocatorState:
     """Return the state before any event; requests are numbered from ``next_request_id``."""
     return AllocatorState(settings, next_request_id=next_request_id)
-
-
-def expiry_timer(request_id: RequestId) -> Timer:
-    """Return the timer that limits how long this request may stay without a resource."""
-    return Timer(TimerKind.REQUEST_EXPIRY, request_id=request_id)
-
-
-def check_in_timer(request_id: RequestId) -> Timer:
-    """Return the timer that limits how long the launcher of this request may take to check in."""
-    return Timer(TimerKind.CHECK_IN, request_id=request_id)
-
-
-def retry_window_timer(processor_id: ProcessorId) -> Timer:
-    """Return the timer whose end forgets the failures of this processor."""
-    return Timer(TimerKind.RETRY_WINDOW, processor_id=processor_id)
-
-
-def retry_delay_timer(processor_id: ProcessorId) -> Timer:
-    """Return the timer whose end has this processor placed again."""
-    return Timer(TimerKind.RETRY_DELAY, processor_id=processor_id)
-
-
-def standby_stop_timer(processor_id: ProcessorId) -> Timer:
-    """Return the timer that limits how long a standby may take to stop for this active."""
-    return Timer(TimerKind.STANDBY_STOP, processor_id=processor_id)
-
-
-def spare_spark_timer(processor_id: ProcessorId) -> Timer:
-    """Return the timer that limits how long the warm move of this container waits for a Spark."""
-    return Timer(TimerKind.SPARE_SPARK, processor_id=processor_id)
-
-
-def command_timer(uuid: str) -> Timer:
-    """Return the timer that ends a command without progress."""
-    return Timer(TimerKind.COMMAND, command=uuid)
-
-
-def silence_timer(host: Host) -> Timer:
-    """Return the timer while which this host counts as just fallen silent."""
-    return Timer(TimerKind.SILENCE, host=host)
-
-
-def exclusion_timer(host: Host) -> Timer:
-    """Return the timer whose end lets this excluded host be probed."""
-    return Timer(TimerKind.EXCLUSION, host=host)

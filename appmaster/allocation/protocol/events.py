@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from immutables import Map
 
@@ -44,7 +45,7 @@ class TimerKind(Enum):
     EXCLUSION = "exclusion"
     """How long a host is not asked; its key is the host."""
     TOO_SMALL = "too-small"
-    """How long the cluster may be too small for a container; it is the job's, and has no key."""
+    """How long the cluster may be too small for a container; the job has one, without a key."""
     STANDBY_STOP = "standby-stop"
     """How long a standby may take to stop for its active; its key is the active's id."""
     SPARE_SPARK = "spare-spark"
@@ -55,23 +56,13 @@ class TimerKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Name of one timer. Setting a timer that is armed starts it again.
-
-    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries,
-    STANDBY_STOP and SPARE_SPARK, ``host`` for SILENCE and EXCLUSION, ``command`` for COMMAND; the
-    others are None; for TOO_SMALL all are.
-    """
+    """Name of one timer; ``key``: see its kind. To set a timer that is armed starts it again."""
 
     kind: TimerKind
-    request_id: RequestId | None = None
-    processor_id: ProcessorId | None = None
-    host: Host | None = None
-    command: str | None = None
+    key: Any = None
 
     def __str__(self) -> str:
-        keys = (self.request_id, self.processor_id, self.host, self.command)
-        key = next((k for k in keys if k is not None), "job")
-        return f"{self.kind.value}:{key}"
+        return f"{self.kind.value}:{'job' if self.key is None else self.key}"
 
 
 @dataclass(frozen=True, slots=True)

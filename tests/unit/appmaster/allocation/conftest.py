@@ -13,13 +13,7 @@ from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     ContainerState,
-    check_in_timer,
-    exclusion_timer,
-    expiry_timer,
     initial_state,
-    retry_delay_timer,
-    retry_window_timer,
-    silence_timer,
 )
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import (
@@ -33,7 +27,9 @@ from homeport.appmaster.allocation.protocol.events import (
     PlacementRequested,
     ResourceAllocated,
     ResourceEnded,
+    Timer,
     TimerFired,
+    TimerKind,
     describe,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -219,44 +215,49 @@ def stopped(
 
 def expired(request: int) -> TimerFired:
     """This request's expiry timer fired."""
-    return TimerFired(expiry_timer(RequestId(request)))
+    return TimerFired(Timer(TimerKind.REQUEST_EXPIRY, RequestId(request)))
 
 
 def never_came(request: int) -> TimerFired:
     """This request's check-in timer fired."""
-    return TimerFired(check_in_timer(RequestId(request)))
+    return TimerFired(Timer(TimerKind.CHECK_IN, RequestId(request)))
 
 
 def window_over(processor: str) -> TimerFired:
     """This processor's retry window timer fired."""
-    return TimerFired(retry_window_timer(ProcessorId(processor)))
+    return TimerFired(Timer(TimerKind.RETRY_WINDOW, ProcessorId(processor)))
 
 
 def rest_over(processor: str) -> TimerFired:
     """This processor's retry delay timer fired."""
-    return TimerFired(retry_delay_timer(ProcessorId(processor)))
+    return TimerFired(Timer(TimerKind.RETRY_DELAY, ProcessorId(processor)))
 
 
 def rests(processor: str, delay_ms: int, window_ms: int | None = None) -> tuple[Instruction, ...]:
     """A failure is remembered (None: for the window and the delay), and the processor rests."""
-    timer, window = retry_delay_timer(ProcessorId(processor)), SETTINGS.retry_window_ms + delay_ms
-    remembered = SetTimer(retry_window_timer(ProcessorId(processor)), window_ms or window)
+    timer, window = (
+        Timer(TimerKind.RETRY_DELAY, ProcessorId(processor)),
+        SETTINGS.retry_window_ms + delay_ms,
+    )
+    remembered = SetTimer(
+        Timer(TimerKind.RETRY_WINDOW, ProcessorId(processor)), window_ms or window
+    )
     return (remembered, SetTimer(timer, delay_ms))
 
 
 def falls_silent(host: str) -> tuple[Instruction, ...]:
     """A host counts as just fallen silent."""
-    return (SetTimer(silence_timer(Host(host)), SETTINGS.silence_ms),)
+    return (SetTimer(Timer(TimerKind.SILENCE, Host(host)), SETTINGS.silence_ms),)
 
 
 def excludes(host: str) -> tuple[Instruction, ...]:
     """A host is not asked for a while."""
-    return (SetTimer(exclusion_timer(Host(host)), SETTINGS.exclusion_ms),)
+    return (SetTimer(Timer(TimerKind.EXCLUSION, Host(host)), SETTINGS.exclusion_ms),)
 
 
 def exclusion_over(host: str) -> TimerFired:
     """This host's exclusion has decayed."""
-    return TimerFired(exclusion_timer(Host(host)))
+    return TimerFired(Timer(TimerKind.EXCLUSION, Host(host)))
 
 
 def asks(request: int, host: str | None) -> tuple[Instruction, ...]:
@@ -264,7 +265,7 @@ def asks(request: int, host: str | None) -> tuple[Instruction, ...]:
     request_id = RequestId(request)
     return (
         RequestResource(request_id, None if host is None else Host(host)),
-        SetTimer(expiry_timer(request_id), SETTINGS.request_timeout_ms),
+        SetTimer(Timer(TimerKind.REQUEST_EXPIRY, request_id), SETTINGS.request_timeout_ms),
     )
 
 
@@ -275,8 +276,8 @@ def cancels(request: int, timer: str | None = None) -> tuple[Instruction, ...]:
 
 def disarms(request: int, timer: str) -> tuple[Instruction, ...]:
     """A request's timer disarmed."""
-    of = {"expiry": expiry_timer, "check-in": check_in_timer}[timer]
-    return (CancelTimer(of(RequestId(request))),)
+    kind = {"expiry": TimerKind.REQUEST_EXPIRY, "check-in": TimerKind.CHECK_IN}[timer]
+    return (CancelTimer(Timer(kind, RequestId(request))),)
 
 
 def permits(
@@ -305,13 +306,13 @@ def releases(*resources: str) -> tuple[Instruction, ...]:
 
 def remembers_failure(processor: str) -> tuple[Instruction, ...]:
     """The retry window of this processor begins, or begins again."""
-    timer = retry_window_timer(ProcessorId(processor))
+    timer = Timer(TimerKind.RETRY_WINDOW, ProcessorId(processor))
     return (SetTimer(timer, SETTINGS.retry_window_ms),)
 
 
 def forgets_failures(processor: str) -> tuple[Instruction, ...]:
     """The retry window of this processor is over before its time."""
-    return (CancelTimer(retry_window_timer(ProcessorId(processor))),)
+    return (CancelTimer(Timer(TimerKind.RETRY_WINDOW, ProcessorId(processor))),)
 
 
 TAKEN_BACK = ended(1, "r0", "preempted", is_taken_back=True)

@@ -11,20 +11,16 @@ from homeport.appmaster.allocation.capacity import TOO_SMALL
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.job_state.hosts import Room, room_of
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerState,
-    Exclusion,
-    JobPhase,
-    exclusion_timer,
-    silence_timer,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerState, Exclusion, JobPhase
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
     PlacementRequested,
     SettingsChanged,
     ShutdownRequested,
+    Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
@@ -109,8 +105,8 @@ def test_a_silent_host_is_lost_now_and_what_it_ran_is_not_charged(lost: Machine)
 def test_an_exclusion_ends_with_a_check_in(lost: Machine) -> None:
     """Safety P3: any launcher that checks in from there, even one of no use."""
     assert lost.feed(check_in("r9", "a"))[:2] == (
-        CancelTimer(silence_timer(A)),
-        CancelTimer(exclusion_timer(A)),
+        CancelTimer(Timer(TimerKind.SILENCE, A)),
+        CancelTimer(Timer(TimerKind.EXCLUSION, A)),
     )
     assert excluded(lost) == []
 

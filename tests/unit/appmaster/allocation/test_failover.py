@@ -10,12 +10,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerState,
-    Failover,
-    FailureKind,
-    standby_stop_timer,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerState, Failover, FailureKind
 from homeport.appmaster.allocation.protocol.events import (
     ChargedFailures,
     Event,
@@ -23,7 +18,9 @@ from homeport.appmaster.allocation.protocol.events import (
     FailoverStep,
     JobModelPublished,
     LagsReported,
+    Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
@@ -75,7 +72,7 @@ MADE_WAY = stopped("0-0", 1, StopCause.ORDERED, 143)
 
 def waits() -> tuple[Instruction, ...]:
     """The active waits for the stop of its standby."""
-    return (SetTimer(standby_stop_timer(ZERO), SETTINGS.stop_timeout_ms),)
+    return (SetTimer(Timer(TimerKind.STANDBY_STOP, ZERO), SETTINGS.stop_timeout_ms),)
 
 
 def chooses(
@@ -204,11 +201,13 @@ def test_the_standbys_launcher_may_be_gone_when_it_has_stopped(pair: Machine) ->
 def test_a_stop_that_is_not_confirmed_in_time_leads_to_the_next_choice(triple: Machine) -> None:
     """S8: 0-0 runs on; when it stops after all it goes on at its launcher."""
     triple.feed(TAKEN_BACK)
-    assert news(triple, TimerFired(standby_stop_timer(ZERO)))[-3:] == chooses(SECOND, C, FIRST)
+    assert news(triple, TimerFired(Timer(TimerKind.STANDBY_STOP, ZERO)))[-3:] == chooses(
+        SECOND, C, FIRST
+    )
     assert triple.phases == (P.FAILING_OVER, P.STOPPING, P.STOPPING)
     triple.feed(MADE_WAY)
     assert triple.phase("0-0") is P.ASSIGNED
-    triple.stale(TimerFired(standby_stop_timer(ProcessorId("9"))))
+    triple.stale(TimerFired(Timer(TimerKind.STANDBY_STOP, ProcessorId("9"))))
 
 
 def test_the_standbys_host_may_die_while_its_stop_is_waited_for(triple: Machine) -> None:

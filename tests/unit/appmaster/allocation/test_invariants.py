@@ -30,14 +30,15 @@ from homeport.appmaster.allocation.job_state.state import (
     Predecessor,
     Resources,
     ResourceState,
-    expiry_timer,
 )
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.table import PersistentSet
 from homeport.appmaster.allocation.protocol.events import (
     FailoverStep,
     ShutdownRequested,
+    Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import InvariantViolation
@@ -132,7 +133,7 @@ def test_the_invariants_of_cancelled_requests(sound: AllocatorState) -> None:
 
 def test_the_job(sound: AllocatorState) -> None:
     """Its phase agrees with its containers, its result and its timers."""
-    foreign = sound.timers.having(expiry_timer(RequestId(77)))
+    foreign = sound.timers.having(Timer(TimerKind.REQUEST_EXPIRY, RequestId(77)))
     assert "timers are armed exactly where" in broken(replace(sound, timers=foreign))
     assert "the result stands exactly when" in broken(replace(sound, ending=ENDING))
     nobody = replace(sound, containers=Containers(), timers=PersistentSet())
@@ -179,7 +180,7 @@ def test_succession(sound: AllocatorState) -> None:
 
 def test_a_step_from_a_broken_state_raises(sound: AllocatorState) -> None:
     """It does not make up what is missing."""
-    orphan = expiry_timer(RequestId(77))
+    orphan = Timer(TimerKind.REQUEST_EXPIRY, RequestId(77))
     with pytest.raises(InvariantViolation, match="request-expiry:77 was armed for a request"):
         step(replace(sound, timers=sound.timers.having(orphan)), TimerFired(orphan))
     with pytest.raises(InvariantViolation, match="0@1 runs without a resource"):
@@ -228,7 +229,9 @@ def test_a_timer_without_an_owner_is_found_among_all_timers(sound: AllocatorStat
             check_step(sound, after, "a step", named)
         return str(caught.value)
 
-    foreign = replace(sound, timers=sound.timers.having(expiry_timer(RequestId(77))))
+    foreign = replace(
+        sound, timers=sound.timers.having(Timer(TimerKind.REQUEST_EXPIRY, RequestId(77)))
+    )
     assert "only as what needs them changes" in story(foreign)
     assert "exactly where a phase needs them" in story(replace(sound, timers=PersistentSet()), "1")
     stays = changed(sound, "1", phase=ContainerPhase.FINISHED, request_id=None, requested_host=None)
@@ -392,7 +395,7 @@ def test_roles_are_read_off_the_group(pair: AllocatorState) -> None:
     assert roles == {"0": "active", "0-0": "standby"}
     assert Exclusions([Exclusion(B)]).get(B) == Exclusion(B)
     assert ContainerState(ZERO).next_epoch == 1
-    assert str(expiry_timer(RequestId(3))) == "request-expiry:3"
+    assert str(Timer(TimerKind.REQUEST_EXPIRY, RequestId(3))) == "request-expiry:3"
 
 
 def _action(processor: str, step_: PlacementStep, uuid: str = "u1") -> Placement:

@@ -10,7 +10,7 @@ import pytest
 from homeport.appmaster.allocation.commands import unfinished
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import JobPhase, command_timer, expiry_timer
+from homeport.appmaster.allocation.job_state.state import JobPhase
 from homeport.appmaster.allocation.protocol.events import (
     Event,
     HostReport,
@@ -18,7 +18,9 @@ from homeport.appmaster.allocation.protocol.events import (
     LagsReported,
     PlacementRequested,
     ShutdownRequested,
+    Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
@@ -72,7 +74,7 @@ from tests.unit.appmaster.allocation.conftest import (
 def test_c3_an_expiry_leaves_the_container_untouched(machine: Machine) -> None:
     """C3: 10 ms, and the host never delivers: FAILED; a running container goes on."""
     running(machine)
-    timer = SetTimer(expiry_timer(RequestId(3)), 10)
+    timer = SetTimer(Timer(TimerKind.REQUEST_EXPIRY, RequestId(3)), 10)
     assert machine.feed(wants(expiry=10)) == (*asks(3, "h3")[:1], timer)
     assert orders(machine.feed(expired(3))) == [CancelRequest(RequestId(3))]
     assert answers(machine) == [BEGUN, FAILED]
@@ -270,7 +272,7 @@ def test_the_jobs_end_answers_all(machine: Machine) -> None:
 # --- commands that do not come to their end by themselves: each has a time, and can be cancelled
 
 
-TIMER = command_timer("u1")
+TIMER = Timer(TimerKind.COMMAND, "u1")
 LIMIT = SETTINGS.command_timeout_ms
 NO_FURTHER = f"it has come no further in {LIMIT} ms"
 WARM = "0-warm"
@@ -278,7 +280,7 @@ WARM = "0-warm"
 
 def over(uuid: str = "u1") -> TimerFired:
     """The time of that command is over."""
-    return TimerFired(command_timer(uuid))
+    return TimerFired(Timer(TimerKind.COMMAND, uuid))
 
 
 def left(processor: str, records: int) -> LagsReported:
@@ -365,10 +367,10 @@ def test_a_stop_that_is_not_proven_ends_it(warming: Machine, step: PlacementStep
 def test_what_waits_for_its_turn_has_no_time_of_its_own(warming: Machine) -> None:
     """Nor has a launcher's request, which expires."""
     warming.feed(wants("0", "c", "u2", at=2))
-    assert command_timer("u2") not in warming.state.timers
+    assert Timer(TimerKind.COMMAND, "u2") not in warming.state.timers
     warming.feed(over(), ordered(WARM, 1))
     assert warming.state.placements[0].step is PlacementStep.RESERVING
-    assert command_timer("u2") not in warming.state.timers
+    assert Timer(TimerKind.COMMAND, "u2") not in warming.state.timers
     warming.feed(expired(3))
     assert answers(warming, "u2")[-1] is FAILED
 

@@ -7,8 +7,13 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import check_in_timer
-from homeport.appmaster.allocation.protocol.events import Event, PlacementRequested, ResourceEnded
+from homeport.appmaster.allocation.protocol.events import (
+    Event,
+    PlacementRequested,
+    ResourceEnded,
+    Timer,
+    TimerKind,
+)
 from homeport.appmaster.allocation.protocol.instructions import RequestResource, SetTimer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -331,7 +336,7 @@ def test_allocation_disarms_the_expiry_and_limits_the_check_in(machine: Machine)
     machine.deploy({"0": "a"}, "a")
     assert machine.feed(allocated(1)) == (
         *disarms(1, "expiry"),
-        SetTimer(check_in_timer(RequestId(1)), 60_000),
+        SetTimer(Timer(TimerKind.CHECK_IN, RequestId(1)), 60_000),
     )
     machine.stale(allocated(1), allocated(7), expired(1))
 

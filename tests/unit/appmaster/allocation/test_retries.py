@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerState,
-    Failure,
-    FailureKind,
-    retry_delay_timer,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerState, Failure, FailureKind
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import ResourceEnded, ShutdownRequested
+from homeport.appmaster.allocation.protocol.events import (
+    ResourceEnded,
+    ShutdownRequested,
+    Timer,
+    TimerKind,
+)
 from homeport.appmaster.allocation.protocol.instructions import CancelTimer, EndJob, JobResult
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import delay_ms
@@ -102,7 +102,7 @@ def test_the_end_of_the_job_waits_for_no_resting_container(running: Machine) -> 
 
 
 def _ends_rest() -> CancelTimer:
-    return CancelTimer(retry_delay_timer(ProcessorId("0")))
+    return CancelTimer(Timer(TimerKind.RETRY_DELAY, ProcessorId("0")))
 
 
 GREED = "killed for exceeding memory limits"

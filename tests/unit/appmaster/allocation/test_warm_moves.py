@@ -10,7 +10,6 @@ from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import command_timer, spare_spark_timer
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
     Event,
@@ -18,7 +17,9 @@ from homeport.appmaster.allocation.protocol.events import (
     PlacementRequested,
     ShutdownRequested,
     SparesReported,
+    Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelTimer,
@@ -222,7 +223,7 @@ def test_a_temporary_standby_is_not_moved_itself(warming: Machine) -> None:
 
 # --- with a Spark: the containers of the job have a pipeline
 
-TIMER = spare_spark_timer(ProcessorId("0"))
+TIMER = Timer(TimerKind.SPARE_SPARK, ProcessorId("0"))
 
 
 def spark(standby: str = WARM, *, is_ready: bool = True) -> SparesReported:
@@ -236,7 +237,10 @@ def sparking(machine_with: MachineWith) -> Machine:
     machine = deployed(machine_with(temporary_have_spark=True), {"0": "a"}, "a", "b")
     machine.feed(wants_warm(), allocated(2), check_in("r1", "b", request=2), started(WARM, 1))
     assert TIMER not in machine.state.timers
-    assert machine.feed(behind(3)) == (SetTimer(TIMER, 120_000), CancelTimer(command_timer("u1")))
+    assert machine.feed(behind(3)) == (
+        SetTimer(TIMER, 120_000),
+        CancelTimer(Timer(TimerKind.COMMAND, "u1")),
+    )
     assert (step(machine), machine.state.placements[0].spark) == (
         PlacementStep.WARMING,
         SparkWait.AWAITED,

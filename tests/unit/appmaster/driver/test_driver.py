@@ -8,11 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.job_state.state import (
-    AllocatorState,
-    expiry_timer,
-    initial_state,
-)
+from homeport.appmaster.allocation.job_state.state import AllocatorState, initial_state
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
     HostsObserved,
@@ -20,6 +16,7 @@ from homeport.appmaster.allocation.protocol.events import (
     LauncherCheckedIn,
     Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.driver.driver import Timers, checked_step
 from homeport.appmaster.report.event_log import EventLog
@@ -29,7 +26,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import SETTINGS
 
-TIMER = expiry_timer(RequestId(1))
+TIMER = Timer(TimerKind.REQUEST_EXPIRY, RequestId(1))
 
 
 @pytest.mark.parametrize("delay_ms", [0, -1, -(10**400)], ids=["now", "before", "ever"])

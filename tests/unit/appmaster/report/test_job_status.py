@@ -16,7 +16,6 @@ from homeport.appmaster.allocation.job_state.state import (
     Containers,
     ContainerState,
     Failover,
-    expiry_timer,
     initial_state,
 )
 from homeport.appmaster.allocation.protocol.events import (
@@ -31,7 +30,9 @@ from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,
     ResourceAllocated,
     ResourceEnded,
+    Timer,
     TimerFired,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
@@ -326,7 +327,7 @@ def test_a_waiting_container_is_shown_with_its_waiting_time() -> None:
     assert world.status.waiting(world.state, (full,)) is None
     world.take(JobModelPublished(7, {P0: NM1}), HostsObserved((NM1,), (full,)))
     since_ms = world.now_ms - 1000
-    world.take(*(TimerFired(expiry_timer(RequestId(n))) for n in (1, 2, 3)))
+    world.take(*(TimerFired(Timer(TimerKind.REQUEST_EXPIRY, RequestId(n))) for n in (1, 2, 3)))
     shortage = world.status.waiting(world.state, (full,))
     assert shortage is not None
     body = to_builtins(shortage)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.job_state.state import ContainerPhase, standby_stop_timer
+from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.appmaster.allocation.protocol import events
+from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.report.recovery import RecoveryKind, RecoveryPhase, cause_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
@@ -133,7 +134,7 @@ def test_a_failover_to_a_second_standby_is_one_recovery() -> None:
     watched.recoveries.seen(inc("0", 1), 0)
     watched.at(100, events.LauncherSilent(ResourceId("r0")))
     first = watched.machine.container("0").failover
-    watched.at(1_000, events.TimerFired(standby_stop_timer(ProcessorId("0"))))
+    watched.at(1_000, events.TimerFired(Timer(TimerKind.STANDBY_STOP, ProcessorId("0"))))
     second = watched.machine.container("0").failover
     assert (first and first.standby, second and second.standby) == ("0-0", "0-1")
     watched.at(1_500, stopped("0-1", 1, StopCause.ORDERED, 143))

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.job_state.state import silence_timer
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
     ResourceAllocated,
+    Timer,
+    TimerKind,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
@@ -119,8 +120,8 @@ R1 = ResourceId("r1")
         (PermitContainer(R1, inc("0", 3), 1, ()), "PermitContainer 0@3 in r1"),
         (StopContainer(R1, inc("0", 3)), "StopContainer 0@3 in r1"),
         (ReleaseResource(R1), "ReleaseResource r1"),
-        (SetTimer(silence_timer(A), 5), "SetTimer silence:a"),
-        (CancelTimer(silence_timer(A)), "CancelTimer silence:a"),
+        (SetTimer(Timer(TimerKind.SILENCE, A), 5), "SetTimer silence:a"),
+        (CancelTimer(Timer(TimerKind.SILENCE, A)), "CancelTimer silence:a"),
         (SuspectOurselves((A, Host("b"))), "SuspectOurselves a, b silent at once"),
         (EndJob(JobResult.FAILED, "why"), "EndJob FAILED"),
     ],
