@@ -6,9 +6,8 @@ store's own position against what its stream still holds, and the id of the topi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 
 from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.container.progress.clock_reading import NEVER, ClockReading
@@ -16,7 +15,9 @@ from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import (
     MARKER,
+    Owner,
     foreign,
+    least_ms,
     missed_deletions,
     parsed,
     text_of,
@@ -54,18 +55,9 @@ class AdjunctMeta:
     forms: tuple[str, str] | None = None
 
     @property
-    def log(self) -> str:
-        """Return the stream, for messages."""
-        return f"stream {self.stream}"
-
-    def differences(self, wanted: AdjunctMeta) -> Iterator[str]:
-        """Yield what a good directory of the stream has otherwise."""
-        if self.extractor != wanted.extractor:
-            by = "the default extractor"
-            yield (
-                f"the store was filled by {self.extractor or by}, and {wanted.extractor or by} is "
-                "configured"
-            )
+    def owner(self) -> Owner:
+        """Return the file's format and the stream."""
+        return self.version, f"stream {self.stream}", self.topic_id
 
 
 def meta_text(meta: AdjunctMeta) -> str:
@@ -115,30 +107,17 @@ class StreamNow:
     forms: tuple[str, str] | None = None
 
 
-class StoreAction(Enum):
-    """What becomes of the store's directory."""
-
-    CREATE = "create"
-    RECREATE = "re-create"
-    KEEP = "keep"
-
-
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How one store begins.
+    """How one store begins: with what was found, where ``is_kept``; else with nothing.
 
     ``starts`` {partition: where reading goes on}. ``refusal``: why a store that was found is
-    re-created.
+    created again.
     """
 
-    action: StoreAction
+    is_kept: bool
     starts: Mapping[SystemStreamPartition, InputPosition]
     refusal: Refusal | None = None
-
-    @property
-    def is_kept(self) -> bool:
-        """Return whether what was found goes on."""
-        return self.action is StoreAction.KEEP
 
 
 def expected_meta(store: AdjunctStore, topic_id: str) -> AdjunctMeta:
@@ -162,18 +141,17 @@ def recover(
             partition go on. Called only where the table says so, as it may raise.
     """
     is_found = store.is_kept and found.exists
-    refusal = _fault(store, found, stream) if is_found else None
-    whole = None
-    if is_found and refusal is None:
-        whole = _unreadable(found.meta, stream.forms) or _stale(found, stream)
-    refusal = refusal or whole
-    if is_found and refusal is None:
-        action, positions = StoreAction.KEEP, found.positions
-    else:
-        action, positions = StoreAction.RECREATE if is_found else StoreAction.CREATE, {}
-    from_oldest = store.is_bootstrap or (
-        refusal is not None and (refusal is whole or refusal.reason in _STREAM_CHANGED)
-    )
+    refusal, from_oldest = None, store.is_bootstrap
+    if is_found:
+        refusal = _fault(store, found, stream)
+        if refusal is not None:
+            from_oldest |= refusal.reason in _STREAM_CHANGED
+        else:
+            # What such a store has wrong, or lacks, may be of any record of the stream.
+            refusal = _unreadable(found.meta, stream.forms) or _stale(found, stream)
+            from_oldest |= refusal is not None
+    is_kept = is_found and refusal is None
+    positions = found.positions if is_kept else {}
     starts: dict[SystemStreamPartition, InputPosition] = {}
     for ssp, available in sorted(stream.ranges.items()):
         if ssp in positions:
@@ -184,7 +162,7 @@ def recover(
             starts[ssp] = InputPosition(available.oldest)
         else:
             starts[ssp] = last_position(ssp)
-    return Recovery(action, starts, refusal)
+    return Recovery(is_kept, starts, refusal)
 
 
 def shared_checkpoint(
@@ -210,7 +188,15 @@ def _fault(store: AdjunctStore, found: FoundStore, stream: StreamNow) -> Refusal
 def _foreign(found: AdjunctMeta | None, wanted: AdjunctMeta) -> Refusal | None:
     if found is None:
         return Refusal(RefusalReason.MISSING_OFFSET, f"{META_FILE} is missing: it never began")
-    return foreign(META_FILE, wanted.stream, found, wanted)
+    fault = foreign(META_FILE, wanted.stream, found.owner, wanted.owner)
+    if fault is None and found.extractor != wanted.extractor:
+        by = "the default extractor"
+        fault = Refusal(
+            RefusalReason.FOREIGN,
+            f"the store was filled by {found.extractor or by}, and {wanted.extractor or by} is "
+            "configured",
+        )
+    return fault
 
 
 def _lost_partitions(
@@ -231,7 +217,10 @@ def _out_of_range(
     *,
     may_skip: bool,
 ) -> Refusal | None:
-    """Return ``may_skip``: whether the store knows what it lacks behind a gap, as versions do."""
+    """Return why the stream has no longer, or not yet, what follows a position.
+
+    ``may_skip``: whether the store knows what it lacks behind a gap, as versions do.
+    """
     for ssp, following in sorted(positions.items()):
         place, available = f"{ssp.system_stream} partition {ssp.partition}", ranges[ssp]
         if following > available.end:
@@ -278,22 +267,10 @@ def _unreadable(found: AdjunctMeta | None, forms: tuple[str, str] | None) -> Ref
 def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
     """Return why deletions may be missing: compaction drops them after a while (safety S2)."""
     meta = found.meta
-    kept_ms = least_kept_ms(stream.kept_ms, meta)
     unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
-    if kept_ms is None or max(unread, default=0) <= MARKER:
+    if meta is None or max(unread, default=0) <= MARKER:
         return None
-    if meta is None or meta.at_head == NEVER:
+    if meta.at_head == NEVER and least_ms(stream.kept_ms, meta.kept_ms) is not None:
         story = "it does not say when it last stood at the end of its stream, which is compacted"
         return Refusal(RefusalReason.STALE, story)
-    now_kept_ms = kept_ms if stream.kept_ms is None else stream.kept_ms
-    return missed_deletions("stream", meta.at_head, stream.asked, now_kept_ms, kept_ms)
-
-
-def least_kept_ms(now_ms: int | None, meta: AdjunctMeta | None) -> int | None:
-    """Return how long deletions stay that a store may have missed; None: for good.
-
-    ``now_ms``: how long its stream keeps them; None: it is not compacted. ``meta``: has how long
-    the stream kept them when the store stood at its head. The shorter time counts.
-    """
-    known = (now_ms, None if meta is None else meta.kept_ms)
-    return min((ms for ms in known if ms is not None), default=None)
+    return missed_deletions("stream", meta.at_head, stream.asked, stream.kept_ms, meta.kept_ms)

@@ -10,23 +10,24 @@ Source: STANDBY, part 1; safety K1 (heads), safety S2, S3 (stale, recreated).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.refusal import Refusal, RefusalReason
-from homeport.container.progress.store_meta import MARKER, missed_deletions
+from homeport.container.progress.store_meta import MARKER, least_ms, missed_deletions
 
 _QUICKEST_POLL_S = 0.1
 _POLLS_IN_A_RETENTION = 10
 _MS_PER_S = 1000
 
 
-def poll_interval_s(retentions_ms: Sequence[int], most_s: float) -> float:
+def poll_interval_s(retentions_ms: Iterable[int | None], most_s: float) -> float:
     """Return the interval of requests for heads: several in the shortest retention."""
-    if not retentions_ms:
+    shortest_ms = least_ms(*retentions_ms)
+    if shortest_ms is None:
         return most_s
-    wanted_s = min(retentions_ms) / _MS_PER_S / _POLLS_IN_A_RETENTION
+    wanted_s = shortest_ms / _MS_PER_S / _POLLS_IN_A_RETENTION
     return min(most_s, max(_QUICKEST_POLL_S, wanted_s))
 
 
@@ -130,19 +131,13 @@ class Followed:
         fault = None
         if following > self.next:
             if not self._is_stale and following - self._next_at_head > MARKER:
-                fault = self._missed(now)
+                fault = missed_deletions(self.rule.log, self.at_head, now, self.kept_ms)
             if fault is not None and self.rule.ends_when_stale:
                 return fault
             self.next = following
             self._is_stale = self._is_stale or fault is not None
         self._note_head(0 if is_behind_markers else MARKER)
         return fault
-
-    def _missed(self, now: ClockReading) -> Refusal | None:
-        # Deletions that Kafka dropped before they were read are missing.
-        if self.kept_ms is None:
-            return None
-        return missed_deletions(self.rule.log, self.at_head, now, self.kept_ms)
 
     def _fault(self, poll: HeadPoll, then: int) -> Refusal | None:
         log, gap = self.rule.log, self.rule.most_gap

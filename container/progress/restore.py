@@ -7,18 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import Refusal, RefusalReason
-from homeport.container.progress.store_meta import (
-    Expectation,
-    StoreMeta,
-    meta_fault,
-    meta_of,
-    stale_fault,
-)
+from homeport.container.progress.store_meta import StoreMeta, meta_fault, stale_fault
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
@@ -72,21 +66,28 @@ class ChangelogTopic:
     compaction_lag_ms: int = 0
 
 
-def expectation_of(
+def expected_meta(
     changelog: SystemStream,
     topic: ChangelogTopic,
     task: TaskModel,
     grouper: str,
     now: ClockReading,
     forms: tuple[str, str] | None = None,
-) -> Expectation:
-    """Return what a good directory of ``task``'s store has ``now``; ``topic``: the broker's answer.
+) -> StoreMeta:
+    """Return the STORE-META that a good directory of ``task``'s store has at its head ``now``.
 
-    ``forms``: of the changelog's keys and values, as STORE-META has them.
+    A standby has its active task's. ``topic``: the broker's answer. ``forms``: of the changelog's
+    keys and values, as STORE-META has them.
     """
-    kept_ms = topic.delete_retention_ms
-    meta = meta_of(changelog, topic.topic_id, task, grouper, now)
-    return Expectation(replace(meta, delete_retention_ms=kept_ms, forms=forms), kept_ms)
+    return StoreMeta(
+        changelog=f"{changelog} partition {task.changelog_partition}",
+        topic_id=topic.topic_id,
+        ssps=tuple(sorted(str(ssp) for ssp in task.system_stream_partitions)),
+        grouper=grouper,
+        at_head=now,
+        delete_retention_ms=topic.delete_retention_ms,
+        forms=forms,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,7 @@ class RestorePlan:
     refusal: RefusalReason | None = None
 
 
-def plan_restore(
-    local: LocalState, changelog: ChangelogRange, expected: Expectation
-) -> RestorePlan:
+def plan_restore(local: LocalState, changelog: ChangelogRange, expected: StoreMeta) -> RestorePlan:
     """Return only what follows the store's own position where that is trusted, else everything."""
     if not local.exists:
         return RestorePlan(changelog.oldest, changelog.head, reason="no state on this host")
@@ -187,12 +186,12 @@ def may_be_compacted(topic: ChangelogTopic, age_ms: int) -> bool:
     return not topic.deletes_by_age and age_ms >= topic.compaction_lag_ms * _LAG_PART
 
 
-def _foreign(local: LocalState, expected: Expectation) -> Refusal | None:
+def _foreign(local: LocalState, expected: StoreMeta) -> Refusal | None:
     # Before any offset is looked at: those of another topic mean nothing.
     return None if local.meta is None else meta_fault(local.meta, expected)
 
 
-def _position(local: LocalState, changelog: ChangelogRange, expected: Expectation) -> int | Refusal:
+def _position(local: LocalState, changelog: ChangelogRange, expected: StoreMeta) -> int | Refusal:
     """Return the offset up to which the store holds everything, or why it cannot be used."""
     if local.offset_file is None:
         return Refusal(RefusalReason.MISSING_OFFSET, "OFFSET is missing")
@@ -215,8 +214,7 @@ def _position(local: LocalState, changelog: ChangelogRange, expected: Expectatio
             RefusalReason.BEHIND_OLDEST,
             f"position {position} is before the changelog's oldest offset {changelog.oldest}",
         )
-    written = ClockReading(local.offset_time_ms)
-    at_head, kept_ms = written, None
+    at_head, kept_ms = ClockReading(local.offset_time_ms), None
     if local.meta is not None:
         at_head, kept_ms = local.meta.at_head, local.meta.delete_retention_ms
     return stale_fault(at_head, expected, position, changelog.head, kept_ms) or position

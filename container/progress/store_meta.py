@@ -12,17 +12,15 @@ kept here, as file times prove nothing), safety S3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from homeport.config.errors import WireError
-from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.refusal import Refusal, RefusalReason
-from homeport.job_coordinator.model.job_model import TaskModel
 
 META_FILE = "STORE-META"
 FORMAT = 2
@@ -48,44 +46,27 @@ def parsed(text: str, kind: type[_Text], what: str, value: Callable[[_Text], _Pa
         raise WireError(f"it holds {text[:_SHOWN]!r}, which is not {what}") from None
 
 
-class Owner(Protocol):
-    """Whose state a directory holds: a part of some log."""
-
-    @property
-    def version(self) -> int:
-        """The format of the file."""
-
-    @property
-    def log(self) -> str:
-        """The log, with its kind, for messages."""
-
-    @property
-    def topic_id(self) -> str:
-        """The broker's id of the topic, which a topic recreated does not get again."""
-
-    def differences(self, wanted: Self) -> Iterator[str]:
-        """Yield what else makes the state another owner's."""
+Owner = tuple[int, str, str]
+"""(format of the file, log with its kind in words, the broker's id of the log's topic)."""
 
 
-_Owner = TypeVar("_Owner", bound=Owner)
+def foreign(file: str, log: str, found: Owner, wanted: Owner) -> Refusal | None:
+    """Return why a directory does not belong to the log that is wanted; None where it does.
 
-
-def foreign(file: str, log: str, found: _Owner, wanted: _Owner) -> Refusal | None:
-    """Return why a directory of ``found`` is not the one of ``wanted``; None where it is.
-
-    ``file``: what names the owner. ``log``: the wanted log, as a message begins with it.
+    ``file``: the name of the file with the owner. ``log``: the beginning of a message about it.
     """
-    if found.version != wanted.version:
-        story = f"{file} has format {found.version}, and {wanted.version} is what is read here"
+    version, found_log, topic_id = found
+    wanted_version, wanted_log, wanted_id = wanted
+    if version != wanted_version:
+        story = f"{file} has format {version}, and {wanted_version} is what is read here"
         return Refusal(RefusalReason.OTHER_FORMAT, story)
-    if found.log != wanted.log:
-        story = f"the store is of {found.log}, not of {wanted.log}"
+    if found_log != wanted_log:
+        story = f"the store is of {found_log}, not of {wanted_log}"
         return Refusal(RefusalReason.FOREIGN, story)
-    if found.topic_id != wanted.topic_id:
-        ids = f"its topic id is {wanted.topic_id}, the store's is {found.topic_id}"
+    if topic_id != wanted_id:
+        ids = f"its topic id is {wanted_id}, the store's is {topic_id}"
         return Refusal(RefusalReason.RECREATED, f"{log} was recreated: {ids}")
-    difference = next(found.differences(wanted), None)
-    return None if difference is None else Refusal(RefusalReason.FOREIGN, difference)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +91,9 @@ class StoreMeta:
     forms: tuple[str, str] | None = None
 
     @property
-    def log(self) -> str:
-        """The changelog, for messages."""
-        return f"changelog {self.changelog}"
-
-    def differences(self, wanted: StoreMeta) -> Iterator[str]:
-        """Yield what a good directory of the changelog has otherwise."""
-        if self.grouper != wanted.grouper:
-            yield f"the store was grouped by {self.grouper}, the task is by {wanted.grouper}"
-        if self.ssps != wanted.ssps:
-            own, tasks = _listed(self.ssps), _listed(wanted.ssps)
-            yield f"the store is of input {own}, the task's is {tasks}"
-        if self.forms and wanted.forms and self.forms != wanted.forms:
-            yield (
-                f"keys and values of the store are {' and '.join(self.forms)}, those of the "
-                f"changelog {' and '.join(wanted.forms)}"
-            )
+    def owner(self) -> Owner:
+        """Return the file's format and the changelog."""
+        return self.version, f"changelog {self.changelog}", self.topic_id
 
 
 class _MetaText(msgspec.Struct, rename="kebab", omit_defaults=True):
@@ -145,17 +113,6 @@ class _MetaText(msgspec.Struct, rename="kebab", omit_defaults=True):
 
 class _Format(msgspec.Struct):
     format: int
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What a good directory's STORE-META says now, and how long the changelog keeps deletions.
-
-    ``meta.at_head`` is the present time.
-    """
-
-    meta: StoreMeta
-    delete_retention_ms: int
 
 
 def meta_text(meta: StoreMeta) -> str:
@@ -179,30 +136,27 @@ def _meta(found: _MetaText) -> StoreMeta:
     return StoreMeta(*owner, at_head, found.delete_retention_ms, forms=found.forms)
 
 
-def meta_of(
-    changelog: SystemStream, topic_id: str, task: TaskModel, grouper: str, at_head: ClockReading
-) -> StoreMeta:
-    """Return the STORE-META of a store of ``task``; a standby has its active task's."""
-    return StoreMeta(
-        changelog=f"{changelog} partition {task.changelog_partition}",
-        topic_id=topic_id,
-        ssps=tuple(sorted(str(ssp) for ssp in task.system_stream_partitions)),
-        grouper=grouper,
-        at_head=at_head,
-    )
-
-
-def meta_fault(found: StoreMeta, expected: Expectation) -> Refusal | None:
+def meta_fault(found: StoreMeta, wanted: StoreMeta) -> Refusal | None:
     """Return why a store with this STORE-META is not the one that is wanted; None where it is."""
-    return foreign(META_FILE, "the changelog", found, expected.meta)
+    fault = foreign(META_FILE, "the changelog", found.owner, wanted.owner)
+    if fault is not None:
+        return fault
+    story = None
+    if found.grouper != wanted.grouper:
+        story = f"the store was grouped by {found.grouper}, the task is by {wanted.grouper}"
+    elif found.ssps != wanted.ssps:
+        own, tasks = _listed(found.ssps), _listed(wanted.ssps)
+        story = f"the store is of input {own}, the task's is {tasks}"
+    elif found.forms and wanted.forms and found.forms != wanted.forms:
+        story = (
+            f"keys and values of the store are {' and '.join(found.forms)}, those of the "
+            f"changelog {' and '.join(wanted.forms)}"
+        )
+    return None if story is None else Refusal(RefusalReason.FOREIGN, story)
 
 
 def stale_fault(
-    at_head: ClockReading,
-    expected: Expectation,
-    position: int,
-    head: int,
-    kept_ms: int | None = None,
+    at_head: ClockReading, wanted: StoreMeta, position: int, head: int, kept_ms: int | None = None
 ) -> Refusal | None:
     """Judge a store at ``position`` of its changelog as ``missed_deletions`` does.
 
@@ -210,22 +164,34 @@ def stale_fault(
     """
     if head - position - 1 <= MARKER:
         return None
-    now, now_kept_ms = expected.meta.at_head, expected.delete_retention_ms
-    return missed_deletions("changelog", at_head, now, now_kept_ms, kept_ms)
+    now_kept_ms = wanted.delete_retention_ms
+    return missed_deletions("changelog", at_head, wanted.at_head, now_kept_ms, kept_ms)
+
+
+def least_ms(*times: int | None) -> int | None:
+    """Return the shortest of the known times; None: none is known."""
+    return min((ms for ms in times if ms is not None), default=None)
 
 
 def missed_deletions(
-    log: str, at_head: ClockReading, now: ClockReading, now_kept_ms: int, kept_ms: int | None = None
+    log: str,
+    at_head: ClockReading,
+    now: ClockReading,
+    now_kept_ms: int | None,
+    kept_ms: int | None = None,
 ) -> Refusal | None:
     """Return why a store behind its log may lack deletions; None: it does not (safety S2).
 
-    Kafka drops a deletion once it is older than the retention, so a store that was away for longer
-    may miss it.
+    Kafka drops a deletion once it is older than the retention. A store that was away for longer may
+    miss it.
 
     ``log``: what it is in words. ``now_kept_ms``: how long deletions are kept. ``kept_ms``: how
-    long they were when the store stood at the head. The shorter time counts: a retention that was
-    raised since brings nothing back that was dropped before.
+    long they were kept when the store stood at the head. Each is None where the log is not
+    compacted. The shorter time counts: a longer retention brings no dropped deletion back.
     """
+    retention_ms = least_ms(now_kept_ms, kept_ms)
+    if retention_ms is None:
+        return None
     away_ms = elapsed_ms(at_head, now)
     if away_ms is None:
         ahead_s = (at_head.wall_ms - now.wall_ms) / 1000
@@ -234,10 +200,10 @@ def missed_deletions(
             f"by this host's clock it last stood at the {log}'s head {ahead_s:.0f} s from now, "
             "and the host was started since: the clock was set back, and it may be stale",
         )
-    retention_ms = now_kept_ms if kept_ms is None else min(kept_ms, now_kept_ms)
     if away_ms < retention_ms:
         return None
-    kept = "were kept, when it was written," if retention_ms < now_kept_ms else "are kept"
+    is_still = now_kept_ms in {None, retention_ms}
+    kept = "are kept" if is_still else "were kept, when it was written,"
     return Refusal(
         RefusalReason.STALE,
         f"it last stood at the {log}'s head {away_ms / 1000:.0f} s ago"
@@ -258,7 +224,7 @@ def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
     )
 
 
-def is_meta_due(found: StoreMeta | None, now: StoreMeta, delete_retention_ms: int) -> bool:
+def is_meta_due(found: StoreMeta | None, now: StoreMeta) -> bool:
     """Return whether STORE-META is written although the store has not moved.
 
     It only gets the time at which the store stood at the head, a few times within the retention.
@@ -266,7 +232,7 @@ def is_meta_due(found: StoreMeta | None, now: StoreMeta, delete_retention_ms: in
     if found is None or replace(found, at_head=now.at_head) != now:
         return True
     passed_ms = elapsed_ms(found.at_head, now.at_head)
-    return passed_ms is None or passed_ms * _RENEWALS >= max(delete_retention_ms, 1)
+    return passed_ms is None or passed_ms * _RENEWALS >= max(now.delete_retention_ms or 0, 1)
 
 
 def _listed(ssps: tuple[str, ...]) -> str:

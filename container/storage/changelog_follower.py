@@ -100,7 +100,7 @@ def _followed(store: TaskStore) -> _Followed:
     expected = store.expected
     if expected is None:
         raise StoreError(f"store {store.name} was not restored")
-    kept_ms, topic_id = expected.delete_retention_ms, expected.meta.topic_id
+    kept_ms, topic_id = expected.delete_retention_ms, expected.topic_id
     changelog = Followed(topic_id, next_offset(store), store.at_head, CHANGELOG, kept_ms)
     return _Followed(store, changelog)
 

@@ -17,12 +17,12 @@ from homeport.container.progress.restore import (
     ChangelogTopic,
     RestoreMeter,
     RestorePlan,
-    expectation_of,
+    expected_meta,
     plan_restore,
     restored,
 )
 from homeport.container.progress.restore_schedule import is_read_in_place, largest_first
-from homeport.container.progress.store_meta import Expectation
+from homeport.container.progress.store_meta import StoreMeta
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import TaskStore
@@ -43,7 +43,7 @@ class StoreRestore:
         self,
         store: TaskStore,
         changelog: ChangelogRange,
-        expected: Expectation,
+        expected: StoreMeta,
         listener: RestoreListener,
         clock: Callable[[], float],
     ) -> None:
@@ -80,10 +80,10 @@ class StoreRestore:
             store.engine.close()
             store.engine = None
         if self.plan.reason is not None:
-            store.write_meta(self._expected.meta)
+            store.write_meta(self._expected)
         elif store.local.meta is None:
             written = ClockReading(store.local.offset_time_ms)
-            store.write_meta(replace(self._expected.meta, at_head=written))
+            store.write_meta(replace(self._expected, at_head=written))
 
     def again_from_nothing(self, why: StoreError) -> bool:
         """Plan a restore in full of the unusable store; False: it was new already."""
@@ -196,7 +196,7 @@ class RestoreManager:
             StoreRestore(
                 store,
                 changelog,
-                expectation_of(
+                expected_meta(
                     store.changelog,
                     topics[store.changelog],
                     store.task,

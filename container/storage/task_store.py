@@ -20,7 +20,7 @@ from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.offset_file import ForeignOffsetError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
-from homeport.container.progress.store_meta import FORMAT, Expectation, StoreMeta, is_meta_due
+from homeport.container.progress.store_meta import FORMAT, StoreMeta, is_meta_due
 from homeport.container.progress.transaction_plan import (
     Changes,
     FlushAction,
@@ -61,7 +61,7 @@ class TaskStore:
     overlay: Overlay | None = None
     position: int | None = None
     flushed_offset: int | None = None
-    expected: Expectation | None = None
+    expected: StoreMeta | None = None
     at_head: ClockReading = NEVER
 
     @property
@@ -145,19 +145,13 @@ class TaskStore:
         return progress.has_moved
 
     def _progress(self) -> StoreProgress:
-        meta, expected = self._meta(), self.expected
-        is_due = (
-            meta is not None
-            and expected is not None
-            and is_meta_due(self.local.meta, meta, expected.delete_retention_ms)
-        )
+        meta = self._meta()
+        is_due = meta is not None and is_meta_due(self.local.meta, meta)
         position = self.position if self.config.is_persistent else None
         return StoreProgress(position, self.flushed_offset, meta is not None, is_due)
 
     def _meta(self) -> StoreMeta | None:
-        if self.expected is None:
-            return None
-        return replace(self.expected.meta, at_head=self.at_head)
+        return None if self.expected is None else replace(self.expected, at_head=self.at_head)
 
     def _carry_out(self, step: FlushStep, meta: StoreMeta | None) -> None:
         if step.action is FlushAction.FLUSH:

@@ -19,10 +19,8 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.recovery import (
     AdjunctMeta,
     Recovery,
-    StoreAction,
     StreamNow,
     expected_meta,
-    least_kept_ms,
     recover,
 )
 from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction, AdjunctStep, flush_steps
@@ -32,6 +30,7 @@ from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.follow import STREAM, VERSIONS, Followed, HeadPoll, poll_interval_s
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.input_schedule import StoredInputs
+from homeport.container.progress.store_meta import least_ms
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
     Reached,
@@ -189,8 +188,7 @@ class AdjunctStorage:
 
     def poll_interval_s(self, most_s: float) -> float:
         """Return the interval of requests for heads: several in the shortest retention."""
-        kept = [item.kept_ms for item in self.followed.values()]
-        return poll_interval_s([ms for ms in kept if ms is not None], most_s)
+        return poll_interval_s((item.kept_ms for item in self.followed.values()), most_s)
 
     def name_of(self, partition: SystemStreamPartition) -> str:
         """Return the store that the partition fills."""
@@ -338,7 +336,7 @@ def _meta(planned: PlannedStore, stream: StreamNow, found: AdjunctMeta | None) -
     """
     at_head = stream.asked if found is None else found.at_head
     meta = expected_meta(planned.store, stream.topic_id)
-    kept_ms = least_kept_ms(stream.kept_ms, found)
+    kept_ms = least_ms(stream.kept_ms, None if found is None else found.kept_ms)
     return replace(meta, at_head=at_head, kept_ms=kept_ms, forms=stream.forms)
 
 
@@ -347,5 +345,5 @@ def _say(item: FilledStore, recovery: Recovery) -> None:
     where = f"its stream {item.planned.store.stream} is read on at {at or 'no partition'}"
     if recovery.refusal is not None:
         _LOG.warning("adjunct store %s is filled again: %s", item.name, recovery.refusal.story)
-    what = "is kept" if recovery.action is StoreAction.KEEP else "is new"
+    what = "is kept" if recovery.is_kept else "is new"
     _LOG.info("adjunct store %s %s: %s", item.name, what, where)

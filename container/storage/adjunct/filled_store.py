@@ -18,7 +18,6 @@ from homeport.container.adjunct.recovery import (
     AdjunctMeta,
     FoundStore,
     Recovery,
-    least_kept_ms,
     meta_text,
     parse_meta,
 )
@@ -33,6 +32,7 @@ from homeport.container.host.executors import Executor
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.container.progress.store_meta import least_ms
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.directory import DirectoryFiles, StoreDirectory
 from homeport.container.storage.host_survey import extent_of
@@ -310,8 +310,10 @@ class FilledStore(ABC):
         if meta is not None and self._is_meta_due:
             self._directory.write_text(META_FILE, meta_text(meta))
             self._is_meta_due = False
-        kept_ms = least_kept_ms(self._kept_ms, meta)
-        if meta is None or at_head is None or kept_ms is None:
+        if meta is None or at_head is None:
+            return
+        kept_ms = least_ms(self._kept_ms, meta.kept_ms)
+        if kept_ms is None:
             return
         passed_ms = elapsed_ms(meta.at_head, at_head)
         if passed_ms is None or passed_ms * _RENEWALS >= max(1, kept_ms):

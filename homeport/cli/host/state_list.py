@@ -25,7 +25,7 @@ from homeport.container.progress.restore import (
     ChangelogRange,
     ChangelogTopic,
     LocalState,
-    expectation_of,
+    expected_meta,
     plan_restore,
 )
 from homeport.container.storage.changelog_reader import ChangelogReader
@@ -240,7 +240,7 @@ def _judged(
     if not store.is_kept:
         return local, ends.head, "the store begins empty at each start, by its configuration"
     grouper = job.job.ssp_grouper_factory
-    plan = plan_restore(local, ends, expectation_of(store.changelog, topic, task, grouper, now))
+    plan = plan_restore(local, ends, expected_meta(store.changelog, topic, task, grouper, now))
     return local, ends.head, plan.reason
 
 

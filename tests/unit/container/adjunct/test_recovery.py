@@ -12,7 +12,6 @@ from homeport.container.adjunct.recovery import (
     NO_STORE,
     FoundStore,
     Recovery,
-    StoreAction,
     StreamNow,
     expected_meta,
     recover,
@@ -52,31 +51,30 @@ def _not_asked(_ssp: SystemStreamPartition) -> InputPosition:
 
 
 _PERSISTENT = (
-    ("marked, no store", _MARKED, NO_STORE, StoreAction.CREATE, _OLDEST),
-    ("marked, not valid", _MARKED, _OLD, StoreAction.RECREATE, _OLDEST),
-    ("marked, valid", _MARKED, _VALID, StoreAction.KEEP, _OWN),
-    ("not marked, no store", PLANES, NO_STORE, StoreAction.CREATE, _LAST),
-    ("not marked, not valid", PLANES, _OLD, StoreAction.RECREATE, _LAST),
-    ("not marked, valid", PLANES, _VALID, StoreAction.KEEP, _OWN),
+    ("marked, no store", _MARKED, NO_STORE, "created", _OLDEST),
+    ("marked, not valid", _MARKED, _OLD, "created again", _OLDEST),
+    ("marked, valid", _MARKED, _VALID, "kept", _OWN),
+    ("not marked, no store", PLANES, NO_STORE, "created", _LAST),
+    ("not marked, not valid", PLANES, _OLD, "created again", _LAST),
+    ("not marked, valid", PLANES, _VALID, "kept", _OWN),
 )
 
 
 @pytest.mark.parametrize(
-    ("store", "found", "action", "starts"),
+    ("store", "found", "becomes", "starts"),
     [cell[1:] for cell in _PERSISTENT],
     ids=[cell[0] for cell in _PERSISTENT],
 )
 def test_the_table_of_persistent_stores(
     store: AdjunctStore,
     found: FoundStore,
-    action: StoreAction,
+    becomes: str,
     starts: dict[SystemStreamPartition, InputPosition],
 ) -> None:
     """Its six cells: what becomes of the store, and where its stream is read."""
     done = _recovered(store, found)
-    assert (done.action, done.starts) == (action, starts)
-    assert (done.refusal is None) == (action is not StoreAction.RECREATE)
-    assert done.is_kept is (action is StoreAction.KEEP)
+    assert (done.is_kept, done.starts) == (becomes == "kept", starts)
+    assert (done.refusal is not None) is (becomes == "created again")
 
 
 @pytest.mark.parametrize("found", [NO_STORE, _OLD, _VALID])
@@ -86,7 +84,7 @@ def test_the_table_of_stores_that_do_not_persist(
 ) -> None:
     """Bootstrap is always forced where the stream is marked, else the last offset counts."""
     done = _recovered(replace(store, is_kept=False), found)
-    assert done == Recovery(StoreAction.CREATE, starts)
+    assert done == Recovery(is_kept=False, starts=starts)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +140,7 @@ def test_a_store_is_not_valid_for_each_of_these_reasons(story: str) -> None:
     found, reason = _INVALID[story]
     done = _recovered(PLANES, found)
     assert done.starts == (_OLDEST if reason in _OF_ANOTHER_STREAM else _LAST)
-    assert done.action is StoreAction.RECREATE
+    assert not done.is_kept
     assert done.refusal is not None
     assert done.refusal.reason is reason
     assert re.search(story, done.refusal.story)
@@ -222,7 +220,7 @@ def test_a_store_at_the_edge_is_valid(
 ) -> None:
     """And goes on; a partition that is new to it begins as without a store."""
     done = _recovered(store, found, stream)
-    assert (done.action, done.starts[_P0]) == (StoreAction.KEEP, start)
+    assert (done.is_kept, done.starts[_P0]) == (True, start)
 
 
 @pytest.mark.parametrize(
@@ -237,14 +235,14 @@ def test_a_store_beyond_the_edge_is_not(
     store: AdjunctStore, found: FoundStore, stream: StreamNow
 ) -> None:
     """It is filled again."""
-    assert _recovered(store, found, stream).action is StoreAction.RECREATE
+    assert _recovered(store, found, stream).refusal is not None
 
 
 def test_deletions_count_only_for_a_store_that_would_be_kept() -> None:
     """One that is never found begins again; one with a partition too many is refused for that."""
     found = _at_head(_KEPT_MS)
     done = _recovered(replace(PLANES, is_kept=False), found, _COMPACTED)
-    assert done == Recovery(StoreAction.CREATE, _LAST)
+    assert done == Recovery(is_kept=False, starts=_LAST)
     found = replace(found, positions={_P0: 90, _P7: 1})
     done = _recovered(PLANES, found, _COMPACTED)
     assert done.refusal is not None

@@ -33,7 +33,7 @@ from homeport.container.progress.restore_schedule import (
     worker_limits,
     worker_memory,
 )
-from homeport.container.progress.store_meta import Expectation, StoreMeta
+from homeport.container.progress.store_meta import StoreMeta
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 from homeport.job_coordinator.status.container_report import RestoreProgress
@@ -42,7 +42,7 @@ CHANGELOG = ChangelogRange(oldest=5, head=100)
 META = StoreMeta(
     "kafka.log partition 0", "id-1", ("in 0",), "GroupByPartition", ClockReading(1_000_000)
 )
-EXPECTED = Expectation(replace(META, at_head=ClockReading(1_059_999)), delete_retention_ms=60_000)
+EXPECTED = replace(META, at_head=ClockReading(1_059_999), delete_retention_ms=60_000)
 STALE = "it last stood at the changelog's head 61 s ago, and deletions are kept for 60 s: stale"
 
 

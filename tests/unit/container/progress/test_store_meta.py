@@ -11,7 +11,6 @@ from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import (
     FORMAT,
-    Expectation,
     StoreMeta,
     is_meta_due,
     meta_fault,
@@ -30,11 +29,12 @@ META = StoreMeta(
 DAY_MS = 86_400_000
 
 
-def _at(now_ms: int, boot_id: str = "boot-2", boot_ms: int = 0) -> Expectation:
-    return Expectation(replace(META, at_head=ClockReading(now_ms, boot_id, boot_ms)), DAY_MS)
+def _at(now_ms: int, boot_id: str = "boot-2", boot_ms: int = 0) -> StoreMeta:
+    at_head = ClockReading(now_ms, boot_id, boot_ms)
+    return replace(META, at_head=at_head, delete_retention_ms=DAY_MS)
 
 
-def _stale(now: Expectation, position: int = 5) -> str:
+def _stale(now: StoreMeta, position: int = 5) -> str:
     """The kind of refusal of a store at ``position`` of 9 offsets, or ``none``."""
     found = stale_fault(META.at_head, now, position, head=9)
     return "none" if found is None else found.reason.value
@@ -112,7 +112,7 @@ def test_a_store_of_another_schema_is_reported() -> None:
     """A directory of an older version has no forms, and is taken."""
     avro = replace(META, forms=("string", "avro 1"))
     assert parse_meta(meta_text(avro)) == avro
-    expected = replace(_at(99), meta=replace(_at(99).meta, forms=("string", "avro 2")))
+    expected = replace(_at(99), forms=("string", "avro 2"))
     assert meta_fault(META, expected) is None
     assert meta_fault(avro, _at(99)) is None
     assert meta_fault(replace(avro, forms=("string", "avro 2")), expected) is None
@@ -121,7 +121,7 @@ def test_a_store_of_another_schema_is_reported() -> None:
         "keys and values of the store are string and avro 1, those of the changelog string and "
         "avro 2",
     )
-    assert is_meta_due(META, replace(META, forms=("string", "json")), DAY_MS)
+    assert is_meta_due(META, replace(META, forms=("string", "json")))
     for odd in ("[]", "[1,2]", '["a"]'):
         with pytest.raises(WireError):
             parse_meta(meta_text(avro).replace('["string","avro 1"]', odd))
@@ -185,12 +185,15 @@ def test_an_idle_store_says_now_and_then_that_it_is_at_the_head() -> None:
     """Without a file, with another content, after a tenth of the retention or an unknown time."""
     later = ClockReading(10_000 + DAY_MS // 10, "boot-1", 600)
     sooner = replace(later, wall_ms=later.wall_ms - 1)
-    assert is_meta_due(None, META, DAY_MS)
-    assert is_meta_due(replace(META, topic_id="x"), META, DAY_MS)
-    assert not is_meta_due(META, replace(META, at_head=sooner), DAY_MS)
-    assert is_meta_due(META, replace(META, at_head=later), DAY_MS)
-    assert is_meta_due(META, replace(META, at_head=ClockReading(9_999, "boot-2")), DAY_MS)
-    assert not is_meta_due(META, META, 0)
+    meta = replace(META, delete_retention_ms=DAY_MS)
+    assert is_meta_due(None, meta)
+    assert is_meta_due(replace(meta, topic_id="x"), meta)
+    assert not is_meta_due(meta, replace(meta, at_head=sooner))
+    assert is_meta_due(meta, replace(meta, at_head=later))
+    assert is_meta_due(meta, replace(meta, at_head=ClockReading(9_999, "boot-2")))
+    for retention_ms in (0, None):
+        at_once = replace(META, delete_retention_ms=retention_ms)
+        assert not is_meta_due(at_once, at_once)
 
 
 @pytest.mark.parametrize(

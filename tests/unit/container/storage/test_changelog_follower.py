@@ -13,7 +13,7 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import HeadPoll
-from homeport.container.progress.store_meta import Expectation, StoreMeta
+from homeport.container.progress.store_meta import StoreMeta
 from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
@@ -58,7 +58,7 @@ def _store(folder: Path) -> TaskStore:
     store = open_task_store(config, TASK, directory, engines)
     store.engine = engines.open(config, directory.path)
     store.follow({b"a": b"1", b"b": b"1"}, 9)
-    store.expected = Expectation(StoreMeta("log 3", "id-1", (), "G", ClockReading(5_000)), 60_000)
+    store.expected = StoreMeta("log 3", "id-1", (), "G", ClockReading(5_000), 60_000)
     store.at_head = ClockReading(5_000)
     return store
 

@@ -18,7 +18,7 @@ from homeport.container.progress import restore
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key
 from homeport.container.progress.refusal import Refusal
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
-from homeport.container.progress.store_meta import Expectation
+from homeport.container.progress.store_meta import StoreMeta
 from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage import directory_lock, store_restore
 from homeport.container.storage.container_storage import ContainerStorage
@@ -186,7 +186,7 @@ def trusts_a_position_beyond_the_end(patch: pytest.MonkeyPatch) -> None:
     position = restore._position
 
     def without_the_end(
-        local: LocalState, changelog: ChangelogRange, expected: Expectation
+        local: LocalState, changelog: ChangelogRange, expected: StoreMeta
     ) -> int | Refusal:
         head = max(changelog.head, (local.position or 0) + 1)
         return position(local, replace(changelog, head=head), expected)
