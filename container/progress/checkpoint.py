@@ -20,10 +20,11 @@ from typing import Any
 
 from homeport.config.config import INT_MAX
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream.message_bytes import LARGEST, whole_number
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.job_coordinator.model.json_values import as_object, required_field, shown
+from homeport.job_coordinator.model.wire_form import LARGEST
 
 CHECKPOINT_V1 = "checkpoint"
 CHECKPOINT_V2 = "checkpoint-v2"

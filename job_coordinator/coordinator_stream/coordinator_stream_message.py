@@ -20,7 +20,6 @@ from typing import NamedTuple
 from homeport.config.config import INT_MAX
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream.message_bytes import (
-    LARGEST,
     TEXT_VERSION,
     VERSION,
     decode_foreign_value,
@@ -34,6 +33,7 @@ from homeport.job_coordinator.coordinator_stream.message_bytes import (
 from homeport.job_coordinator.model.codec import partition_body, partition_of
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 from homeport.job_coordinator.model.json_values import as_object
+from homeport.job_coordinator.model.wire_form import LARGEST
 
 
 class MessageType(StrEnum):
@@ -284,13 +284,6 @@ def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMes
     ``namespace``: one of ``Namespace``, or any text that is no ``MessageType``.
     """
     return CoordinatorStreamMessage(namespace, key, {}, raw=value)
-
-
-def set_topic(
-    message_type: MessageType, topic: str, topic_id: str, **more: str
-) -> CoordinatorStreamMessage:
-    """Return the record of the id of ``topic``, as system.stream; ``more``: its type's own."""
-    return CoordinatorStreamMessage(message_type, topic, {"topic-id": topic_id, **more})
 
 
 def _epoch(epoch: int | None) -> dict[str, str]:

@@ -21,8 +21,6 @@ Read as a number or, as the document has it, as text.
 """
 TEXT_VERSION = "1"
 
-LARGEST = 10**18 - 1
-"""Of the numbers in values: what counts from 0 or 1, or in ms since 1970, never gets there."""
 _NUMBER = re.compile(r"\d{1,19}", re.ASCII)
 
 _SPACES = " \t\n\r"

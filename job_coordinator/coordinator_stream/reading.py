@@ -19,8 +19,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
-from homeport.job_coordinator.model.ids import ProcessorId
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -42,28 +40,29 @@ def read_all(
 
     None from it leaves a record out without a word.
     """
-    found: dict[str, _T] = {}
-    for key, message in stream.latest(message_type).items():
-        try:
-            value = read(message)
-        except WireError as error:
-            _LOG.warning("coordinator stream: record left out: %s", error)
-            continue
-        if value is not None:
-            found[key] = value
-    return found
+    found = {key: _read(m, read) for key, m in stream.latest(message_type).items()}
+    return {key: value for key, value in found.items() if value is not None}
 
 
-def processors(message: CoordinatorStreamMessage, name: str) -> tuple[ProcessorId, ...]:
-    """Return the processors that the field ``name`` lists; none where it is missing.
+def read_last(
+    stream: CoordinatorStream,
+    message_type: MessageType,
+    key: str,
+    read: Callable[[CoordinatorStreamMessage], _T | None],
+) -> _T | None:
+    """Return the value of that key's record; None: there is none, or ``read`` understands none."""
+    message = stream.latest(message_type).get(key)
+    return None if message is None else _read(message, read)
 
-    Raises:
-        WireError: it is no list of texts.
-    """
-    found = parse_json(message.value(name) or "[]", f"list {name}")
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise WireError(f"{message.type} {message.key!r}: {name!r} is no list: {found!r:.200}")
-    return tuple(map(ProcessorId, found))
+
+def _read(
+    message: CoordinatorStreamMessage, read: Callable[[CoordinatorStreamMessage], _T | None]
+) -> _T | None:
+    try:
+        return read(message)
+    except WireError as error:
+        _LOG.warning("coordinator stream: record left out: %s", error)
+        return None
 
 
 def exactly(

@@ -16,7 +16,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
-from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all, read_last
 from homeport.job_coordinator.model.list_change import ListChange
 
 WRITER_SOURCE = "coordinator-stream-writer"
@@ -133,8 +133,7 @@ class AuditedManager(RecordManager):
 
     def read(self) -> int | None:
         """Return the offset of the last record that is in the trail; None where it is not known."""
-        found = read_all(self._stream, MessageType.SET_AUDITED, _offset)
-        return found.get(_AUDITED_KEY)
+        return read_last(self._stream, MessageType.SET_AUDITED, _AUDITED_KEY, _offset)
 
     @staticmethod
     def message(offset: int) -> CoordinatorStreamMessage:

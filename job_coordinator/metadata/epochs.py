@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Annotated
 
-from homeport.config.errors import WireError
+from msgspec import Meta
+
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import LARGEST, parse_json
 from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
+from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation, incarnations_to_json
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.wire_form import Number
 
-_T = TypeVar("_T")
 _FLOOR_KEY = "epoch-floor"
 
 UNSEEN_MAX_MS = 24 * 3_600_000
@@ -31,7 +33,7 @@ class Submission:
     ``claim``: of the run-job that is about to submit it.
     """
 
-    number: int
+    number: Number
     application: str | None = None
     claim: str | None = None
 
@@ -45,9 +47,9 @@ class Rank:
     Source: safety A1.
     """
 
-    submission: int
+    submission: Number
     application: str
-    attempt: int
+    attempt: Number
 
     def is_above(self, other: Rank) -> bool:
         """Return whether this attempt is newer: by submission, then application, then attempt."""
@@ -77,11 +79,11 @@ class ProcessorEpoch:
     by the configuration of the attempt that gave the permit; None: an older version gave it.
     """
 
-    epoch: int
-    model_version: int
+    epoch: Number
+    model_version: Number
     fence: tuple[Incarnation, ...] = ()
-    permitted: int = -1
-    unseen_ms: int | None = None
+    permitted: Number = -1
+    unseen_ms: Annotated[int, Meta(ge=0, le=UNSEEN_MAX_MS)] | None = None
 
     def __post_init__(self) -> None:
         if self.permitted < 0:
@@ -101,7 +103,7 @@ class ProcessorEpoch:
 class FenceReport:
     """The last incarnation of a processor that reported which others it has fenced (safety I3)."""
 
-    epoch: int
+    epoch: Number
     fenced: tuple[Incarnation, ...] = ()
 
 
@@ -109,8 +111,8 @@ class FenceReport:
 class JobModelVersion:
     """The job model in force; a newly computed model with the same ``digest`` is the same one."""
 
-    version: int
-    digest: str
+    version: Number
+    digest: str = ""
 
 
 class EpochManager(RecordManager):
@@ -119,11 +121,7 @@ class EpochManager(RecordManager):
     def read_submission(self) -> Submission | None:
         """Return the last submission; None before the first; WireError: a damaged record."""
         message = self._stream.latest(MessageType.SET_SUBMISSION).get(wire.SUBMISSION_KEY)
-        if message is None:
-            return None
-        return Submission(
-            wire.number(message, "number"), message.value("application"), message.value("claim")
-        )
+        return None if message is None else decoded(Submission, message)
 
     def write_submission(self, submission: Submission) -> None:
         """Write ``submission`` into the stream."""
@@ -135,14 +133,7 @@ class EpochManager(RecordManager):
         WireError where the record is damaged.
         """
         message = self._stream.latest(MessageType.SET_AM_EPOCH).get(wire.AM_EPOCH_KEY)
-        if message is None:
-            return None
-        rank = Rank(
-            wire.number(message, "submission"),
-            message.value("application") or "",
-            wire.number(message, "attempt"),
-        )
-        return AmEpoch(rank, tuple(_rank(item, message) for item in _items(message, "unfenced")))
+        return None if message is None else decoded(AmEpoch, message, {"application": ""})
 
     def write_am_epoch(self, am_epoch: AmEpoch) -> None:
         """Write into the stream that the attempt ``am_epoch.rank`` has begun."""
@@ -155,7 +146,7 @@ class EpochManager(RecordManager):
             WireError: a record is damaged; going on could permit an epoch twice.
         """
         records = self._stream.latest(MessageType.SET_PROCESSOR_EPOCH)
-        return {ProcessorId(key): _processor_epoch(message) for key, message in records.items()}
+        return {ProcessorId(p): decoded(ProcessorEpoch, m) for p, m in records.items()}
 
     def write_processor_epoch(self, processor_id: ProcessorId, permit: ProcessorEpoch) -> None:
         """Write the processor's ``permit`` into the stream."""
@@ -194,11 +185,7 @@ class EpochManager(RecordManager):
 
     def read_fenced(self) -> dict[ProcessorId, FenceReport]:
         """Return {processor: its last report}; one that cannot be read counts as none was made."""
-        found = read_all(
-            self._stream,
-            MessageType.SET_FENCED,
-            lambda m: FenceReport(wire.number(m, "epoch"), _incarnations(m, "fenced")),
-        )
+        found = read_all(self._stream, MessageType.SET_FENCED, partial(decoded, FenceReport))
         return {ProcessorId(processor_id): report for processor_id, report in found.items()}
 
     def write_fenced(self, processor_id: ProcessorId, report: FenceReport) -> None:
@@ -210,12 +197,9 @@ class EpochManager(RecordManager):
 
         WireError where the record is damaged.
         """
-        message = self._stream.latest(MessageType.SET_JOB_MODEL_VERSION).get(
-            wire.JOB_MODEL_VERSION_KEY
-        )
-        if message is None:
-            return None
-        return JobModelVersion(wire.number(message, "version"), message.value("digest") or "")
+        records = self._stream.latest(MessageType.SET_JOB_MODEL_VERSION)
+        message = records.get(wire.JOB_MODEL_VERSION_KEY)
+        return None if message is None else decoded(JobModelVersion, message)
 
 
 def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
@@ -229,32 +213,17 @@ def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
 
 def submission_message(submission: Submission) -> CoordinatorStreamMessage:
     """Return the record of a submission."""
-    known = {"application": submission.application, "claim": submission.claim}
-    values = {"number": str(submission.number)} | {k: v for k, v in known.items() if v is not None}
-    return CoordinatorStreamMessage(MessageType.SET_SUBMISSION, wire.SUBMISSION_KEY, values)
+    return record_of(MessageType.SET_SUBMISSION, wire.SUBMISSION_KEY, submission)
 
 
 def job_model_version_message(version: JobModelVersion) -> CoordinatorStreamMessage:
     """Return the record of the JobModel in force."""
-    values = {"version": str(version.version), "digest": version.digest}
-    key = wire.JOB_MODEL_VERSION_KEY
-    return CoordinatorStreamMessage(MessageType.SET_JOB_MODEL_VERSION, key, values)
+    return record_of(MessageType.SET_JOB_MODEL_VERSION, wire.JOB_MODEL_VERSION_KEY, version)
 
 
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
     """Return the record of the start of an AM attempt."""
-    rank = am_epoch.rank
-    unfenced: list[dict[str, object]] = [
-        {"submission": r.submission, "application": r.application, "attempt": r.attempt}
-        for r in am_epoch.unfenced
-    ]
-    values = {
-        "submission": str(rank.submission),
-        "application": rank.application,
-        "attempt": str(rank.attempt),
-        "unfenced": wire.list_text(unfenced),
-    }
-    return CoordinatorStreamMessage(MessageType.SET_AM_EPOCH, wire.AM_EPOCH_KEY, values)
+    return record_of(MessageType.SET_AM_EPOCH, wire.AM_EPOCH_KEY, am_epoch)
 
 
 def processor_epoch_message(
@@ -265,68 +234,15 @@ def processor_epoch_message(
     It names what was ``permitted`` where that is another epoch: no incarnation uses a raised one,
     and the successor must fence those before it (safety I1, I2).
     """
-    known = {
-        "epoch": permit.epoch,
-        "model-version": permit.model_version,
-        "fence": wire.list_text(incarnations_to_json(permit.fence)),
-        "permitted": permit.permitted if permit.is_raised else None,
-        "unseen-ms": permit.unseen_ms,
-    }
-    values = {name: str(value) for name, value in known.items() if value is not None}
-    return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
-
-
-def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
-    epoch = wire.number(message, "epoch")
-    is_raised = message.value("permitted") is not None
-    says_unseen = message.value("unseen-ms") is not None
-    return ProcessorEpoch(
-        epoch,
-        wire.number(message, "model-version"),
-        _incarnations(message, "fence"),
-        wire.number(message, "permitted") if is_raised else epoch,
-        wire.number(message, "unseen-ms", maximum=UNSEEN_MAX_MS) if says_unseen else None,
-    )
+    record = record_of(MessageType.SET_PROCESSOR_EPOCH, processor_id, permit)
+    if permit.is_raised:
+        return record
+    values = {k: v for k, v in (record.values or {}).items() if k != "permitted"}
+    return record._replace(values=values)
 
 
 def fence_report_message(
     processor_id: ProcessorId, report: FenceReport
 ) -> CoordinatorStreamMessage:
     """Return the record of the incarnations that an incarnation has fenced."""
-    fenced = wire.list_text(incarnations_to_json(report.fenced))
-    values = {"epoch": str(report.epoch), "fenced": fenced}
-    return CoordinatorStreamMessage(MessageType.SET_FENCED, processor_id, values)
-
-
-def _items(message: CoordinatorStreamMessage, name: str) -> list[dict[str, object]]:
-    text = message.value(name) or "[]"
-    try:
-        items = parse_json(text, f"list {name}")
-    except WireError:
-        items = None
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise WireError(f"{message.type} {message.key!r}: {name!r} is not a list: {text[:200]!r}")
-    return items
-
-
-def _member(item: dict[str, object], name: str, kind: type[_T], of: CoordinatorStreamMessage) -> _T:
-    value = item.get(name)
-    is_wrong = isinstance(value, bool) or (isinstance(value, int) and not 0 <= value <= LARGEST)
-    if is_wrong or not isinstance(value, kind):
-        raise WireError(f"{of.type} {of.key!r}: {name!r} is missing or wrong in {item!r:.200}")
-    return value
-
-
-def _incarnations(of: CoordinatorStreamMessage, name: str) -> tuple[Incarnation, ...]:
-    try:
-        return tuple(Incarnation.from_json(item) for item in _items(of, name))
-    except WireError as error:
-        raise WireError(f"{of.type} {of.key!r}: {name!r}: {error}") from None
-
-
-def _rank(item: dict[str, object], of: CoordinatorStreamMessage) -> Rank:
-    return Rank(
-        _member(item, "submission", int, of),
-        _member(item, "application", str, of),
-        _member(item, "attempt", int, of),
-    )
+    return record_of(MessageType.SET_FENCED, processor_id, report)

@@ -6,8 +6,11 @@ How they read: see ``reading``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
 
-from homeport.config.errors import WireError
+from msgspec import Meta
+
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -16,11 +19,13 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.coordinator_stream.reading import (
     RecordManager,
     exactly,
-    processors,
     read_all,
+    read_last,
 )
+from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.wire_form import Number, Text
 
 
 class StopManager(RecordManager):
@@ -101,9 +106,9 @@ JOB_RESULTS = ("SUCCEEDED", "FAILED", "KILLED")
 class JobEnd:
     """How a submission of the job ends, once that has been decided: one of ``JOB_RESULTS``."""
 
-    submission: int
-    result: str
-    diagnostics: str
+    submission: Number
+    result: Annotated[str, Meta(pattern=rf"\A({'|'.join(JOB_RESULTS)})\Z")]
+    diagnostics: str = ""
 
 
 class JobEndManager(RecordManager):
@@ -111,22 +116,14 @@ class JobEndManager(RecordManager):
 
     def read(self, submission: int) -> JobEnd | None:
         """Return the end of that submission; None while none has been decided."""
-        found = read_all(self._stream, MessageType.SET_JOB_END, _job_end).get(wire.JOB_END_KEY)
+        kind, key = MessageType.SET_JOB_END, wire.JOB_END_KEY
+        found = read_last(self._stream, kind, key, partial(decoded, JobEnd))
         return found if found is not None and found.submission == submission else None
 
     @staticmethod
     def message(end: JobEnd) -> CoordinatorStreamMessage:
         """Return the record of the job's end."""
-        submission = str(end.submission)
-        values = {"submission": submission, "result": end.result, "diagnostics": end.diagnostics}
-        return CoordinatorStreamMessage(MessageType.SET_JOB_END, wire.JOB_END_KEY, values)
-
-
-def _job_end(message: CoordinatorStreamMessage) -> JobEnd:
-    result = message.value("result")
-    if result not in JOB_RESULTS:
-        raise WireError(f"{message.type} {message.key!r}: no such result: {result!r:.200}")
-    return JobEnd(wire.number(message, "submission"), result, message.value("diagnostics") or "")
+        return record_of(MessageType.SET_JOB_END, wire.JOB_END_KEY, end)
 
 
 @dataclass(frozen=True)
@@ -140,10 +137,10 @@ class RecordedFailover:
     people.
     """
 
-    epoch: int
+    epoch: Number
     standby: ProcessorId | None
     host: Host | None
-    step: str
+    step: Text
     used: tuple[ProcessorId, ...] = ()
     cause: str = ""
 
@@ -160,37 +157,16 @@ class FailoverManager(RecordManager):
         A damaged record is left out: its processor is placed like any other, where its locality
         says.
         """
-        found = read_all(self._stream, MessageType.SET_FAILOVER, _failover)
+        decode = partial(decoded, RecordedFailover)
+        found = read_all(self._stream, MessageType.SET_FAILOVER, decode)
         return {ProcessorId(active): failover for active, failover in found.items()}
 
     @staticmethod
     def message(active: ProcessorId, failover: RecordedFailover) -> CoordinatorStreamMessage:
         """Return the record of a failover of ``active`` that is under way."""
-        known = {"standby": failover.standby, "host": failover.host}
-        values = {
-            "epoch": str(failover.epoch),
-            **{name: text for name, text in known.items() if text is not None},
-            "step": failover.step,
-            "used": wire.list_text(list(failover.used)),
-            "cause": failover.cause,
-        }
-        return CoordinatorStreamMessage(MessageType.SET_FAILOVER, active, values)
+        return record_of(MessageType.SET_FAILOVER, active, failover)
 
     @staticmethod
     def end(active: ProcessorId) -> CoordinatorStreamMessage:
         """Return the record after which no failover of ``active`` is under way."""
         return wire.tombstone(MessageType.SET_FAILOVER, active)
-
-
-def _failover(message: CoordinatorStreamMessage) -> RecordedFailover:
-    standby, host, step = (message.value(name) for name in ("standby", "host", "step"))
-    if not step:
-        raise WireError(f"{message.type} {message.key!r}: no step")
-    return RecordedFailover(
-        wire.number(message, "epoch"),
-        ProcessorId(standby) if standby else None,
-        Host(host) if host else None,
-        step,
-        processors(message, "used"),
-        message.value("cause") or "",
-    )

@@ -7,11 +7,10 @@ Coordinator Stream".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
-from homeport.config.errors import ConfigError, WireError
+from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -19,6 +18,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.reading import RecordManager
+from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,
@@ -28,6 +28,7 @@ from homeport.job_coordinator.metadata.epochs import (
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.wire_form import Number
 
 OPTION = "--reset-state"
 """Of run-job: how a user asks for a reset, and for the rest of one that was cut short."""
@@ -62,10 +63,11 @@ class ResetPhase(StrEnum):
     FINISHED = "finished"
 
 
-class StateReset(NamedTuple):
+@dataclass(frozen=True)
+class StateReset:
     """The last reset of the job's state."""
 
-    submission: int
+    submission: Number
     phase: ResetPhase
 
 
@@ -75,16 +77,11 @@ class StateResetManager(RecordManager):
     def read(self) -> StateReset | None:
         """Return the last reset; None before the first; WireError: a damaged record."""
         message = self._stream.latest(MessageType.SET_STATE_RESET).get(_KEY)
-        if message is None:
-            return None
-        phase = message.value("phase")
-        if phase not in set(ResetPhase):
-            raise WireError(f"{message.type} {message.key!r}: no such phase: {phase!r}")
-        return StateReset(wire.number(message, "submission"), ResetPhase(phase))
+        return None if message is None else decoded(StateReset, message)
 
     def write(self, reset: StateReset) -> None:
         """Write ``reset`` into the stream."""
-        self._stream.write([set_state_reset(reset.submission, reset.phase.value)])
+        self._stream.write([record_of(MessageType.SET_STATE_RESET, _KEY, reset)])
 
     def require_finished(self) -> None:
         """Require that no reset has begun without having been finished.
@@ -101,12 +98,6 @@ class StateResetManager(RecordManager):
                 "finished, and nothing starts on the rest of a state",
                 f"finish it by run-job {OPTION}",
             )
-
-
-def set_state_reset(submission: int, phase: str) -> CoordinatorStreamMessage:
-    """Return the record that a submission resets the job's state, and has got to ``phase``."""
-    values = {"submission": str(submission), "phase": phase}
-    return CoordinatorStreamMessage(MessageType.SET_STATE_RESET, _KEY, values)
 
 
 def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError
@@ -31,9 +32,16 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import RecordManager, exactly, read_all
+from homeport.job_coordinator.coordinator_stream.reading import (
+    RecordManager,
+    exactly,
+    read_all,
+    read_last,
+)
+from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.metadata.task_assignment import TaskPartitionManager
+from homeport.job_coordinator.model.wire_form import Number, Text
 
 _T = TypeVar("_T")
 _RECREATED = "deleted and recreated (its id is {now}, it was {before})"
@@ -55,16 +63,17 @@ def _topic_id(message: CoordinatorStreamMessage) -> str:
 # --- inputs
 
 
-class InputTopic(NamedTuple):
+@dataclass(frozen=True)
+class InputTopic:
     """The topic that an input is: its id at the broker, and since which submission.
 
     ``floor``: offset in the checkpoint topic, below which positions are those of a topic before;
     None: there was none before.
     """
 
-    topic_id: str
-    submission: int
-    floor: int | None = None
+    topic_id: Text
+    submission: Number
+    floor: Number | None = None
 
 
 class InputTopicManager:
@@ -72,16 +81,17 @@ class InputTopicManager:
 
     Args:
         stream: read to its head.
-        submission: of the writer; None: nothing is written.
+        submission: of the writer; a reader has none.
     """
 
-    def __init__(self, stream: CoordinatorStream, submission: int | None = None) -> None:
+    def __init__(self, stream: CoordinatorStream, submission: int = 0) -> None:
         self._stream = stream
         self._submission = submission
 
     def read(self) -> dict[SystemStream, InputTopic]:
         """Return {input: its topic}, as of the last catch-up."""
-        return _by_stream(read_all(self._stream, MessageType.SET_INPUT_TOPIC, _input_topic))
+        decode = partial(decoded, InputTopic)
+        return _by_stream(read_all(self._stream, MessageType.SET_INPUT_TOPIC, decode))
 
     def ids(self) -> dict[SystemStream, str]:
         """Return {input: the broker's id of its topic}, as of the last catch-up."""
@@ -104,20 +114,9 @@ class InputTopicManager:
         known, floors = self.ids(), floors or {}
         new = [item for item in sorted(topic_ids.items()) if known.get(item[0]) != item[1]]
         if new:
-            self._stream.write([self._message(s, topic_id, floors.get(s)) for s, topic_id in new])
-
-    def _message(
-        self, stream: SystemStream, topic_id: str, floor: int | None
-    ) -> CoordinatorStreamMessage:
-        more = {"submission": str(self._submission)}
-        more |= {} if floor is None else {"floor": str(floor)}
-        return wire.set_topic(MessageType.SET_INPUT_TOPIC, str(stream), topic_id, **more)
-
-
-def _input_topic(message: CoordinatorStreamMessage) -> InputTopic:
-    topic_id, submission = _topic_id(message), wire.number(message, "submission")
-    has_floor = message.value("floor") is not None
-    return InputTopic(topic_id, submission, wire.number(message, "floor") if has_floor else None)
+            topics = {s: InputTopic(t, self._submission, floors.get(s)) for s, t in new}
+            kind = MessageType.SET_INPUT_TOPIC
+            self._stream.write([record_of(kind, str(s), topic) for s, topic in topics.items()])
 
 
 def recreated(
@@ -216,8 +215,8 @@ def _partitions(message: CoordinatorStreamMessage) -> int:
 class ChangelogTopicRecord:
     """The topic with the id ``topic_id`` holds the state of ``store``."""
 
-    topic_id: str
-    store: str
+    topic_id: Text
+    store: Text
 
 
 class ChangelogTopicManager(RecordManager):
@@ -225,25 +224,19 @@ class ChangelogTopicManager(RecordManager):
 
     def read(self) -> dict[SystemStream, ChangelogTopicRecord]:
         """Return {changelog: what is known of it}, as of the last catch-up."""
-        return _by_stream(read_all(self._stream, MessageType.SET_CHANGELOG_TOPIC, _changelog))
+        decode = partial(decoded, ChangelogTopicRecord)
+        return _by_stream(read_all(self._stream, MessageType.SET_CHANGELOG_TOPIC, decode))
 
     def write(self, records: Mapping[SystemStream, ChangelogTopicRecord]) -> None:
         """Record ``records``; other topics stay."""
         known, kind = self.read(), MessageType.SET_CHANGELOG_TOPIC
         self._stream.write(
             [
-                wire.set_topic(kind, str(topic), record.topic_id, store=record.store)
+                record_of(kind, str(topic), record)
                 for topic, record in sorted(records.items())
                 if known.get(topic) != record
             ]
         )
-
-
-def _changelog(message: CoordinatorStreamMessage) -> ChangelogTopicRecord:
-    topic_id, store = message.value("topic-id"), message.value("store")
-    if not topic_id or not store:
-        raise WireError(f"{message.type} {message.key!r}: topic-id or store is missing")
-    return ChangelogTopicRecord(topic_id, store)
 
 
 class CheckpointTopicManager(RecordManager):
@@ -254,14 +247,13 @@ class CheckpointTopicManager(RecordManager):
 
         As of the last catch-up.
         """
-        found = read_all(self._stream, MessageType.SET_CHECKPOINT_TOPIC, _topic_id)
-        return found.get(str(topic))
+        return read_last(self._stream, MessageType.SET_CHECKPOINT_TOPIC, str(topic), _topic_id)
 
     def write(self, topic: SystemStream, topic_id: str) -> None:
         """Record that the topic with that id holds the job's input positions."""
         if self.read(topic) != topic_id:
-            record = wire.set_topic(MessageType.SET_CHECKPOINT_TOPIC, str(topic), topic_id)
-            self._stream.write([record])
+            kind, values = MessageType.SET_CHECKPOINT_TOPIC, {"topic-id": topic_id}
+            self._stream.write([CoordinatorStreamMessage(kind, str(topic), values)])
 
 
 def lost_state(

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from homeport.config.config import Config
@@ -29,9 +30,9 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
-from homeport.job_coordinator.coordinator_stream.reading import RecordManager, processors, read_all
-from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.job_package import is_package_name
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_last
+from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
+from homeport.job_coordinator.model.job_package import Package, is_package_name
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.upgrade import (
     SUBJECT,
@@ -39,11 +40,9 @@ from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
     UpgradeOrders,
-    UpgradePhase,
     UpgradeState,
 )
-
-_T = TypeVar("_T")
+from homeport.job_coordinator.model.wire_form import Text
 
 ORDER_KEY = "order"
 UNDO_KEY = "undo"
@@ -55,33 +54,49 @@ AT_ONCE_KEY = "at-once"
 _ORDER_KEYS = {UpgradeDirection.FORWARD: ORDER_KEY, UpgradeDirection.BACK: UNDO_KEY}
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why the driver has refused the order ``subject``, for good."""
+
+    application: Text
+    subject: Text
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Submitted:
+    """The package ``subject`` was submitted with that run of the job."""
+
+    application: Text
+    subject: Package
+
+
+_T = TypeVar("_T", UpgradeOrder, UpgradeState, _Refusal, _Submitted)
+
+
 class UpgradeManager(RecordManager):
     """The last upgrade of a job, as of the stream's last catch-up."""
 
     def orders(self, application: str) -> UpgradeOrders:
         """Return the orders for that run of the job, without damaged ones."""
-        known = self._of_keys(order_of)
-        own = {key: order for key, order in known.items() if order.application == application}
-        forward, back = own.get(ORDER_KEY), own.get(UNDO_KEY)
-        refused = self._of_keys(_note).get(REFUSED_KEY)
-        if refused is None or refused.application != application:
+        forward, back = (self._own(key, order_of, application) for key in (ORDER_KEY, UNDO_KEY))
+        refused = self._own(REFUSED_KEY, partial(decoded, _Refusal), application)
+        if refused is None:
             return UpgradeOrders(forward, back)
         return UpgradeOrders(forward, back, refused.subject, refused.why)
 
     def last_state(self) -> UpgradeState | None:
         """Return the record of the last upgrade, of any run; None: none, or it is damaged."""
-        return self._of_keys(_state).get(STATE_KEY)
+        return read_last(self._stream, MessageType.SET_UPGRADE, STATE_KEY, _state_of)
 
     def state(self, application: str) -> UpgradeState | None:
         """Return how far that run's upgrade has come; None: there is none, or it is damaged."""
-        found = self.last_state()
-        return found if found is not None and found.application == application else None
+        return self._own(STATE_KEY, _state_of, application)
 
     def submitted(self, application: str) -> str | None:
         """Return the package of that run's submission; None: not known."""
-        found = self._of_keys(_note).get(SUBMITTED_KEY)
-        is_own = found is not None and found.application == application
-        return found.subject if found is not None and is_own else None
+        found = self._own(SUBMITTED_KEY, partial(decoded, _Submitted), application)
+        return None if found is None else found.subject
 
     def messages_of_a_new_run(self, application: str) -> Iterator[CoordinatorStreamMessage]:
         """Yield tombstones of what is void for that run of the job, damaged records too."""
@@ -98,8 +113,11 @@ class UpgradeManager(RecordManager):
             if known.get(key) is None:
                 yield wire.tombstone(MessageType.SET_UPGRADE, key)
 
-    def _of_keys(self, decode: Callable[[CoordinatorStreamMessage], _T | None]) -> dict[str, _T]:
-        return read_all(self._stream, MessageType.SET_UPGRADE, decode)
+    def _own(
+        self, key: str, decode: Callable[[CoordinatorStreamMessage], _T | None], application: str
+    ) -> _T | None:
+        found = read_last(self._stream, MessageType.SET_UPGRADE, key, decode)
+        return found if found is not None and found.application == application else None
 
     @staticmethod
     def order_message(order: UpgradeOrder) -> CoordinatorStreamMessage:
@@ -117,22 +135,22 @@ class UpgradeManager(RecordManager):
     @staticmethod
     def refusal_message(order: UpgradeOrder, why: str) -> CoordinatorStreamMessage:
         """Return the record that refuses that order, for good."""
-        values = {"application": order.application, "subject": order.id, "why": why}
-        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, REFUSED_KEY, values)
+        refusal = _Refusal(order.application, order.id, why)
+        return record_of(MessageType.SET_UPGRADE, REFUSED_KEY, refusal)
 
     @staticmethod
     def submitted_message(application: str, package: str) -> CoordinatorStreamMessage:
         """Return the record of the package that was submitted with that run of the job."""
-        values = {"application": application, "subject": package}
-        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, SUBMITTED_KEY, values)
+        submitted = _Submitted(application, package)
+        return record_of(MessageType.SET_UPGRADE, SUBMITTED_KEY, submitted)
 
     @staticmethod
     def state_message(state: UpgradeState) -> CoordinatorStreamMessage:
         """Return the record of how far an upgrade has come; it replaces the one before."""
-        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, state_values(state))
+        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, _state_values(state))
 
 
-def state_values(state: UpgradeState) -> dict[str, str]:
+def _state_values(state: UpgradeState) -> dict[str, str]:
     """Return the values of a record that has ``state``."""
     known = {
         "previous": state.previous,
@@ -152,23 +170,6 @@ def state_values(state: UpgradeState) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
-    """A fact of one run: of the order ``subject`` its refusal, of the submission its package."""
-
-    application: str
-    subject: str
-    why: str
-
-
-def _note(message: CoordinatorStreamMessage) -> _Note | None:
-    if message.key not in {REFUSED_KEY, SUBMITTED_KEY}:
-        return None
-    subject = _package if message.key == SUBMITTED_KEY else text_of
-    why = message.value("why") or ""
-    return _Note(text_of(message, "application"), subject(message, "subject"), why)
-
-
 def order_of(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
     """Return the order in a record of an upgrade; None where it is another record.
 
@@ -177,68 +178,19 @@ def order_of(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
     """
     if message.key not in _ORDER_KEYS.values():
         return None
-    try:
-        direction = UpgradeDirection(message.value("direction") or "")
-    except ValueError as error:
-        raise WireError(f"{message.type} {message.key!r}: {error}") from None
-    if _ORDER_KEYS[direction] != message.key:
-        raise WireError(f"{message.type} {message.key!r}: its direction is {direction.value}")
-    return UpgradeOrder(
-        text_of(message, "id"),
-        text_of(message, "application"),
-        _package(message, "package"),
-        wire.number(message, "watch-ms"),
-        direction,
-        message.username,
-    )
+    order = replace(decoded(UpgradeOrder, message), by=message.username)
+    direction = message.value("direction")
+    if direction is None or _ORDER_KEYS[order.direction] != message.key:
+        raise WireError(f"{message.type} {message.key!r}: its direction is {direction}")
+    return order
 
 
-def _state(message: CoordinatorStreamMessage) -> UpgradeState | None:
-    return state_of(message, _package) if message.key == STATE_KEY else None
-
-
-def state_of(
-    message: CoordinatorStreamMessage, release: Callable[[CoordinatorStreamMessage, str], str]
-) -> UpgradeState:
-    """Return the state in a record; ``release`` reads the name of a package, or fails.
-
-    Raises:
-        WireError: a value is missing or wrong.
-    """
-    try:
-        phase = UpgradePhase(message.value("phase") or "")
-    except ValueError as error:
-        raise WireError(f"{message.type} {message.key!r}: {error}") from None
-    current, lag_before = message.value("current"), message.value("lag-before")
-    return UpgradeState(
-        text_of(message, "id"),
-        text_of(message, "application"),
-        release(message, "package"),
-        release(message, "previous") if message.value("previous") else None,
-        wire.number(message, "watch-ms"),
-        phase,
-        processors(message, "given"),
-        ProcessorId(current) if current else None,
-        None if lag_before is None else wire.number(message, "lag-before"),
-        message.value("reason") or "",
-        message.value("last-line") or "",
-    )
-
-
-def text_of(message: CoordinatorStreamMessage, name: str) -> str:
-    """Return the value of that name; WireError where it is missing or empty."""
-    text = message.value(name)
-    if not text:
-        raise WireError(f"{message.type} {message.key!r}: no {name}")
-    return text
-
-
-def _package(message: CoordinatorStreamMessage, name: str) -> str:
-    """Return the name; launchers refuse an order that names a package otherwise."""
-    package = text_of(message, name)
-    if not is_package_name(package):
-        raise WireError(f"{message.type} {message.key!r}: {name} is no sha256: {package!r:.200}")
-    return package
+def _state_of(message: CoordinatorStreamMessage) -> UpgradeState:
+    state = decoded(UpgradeState, message)
+    for name in (state.package, state.previous):
+        if name is not None and not is_package_name(name):
+            raise WireError(f"{message.type} {message.key!r}: no sha256: {name!r:.200}")
+    return state
 
 
 class RollingRestartManager(RecordManager):
@@ -246,12 +198,13 @@ class RollingRestartManager(RecordManager):
 
     def read(self, application: str) -> RollingRestart | None:
         """Return how far that run's has come; None where there is none, or it is damaged."""
-        found = read_all(self._stream, MessageType.SET_UPGRADE, _rolling).get(ROLLING_KEY)
+        found = read_last(self._stream, MessageType.SET_UPGRADE, ROLLING_KEY, _rolling)
         return found if found is not None and found.state.application == application else None
 
     def at_once(self) -> str | None:
         """Return the digest of the key and value with which all are to restart; None: of none."""
-        return read_all(self._stream, MessageType.SET_UPGRADE, _at_once).get(AT_ONCE_KEY)
+        record = self._stream.latest(MessageType.SET_UPGRADE).get(AT_ONCE_KEY)
+        return None if record is None else record.value("digest")
 
     def at_once_messages(
         self, key: str, value: str | None, *, is_at_once: bool
@@ -267,7 +220,7 @@ class RollingRestartManager(RecordManager):
     def message(rolling: RollingRestart) -> CoordinatorStreamMessage:
         """Return the record; it takes the place of the one before."""
         values = {
-            **state_values(rolling.state),
+            **_state_values(rolling.state),
             "version": str(rolling.version),
             "first": str(rolling.first),
             **({} if rolling.back is None else {"back": str(rolling.back)}),
@@ -323,17 +276,6 @@ def _former(text: str) -> dict[str, str | None]:
     return former
 
 
-def _rolling(message: CoordinatorStreamMessage) -> RollingRestart | None:
-    if message.key != ROLLING_KEY:
-        return None
-    return RollingRestart(
-        replace(state_of(message, text_of), subject=SUBJECT),
-        wire.number(message, "version"),
-        wire.number(message, "first"),
-        wire.number(message, "back") if message.value("back") else None,
-        _former(message.value("former") or ""),
-    )
-
-
-def _at_once(message: CoordinatorStreamMessage) -> str | None:
-    return text_of(message, "digest") if message.key == AT_ONCE_KEY else None
+def _rolling(message: CoordinatorStreamMessage) -> RollingRestart:
+    found = decoded(RollingRestart, message)
+    return replace(found, state=replace(found.state, subject=SUBJECT))

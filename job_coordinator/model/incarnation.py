@@ -10,17 +10,14 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote, unquote
-
-import msgspec
 
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import as_object, required_field
-from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.model.wire_form import Number, value_of
 
 _EPOCH = re.compile(r"\d{1,18}", re.ASCII)
-_EPOCH_MAX = 10**18 - 1
 STATE_TOPIC = "__transaction_state"
 """Kafka's own topic with the state of each transactional id."""
 
@@ -30,7 +27,7 @@ class Incarnation:
     """(processor, epoch): one start permit. The epoch grows at each permit and never recurs."""
 
     processor_id: ProcessorId
-    epoch: Annotated[int, msgspec.Meta(ge=0, le=_EPOCH_MAX)]
+    epoch: Number
 
     def to_json(self) -> dict[str, Any]:
         """Return ``{processor_id, epoch}``, as in records, on HTTP and from process to process."""

@@ -11,6 +11,9 @@ import stat
 import zipfile
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Annotated
+
+from msgspec import Meta
 
 from homeport.config.errors import WireError, in_one_line
 from homeport.job_coordinator.model.json_values import shown
@@ -25,6 +28,9 @@ MAX_UNPACKED_BYTES = 128 * 1024 * 1024
 PACKAGE_NAME = "[0-9a-f]{64}"
 """The pattern of a package's name: a SHA-256. A launcher names a folder after it."""
 _ENCRYPTED = 0x1
+
+Package = Annotated[str, Meta(pattern=rf"\A{PACKAGE_NAME}\Z")]
+"""A package's name, in records and in an order of an upgrade."""
 
 
 def is_package_name(text: str) -> bool:

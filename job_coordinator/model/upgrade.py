@@ -13,6 +13,8 @@ from enum import StrEnum
 
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_package import Package
+from homeport.job_coordinator.model.wire_form import Number, Text
 
 SUBJECT = "configuration"
 """What a rolling restart changes, for lines of the log."""
@@ -55,10 +57,10 @@ class UpgradeOrder:
     next one. ``by``: the user that ordered it, for people.
     """
 
-    id: str
-    application: str
-    package: str
-    watch_ms: int
+    id: Text
+    application: Text
+    package: Package
+    watch_ms: Number
     direction: UpgradeDirection = UpgradeDirection.FORWARD
     by: str = ""
 
@@ -109,15 +111,15 @@ class UpgradeState:
     ``subject``: what is new, for people: a package, or the configuration of a rolling restart.
     """
 
-    id: str
-    application: str
-    package: str
+    id: Text
+    application: Text
+    package: Text
     previous: str | None
-    watch_ms: int
+    watch_ms: Number
     phase: UpgradePhase = UpgradePhase.FORWARD
     given: tuple[ProcessorId, ...] = ()
     current: ProcessorId | None = None
-    lag_before: int | None = None
+    lag_before: Number | None = None
     reason: str = ""
     last_line: str = ""
     subject: str = "package"
@@ -150,9 +152,9 @@ class RollingRestart:
     """
 
     state: UpgradeState
-    version: int
-    first: int
-    back: int | None
+    version: Number
+    first: Number
+    back: Number | None
     former: Mapping[str, str | None]
 
     @property

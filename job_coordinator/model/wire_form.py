@@ -17,6 +17,10 @@ from homeport.job_coordinator.model.json_values import compact_json
 
 Int = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
 Long = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
+LARGEST = 10**18 - 1
+"""Of numbers that count from 0 or 1, or in ms since 1970: none ever gets there."""
+Number = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
 _T = TypeVar("_T")
 
 

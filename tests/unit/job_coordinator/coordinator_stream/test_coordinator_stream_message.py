@@ -21,6 +21,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     Namespace,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json, time_of
+from homeport.job_coordinator.coordinator_stream.record_values import record_of
+from homeport.job_coordinator.metadata.topics import InputTopic
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -90,7 +92,7 @@ _WRITTEN = [
         '{"epoch":"4","step":"other-host","used":"[]","cause":""}',
     ),
     (
-        wire.set_topic(MessageType.SET_INPUT_TOPIC, "kafka.in", "id", submission="2"),
+        record_of(MessageType.SET_INPUT_TOPIC, "kafka.in", InputTopic("id", 2)),
         "kafka.in",
         '{"topic-id":"id","submission":"2"}',
     ),

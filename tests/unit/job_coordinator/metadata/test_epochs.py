@@ -15,7 +15,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import LARGEST
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
@@ -29,6 +28,7 @@ from homeport.job_coordinator.metadata.epochs import (
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.wire_form import LARGEST
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
 BAD = {"fenced": "[1]"}

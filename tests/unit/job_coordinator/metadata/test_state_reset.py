@@ -23,7 +23,6 @@ from homeport.job_coordinator.metadata.state_reset import (
     StateResetManager,
     permitted_incarnations,
     raised_epochs,
-    set_state_reset,
     state_removed,
 )
 from homeport.job_coordinator.metadata.topics import set_input_partitions
@@ -47,14 +46,16 @@ def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorS
     )
     manager.write(StateReset(5, ResetPhase.FINISHED))
     stream.catch_up()
-    assert manager.read() == (5, ResetPhase.FINISHED)
+    assert manager.read() == StateReset(5, ResetPhase.FINISHED)
     manager.require_finished()
 
 
 def test_a_damaged_record_of_a_reset_is_reported(stream: InMemoryCoordinatorStream) -> None:
     """Whether it has finished cannot be guessed."""
-    put(stream, set_state_reset(1, "half"))
-    with pytest.raises(WireError, match="no such phase: 'half'"):
+    StateResetManager(stream).write(StateReset(1, ResetPhase.BEGUN))
+    (record,) = stream.catch_up()
+    put(stream, record._replace(values={**(record.values or {}), "phase": "half"}))
+    with pytest.raises(WireError, match=r"set-state-reset 'state-reset': .*'half'"):
         StateResetManager(stream).require_finished()
 
 

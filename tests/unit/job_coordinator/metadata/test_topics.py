@@ -114,11 +114,11 @@ _PARTITIONS = MessageType.SET_INPUT_PARTITIONS, {"partitions": "3"}
 @pytest.mark.parametrize(
     ("record", "wrong", "fault"),
     [
-        (_INPUT, {"topic-id": None}, "topic-id is missing"),
-        (_INPUT, {"submission": None}, "'submission' is not a number"),
-        (_INPUT, {"floor": "low"}, "'floor' is not a number"),
-        (_CHANGELOG, {"topic-id": None}, "topic-id or store is missing"),
-        (_CHANGELOG, {"store": ""}, "topic-id or store is missing"),
+        (_INPUT, {"topic-id": None}, "missing required field `topic_id`"),
+        (_INPUT, {"submission": None}, "missing required field `submission`"),
+        (_INPUT, {"floor": "low"}, "got `str` - at `$.floor`"),
+        (_CHANGELOG, {"topic-id": None}, "missing required field `topic_id`"),
+        (_CHANGELOG, {"store": ""}, "length >= 1 - at `$.store`"),
         (_CHECKPOINT, {"topic-id": ""}, "topic-id is missing"),
         (_PARTITIONS, {"partitions": None}, "'partitions' is not a number"),
         (_PARTITIONS, {"partitions": "many"}, "'partitions' is not a number"),
