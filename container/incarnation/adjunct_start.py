@@ -262,7 +262,7 @@ class _OwnManagers:
 
 def _messages(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> InputMessages:
     serdes = stream_serdes(job, store.stream.system, store.stream.stream)
-    return InputMessages(lambda _system, _stream: serdes, refused)
+    return InputMessages(lambda _system, _stream: serdes, refused.met)
 
 
 def _kept(job: ContainerJob, store: AdjunctStore) -> Serdes:

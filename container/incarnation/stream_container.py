@@ -35,13 +35,7 @@ from homeport.container.kafka.sending import partition_count, refused_record
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.adjunct_feed import AdjunctFeed
-from homeport.container.processing.call_watch import (
-    CallWatch,
-    WatchedCalls,
-    WatchedPipeline,
-    WatchedTask,
-)
-from homeport.container.processing.concurrent_calls import LoopCalls
+from homeport.container.processing.call_watch import CallWatch, WatchedPipeline, WatchedTask
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.loop_dependencies import LoopDependencies, SideCalls, Task
 from homeport.container.processing.records import use_arrow_once
@@ -256,15 +250,13 @@ class StreamContainer:
             return contexts[name]
 
         with self._calls.calling("the init of a task", goes_on=True):
-            around = functools.partial(self._calls.calling, "a call of process beside others")
-            calls = calls_for(task_class, limit, self._stop.check, self._calls.tick, around)
+            calls = calls_for(task_class, limit, self._stop.check, self._calls)
             tasks, requests = make_tasks(
                 job, task_class, context_of, outputs, self._next_message, calls
             )
         watched = {name: WatchedTask(name, task, self._calls) for name, task in tasks.items()}
         timers = {name: context.timers for name, context in contexts.items()}
-        side = WatchedCalls(calls, self._calls) if isinstance(calls, LoopCalls) else calls
-        return _Made(watched, requests, outputs, timers, side)
+        return _Made(watched, requests, outputs, timers, calls)
 
     def _work(self, parts: LoopDependencies, *, is_stream_task: bool) -> bool:
         loop = RunLoop(parts, loop_settings(self._job, is_stream_task=is_stream_task), self._stop)

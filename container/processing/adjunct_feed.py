@@ -1,8 +1,8 @@
 """AdjunctFeed: the records of adjunct streams go to their stores, and all others to the tasks.
 
-A micro-batch is split right after the poll, before a pipeline sees it. What it brings to the stores
-is written when its turn comes at the tasks: what they read stands still within a batch, and is the
-same however far the pipeline is ahead. A pipeline that takes stores gets their rows with the batch.
+A micro-batch is split right after the poll, before a pipeline sees it. Its records for the stores
+are written when the tasks get the batch. So the stores stand still within a batch, and tasks read
+the same however far the pipeline is ahead. A pipeline gets the rows of its stores with the batch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What one micro-batch brings to the stores. ``refused``: records that cannot be stored."""
+    """The writes of one micro-batch to the stores. ``refused``: records that cannot be stored."""
 
     layers: Layers = ()
     refused: tuple[tuple[Row, str], ...] = ()
@@ -48,7 +48,7 @@ _INPUT = Named(keys.TASK_INPUTS.name, "")  # its rows have a task, as none is a 
 
 @dataclass
 class RefusedRecords:
-    """Those of the batch that is split; what becomes of them is decided at the batch's turn."""
+    """The refused records of the batch that is split; they are handled at the batch's turn."""
 
     found: list[tuple[Row, str]] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class RefusedRecords:
         self.found.append((row, reason))
 
     def take(self) -> tuple[tuple[Row, str], ...]:
-        """Return all of them, which are the caller's now."""
+        """Return all of them, and keep none."""
         found, self.found = self.found, []
         return tuple(found)
 
@@ -84,7 +84,7 @@ class HeadsPoll:
         self._due_s = now_s + self._every_s
         self._storage.read(following)
         for partition, fault in self._ends.faults():
-            # The input and the watch of topics have what it takes to judge that.
+            # The input and the watch of topics judge that.
             _LOG.debug("%s: %s", partition, fault.story)
         self._ends.poll()
 
@@ -101,10 +101,10 @@ class AdjunctFeed:
     Args:
         storage: the stores; ``recover`` has returned.
         managers: {task: what its records pass}.
-        refused: holds what the managers refuse.
-        bad: what becomes of that.
-        frames: what a pipeline gets of the stores; None: nothing.
-        watch: looks at where the streams end; None: nothing needs to know.
+        refused: has what the managers refuse.
+        bad: handles refused records.
+        frames: the rows that a pipeline gets; None: it gets none.
+        watch: polls the ends of the streams; None: nothing needs them.
     """
 
     def __init__(
@@ -122,14 +122,14 @@ class AdjunctFeed:
         self._refused = refused
         self._bad = bad
         self._frames = frames
-        self._reads = VersionReads()
+        self._engines: dict[str, StorageEngine] = {}
         stores = storage.plan.stores
         self.partitions: frozenset[SystemStreamPartition] = frozenset(
             partition for store in stores for partition in store.partitions
         )
 
     def split(self, batch: MicroBatch) -> tuple[pa.Table, Brought]:
-        """Return the rows of ``batch`` for the tasks, in their order, and what is for stores.
+        """Return the rows of ``batch`` for the tasks, in their order, and the writes to stores.
 
         Raises:
             HomeportError: a record cannot be stored, and may not be dropped.
@@ -147,7 +147,7 @@ class AdjunctFeed:
         return rows, brought
 
     def frames(self) -> StoreFrames:
-        """Return {store: its rows} for the pipeline, as the batch finds them that was split last.
+        """Return {store: its rows} for the pipeline, for the batch that was split last.
 
         Raises:
             FrameError: the pipeline cannot have them.
@@ -162,10 +162,10 @@ class AdjunctFeed:
         *,
         waits: bool = False,
     ) -> None:
-        """Show tasks what the batch brought; the open transaction gets what was refused of it.
+        """Write the batch's records to the stores; the open transaction gets its dead letters.
 
-        A version that it makes whole is seen once it is on the disk; with ``waits``, and where a
-        pipeline takes stores, it is.
+        Tasks see a version that the batch completes once it is on the disk. With ``waits``, and
+        where a pipeline takes stores, this waits for that.
 
         Raises:
             UndecodableError: a record was refused, and may not be dropped.
@@ -173,7 +173,7 @@ class AdjunctFeed:
         for row, reason in brought.refused:
             self._bad.met(row, reason)
         write(brought.layers, on_step_done, on_step_begin)
-        # A pipeline works ahead, and has to know which batch is the first that reads a version.
+        # A pipeline works ahead: it needs the first batch that reads a version.
         self._storage.switch_versions(
             on_step_done, on_step_begin, waits=waits or self._frames is not None
         )
@@ -181,13 +181,13 @@ class AdjunctFeed:
             self._frames.written(brought.layers)
 
     def show_ready(self, on_step_done: Reached, on_step_begin: Reached) -> None:
-        """Show tasks the versions that have become ready, though no batch has come."""
+        """Switch to the versions that have become ready, though no batch has come."""
         self._storage.switch_versions(on_step_done, on_step_begin)
 
     def poll_heads(
         self, now_s: float, following: Mapping[SystemStreamPartition, int] | None
     ) -> None:
-        """Poll, where it is time, whether the stores are at the heads of their streams.
+        """Poll, where it is due, whether the stores are at the heads of their streams.
 
         ``following``: what comes next of each partition; None: batches are on their way.
         """
@@ -200,26 +200,12 @@ class AdjunctFeed:
             self._watch.close()
 
     def note_reads(self, batch: int, history: Callable[..., None]) -> None:
-        """Write to the history which versions tasks read in ``batch``, where others than before.
+        """Write to the history each version that tasks read in ``batch`` for the first time.
 
-        It is called before the batch and after it: tasks may not have read two.
+        It is called before the batch and after it: tasks may not have read two. The engine itself
+        has the facts of its version: whether each partition has ended it, and where.
         """
-        self._reads.note(self._storage.bounded(), batch, history)
-
-
-class VersionReads:
-    """Which engine the tasks had of each store when it was last noted."""
-
-    def __init__(self) -> None:
-        self._engines: dict[str, StorageEngine] = {}
-
-    def note(self, stores: Iterable[FilledStore], batch: int, history: Callable[..., None]) -> None:
-        """Write an event to the history for each store whose tasks have another engine than before.
-
-        What it says of the version comes from the engine itself: whether each partition has ended
-        it, and where.
-        """
-        for store in stores:
+        for store in self._storage.bounded():
             engine = store.entries.engine
             if self._engines.get(store.name) is engine:
                 continue

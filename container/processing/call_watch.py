@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.api import Timer
-from homeport.container.processing.loop_dependencies import Pipeline, SideCalls, Task
+from homeport.container.processing.loop_dependencies import Pipeline, Task
 from homeport.container.spark.inputs import Rows
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
@@ -162,27 +162,6 @@ class WatchedTask:
 
     def _calling(self, step: str, *, goes_on: bool = False) -> AbstractContextManager[None]:
         return self._watch.calling(f"task {self._name!r}, in {step},", goes_on=goes_on)
-
-
-class WatchedCalls:
-    """Calls on an event loop, which are watched as one that goes on with each of them.
-
-    They share a thread, so that no line of its stack is one call's own. Calls in threads are
-    watched each by itself.
-    """
-
-    def __init__(self, calls: SideCalls, watch: CallWatch) -> None:
-        self._calls = calls
-        self._watch = watch
-
-    def finish(self) -> None:
-        """Make all calls, and wait for their ends."""
-        with self._watch.calling("a call of process beside others", goes_on=True):
-            self._calls.finish()
-
-    def close(self) -> None:
-        """End the threads of the calls."""
-        self._calls.close()
 
 
 class WatchedPipeline:

@@ -1,8 +1,8 @@
 """Calls of a StreamTask side by side: in threads, or on an event loop of the container's.
 
-A container hands over the calls of one micro-batch, of all of its tasks, and waits for the last of
-them: what is processed is contiguous then, and a transaction ends when nothing is under way. Calls
-of one order come one after the other; those without one in any order.
+A container adds the calls of one micro-batch, of all its tasks, and waits for the last of them.
+What is processed is contiguous then, and a transaction ends when no call is under way. Calls of one
+order come one after the other; calls without an order come in any order.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from concurrent import futures
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
+
+from homeport.container.processing.call_watch import CallWatch
 
 _LOOK_S = 0.2
 """How often the order to stop is looked for while calls are under way."""
+_WHAT = "a call of process beside others"
 
 _Call = TypeVar("_Call", bound=Callable[[], object])
 
@@ -27,11 +29,15 @@ class Calls(ABC, Generic[_Call]):
     Args:
         limit: how many are under way at once; 1: they come in the order of ``add``.
         may_go_on: raises after the order to stop.
+        watch: watches the calls; None: nothing does.
     """
 
-    def __init__(self, limit: int, may_go_on: Callable[[], None]) -> None:
+    def __init__(
+        self, limit: int, may_go_on: Callable[[], None], watch: CallWatch | None = None
+    ) -> None:
         self._limit = limit
         self._may_go_on = may_go_on
+        self._watch = watch or CallWatch(None)
         self._chains: dict[Hashable, list[_Call]] = {}
 
     def add(self, order: Hashable | None, call: _Call) -> None:
@@ -43,8 +49,8 @@ class Calls(ABC, Generic[_Call]):
         """Make all calls; none is under way afterwards, also where this raises.
 
         Raises:
-            BaseException: what the first of the calls raised that did, in the order of ``add``, and
-                of the others no more begin; or what ``may_go_on`` raises.
+            BaseException: the exception of the first call, in the order of ``add``, that raised;
+                no further call begins. Or the exception of ``may_go_on``.
         """
         chains, self._chains = list(self._chains.values()), {}
         if chains:
@@ -60,16 +66,12 @@ class Calls(ABC, Generic[_Call]):
 
 
 class ThreadCalls(Calls[Callable[[], None]]):
-    """Makes calls in a pool of threads, each within what ``around`` returns."""
+    """Makes calls in a pool of threads; each is watched by itself."""
 
     def __init__(
-        self,
-        limit: int,
-        may_go_on: Callable[[], None],
-        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+        self, limit: int, may_go_on: Callable[[], None], watch: CallWatch | None = None
     ) -> None:
-        super().__init__(limit, may_go_on)
-        self._around = around
+        super().__init__(limit, may_go_on, watch)
         self._pool = futures.ThreadPoolExecutor(limit, "task")
         self._is_over = False
 
@@ -90,7 +92,7 @@ class ThreadCalls(Calls[Callable[[], None]]):
             if self._is_over:
                 return
             try:
-                with self._around():
+                with self._watch.calling(_WHAT):
                     call()
             except BaseException:  # user code may raise anything; ``finish`` raises it
                 self._is_over = True
@@ -102,17 +104,18 @@ class ThreadCalls(Calls[Callable[[], None]]):
 
 
 class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
-    """Makes calls on an event loop, whose one thread runs on between them.
+    """Makes calls on an event loop, whose one thread stays between them.
 
-    ``begins``: called before each call.
+    The calls share a thread, so that no line of its stack is one call's own: they are watched
+    together, as one call that goes on with each of them.
+
     ``is_stopped``: whether the order to stop has come, and cancels what is under way.
     """
 
     def __init__(
-        self, limit: int, may_go_on: Callable[[], None], begins: Callable[[], None] = lambda: None
+        self, limit: int, may_go_on: Callable[[], None], watch: CallWatch | None = None
     ) -> None:
-        super().__init__(limit, may_go_on)
-        self._begins = begins
+        super().__init__(limit, may_go_on, watch)
         self.is_stopped = False
         self._loop = asyncio.new_event_loop()
         run = self._loop.run_forever
@@ -122,7 +125,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     def outcome(
         self, awaitable: Awaitable[object], *, may_be_stopped: bool = True
     ) -> BaseException | None:
-        """Return what ``awaitable`` raised on the loop, as its own code did; None: it is done.
+        """Run ``awaitable`` on the loop; return its exception, without our frames, or None.
 
         ``may_be_stopped``: whether the order to stop cancels it.
         """
@@ -134,20 +137,21 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
         except BaseException as error:  # user code may raise anything, SystemExit too
             if self.is_stopped:
                 raise
-            # Without this frame: whose code raised is judged by the first one.
+            # Without this frame: the first frame decides whose code raised.
             trace = error.__traceback__
             return error.with_traceback(None if trace is None else trace.tb_next)
         return None
 
     def _make(self, chains: Sequence[Sequence[Callable[[], Awaitable[None]]]]) -> None:
-        error = self._result(self._make_all(chains))
+        with self._watch.calling(_WHAT, goes_on=True):
+            error = self._result(self._make_all(chains))
         if error is not None:
             raise error
 
     async def _make_all(
         self, chains: Sequence[Sequence[Callable[[], Awaitable[None]]]]
     ) -> BaseException | None:
-        room = asyncio.Semaphore(self._limit)
+        room, begins = asyncio.Semaphore(self._limit), self._watch.tick
         errors: dict[int, BaseException] = {}
 
         async def make(number: int, chain: Sequence[Callable[[], Awaitable[None]]]) -> None:
@@ -155,7 +159,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
                 async with room:
                     if errors:
                         return
-                    self._begins()
+                    begins()
                     try:
                         await call()
                     except BaseException as error:  # user code may raise anything
@@ -170,7 +174,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     def _result(
         self, work: Coroutine[Any, Any, BaseException | None], *, may_be_stopped: bool = True
     ) -> BaseException | None:
-        """Return what ``work`` comes to; cancelled and over where the order to stop comes first."""
+        """Return the result of ``work``; cancel it, and wait for its end, at the order to stop."""
         ended = threading.Event()
         begun: list[asyncio.Task[BaseException | None]] = []
 

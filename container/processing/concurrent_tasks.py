@@ -7,13 +7,13 @@ import inspect
 import threading
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from homeport.container.api import IncomingMessage, StreamTask
 from homeport.container.callables import is_coroutine, unrun
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.stream_task_instance import (
     StreamTaskInstance,
@@ -26,7 +26,7 @@ _Side = TypeVar("_Side", ThreadCalls, LoopCalls)
 
 
 class _ConcurrentStreamTask(StreamTaskInstance, Generic[_Side]):
-    """Hands the calls of ``process`` over, to be made beside others; all else as its base class."""
+    """Adds the calls of ``process`` to those of other tasks; all else is as in its base class."""
 
     def __init__(
         self, task_class: type[StreamTask], context: Context, parts: StreamTaskParts, calls: _Side
@@ -36,8 +36,8 @@ class _ConcurrentStreamTask(StreamTaskInstance, Generic[_Side]):
         super().__init__(task_class, context, parts)
 
     def process_batch(self, rows: pa.Table) -> None:
-        """Hand over the calls for every message of ``rows``; none is made yet."""
-        for message in self._parts.messages.of(rows):
+        """Add a call for every message of ``rows``; none is made yet."""
+        for message in self._parts.messages(rows):
             call: Any = functools.partial(self._process, message)  # of the kind that they make
             self._calls.add(order_of(self._name, message), call)
 
@@ -99,7 +99,7 @@ class AsyncStreamTask(_ConcurrentStreamTask[LoopCalls]):
 
 
 def order_of(task_name: str, message: IncomingMessage) -> Hashable | None:
-    """Return what messages that come one after the other have in common; None: there is nothing."""
+    """Return the order of the message's call: its task and key; None: it has no key."""
     if message.key is None:
         return None
     try:
@@ -113,22 +113,17 @@ def calls_for(
     task_class: type[object],
     limit: int,
     may_go_on: Callable[[], None],
-    begins: Callable[[], None] = lambda: None,
-    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    watch: CallWatch | None = None,
 ) -> ThreadCalls | LoopCalls | None:
-    """Return what makes the calls of these tasks; None: each is made when its message comes.
-
-    ``begins``: called before each call on an event loop. ``around``: each one in a thread is made
-    within what that returns.
-    """
+    """Return what makes the calls of these tasks; None: each is made when its message comes."""
     if is_coroutine(task_class, "process"):
-        return LoopCalls(limit, may_go_on, begins)
+        return LoopCalls(limit, may_go_on, watch)
     is_stream = issubclass(task_class, StreamTask)
-    return ThreadCalls(limit, may_go_on, around) if is_stream and limit > 1 else None
+    return ThreadCalls(limit, may_go_on, watch) if is_stream and limit > 1 else None
 
 
 def locked(found: Any, lock: threading.Lock) -> Any:  # noqa: ANN401 - any object, as it is
-    """Return ``found`` with one caller at a time: what tasks share is safe for their threads."""
+    """Return ``found``, for one caller at a time: tasks in threads share it."""
     return _Locked(found, lock)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -87,7 +88,7 @@ class LoopDependencies:
     ``plain``: sends the outputs at once; None where they are part of the transaction.
     ``on_step_begin``, ``on_step_done``: get each step of a transaction and of a flush.
     ``report``: reports the work to the AM.
-    ``clock``: seconds that never go back; None: the machine's.
+    ``clock``: seconds that never go back.
     ``typed``: makes columns of the values; None: they are bytes.
     ``timers``: of each task that may have some.
     ``drain``: says when a container that is to drain has done so; None: it never is.
@@ -112,7 +113,7 @@ class LoopDependencies:
     on_step_done: Reached = passed
     report: WorkReport = field(default_factory=WorkReport)
     on_step_begin: Reached = passed
-    clock: Callable[[], float] | None = None
+    clock: Callable[[], float] = time.monotonic
     typed: TypedInput | None = None
     timers: Mapping[TaskName, Timers] = field(default_factory=dict)
     calls: SideCalls | None = None

@@ -10,7 +10,6 @@ one on top of it. Of the open one nothing leaves before the other is committed a
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -114,7 +113,7 @@ class OpenTransaction:
         self._settings = settings
         self._stop = stop
         self._beside = beside or SameThread()
-        self._clock = deps.clock or time.monotonic
+        self._clock = deps.clock
         self.tuning = deps.tuning()
         self._processed = {task: dict(offsets) for task, offsets in deps.processed.items()}
         self._is_first = True
@@ -227,20 +226,17 @@ class OpenTransaction:
         """
         self.finish()
         began_s = self._clock()
-        ended: list[_Ended] = []
-        for step in self.plan:
-            if step.action is Action.END_TASKS:
-                self._deps.on_step_begin(step)
-                ended.append(self._end_tasks())
-                self._deps.on_step_done(step)
-        (one,) = ended
+        (end_tasks,) = (step for step in self.plan if step.action is Action.END_TASKS)
+        self._deps.on_step_begin(end_tasks)
+        ended = self._end_tasks()
+        self._deps.on_step_done(end_tasks)
         self._deps.outputs.clear()
         self._deps.report.ended()
         self._deps.traces.ended()
         self._clear()
         self._ended_s = self._clock()
-        call = self._beside.submit(lambda: (began_s, self._send(one)))
-        self._on_its_way = one, call
+        call = self._beside.submit(lambda: (began_s, self._send(ended)))
+        self._on_its_way = ended, call
         if self._is_first or call.done():
             self.finish()
         self._is_first = False

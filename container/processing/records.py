@@ -1,4 +1,4 @@
-"""Rows of a micro-batch: by task, as messages for a StreamTask, and what becomes of bad ones.
+"""Rows of a micro-batch: by task, and as messages for a StreamTask; and the bad records.
 
 PURE but for the log.
 """
@@ -6,10 +6,10 @@ PURE but for the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,24 +39,19 @@ _EMPTY: Mapping[str, tuple[type, str | int]] = {
 }
 _HEADERS = BATCH_SCHEMA.field("headers").type
 _ROWS, _BYTES = 1024, 1024 * 1024
-"""So much is read before the first of it is processed; objects take several times their bytes."""
+"""So much is decoded at once; objects take several times their bytes."""
 _MESSAGE = partial(tuple.__new__, IncomingMessage)
-"""Of all its fields, in their order; half of what the class's own call costs."""
+"""Takes all fields, in their order, at half the cost of the class's own call."""
 
 _DROP_KEY = "task.drop.deserialization.errors"
 
 Row = Mapping[str, Any]
+Messages = Callable[[pa.Table], Iterator[IncomingMessage]]
+"""From rows to their messages, in their order."""
 
 
 class UndecodableError(HomeportError):
     """An input record that its serde cannot read, and that may not be dropped."""
-
-
-class Messages(Protocol):
-    """How rows become messages."""
-
-    def of(self, rows: pa.Table) -> Iterator[IncomingMessage]:
-        """Return the messages of ``rows``, in their order."""
 
 
 def place_of(row: Row) -> str:
@@ -65,7 +60,7 @@ def place_of(row: Row) -> str:
 
 
 def use_arrow_once() -> None:
-    """Do what Arrow puts off until its first array: an import of pandas, half a CPU second."""
+    """Let Arrow import pandas, which its first array does, and which takes half a CPU second."""
     columns = {"task": pa.array([""], pa.string())}
     list(rows_by_task(pa.table(columns), Named("", "")))
 
@@ -92,12 +87,12 @@ def rows_by_task(table: pa.Table, pipeline: Named) -> Iterator[tuple[str, pa.Tab
 
 
 class BadRecords:
-    """What becomes of records that their serdes cannot read. One per container.
+    """Handles records that their serdes cannot read. One per container.
 
     Args:
-        drop: whether they are skipped; if not, the first one is an error.
-        dead_letter: ``system.stream`` that skipped ones are sent to, within the transaction.
-        collector: where they are sent.
+        collector: sends dead letters, within the transaction.
+        dead_letter: the ``system.stream`` for skipped records; None: there is none.
+        drop: whether such records are skipped; else the first one is an error.
     """
 
     def __init__(self, collector: MessageCollector, dead_letter: str | None, *, drop: bool) -> None:
@@ -140,21 +135,16 @@ class BadRecords:
             ) from None
 
 
-class MeetsBadRecords(Protocol):
-    """What becomes of records that their serdes cannot read."""
-
-    def met(self, row: Row, reason: str) -> None:
-        """Take a record that is no message; raise to end the container."""
-
-
 class InputMessages:
     """Messages of rows as they came from Kafka, read by the column.
 
-    Where one of a column cannot be read, its rows are read one by one: a message is there before
-    the next one is looked at. So are the rows of a stream with a serde of the job's own.
+    Where an element of a column cannot be read, the rows are read one by one: each message leaves
+    before the next one is read. So are the rows of a stream with a serde of the job's own.
+
+    ``bad`` gets each record that cannot be read, and why; it may raise to end the container.
     """
 
-    def __init__(self, serdes_of: SerdesOf, bad: MeetsBadRecords) -> None:
+    def __init__(self, serdes_of: SerdesOf, bad: Callable[[Row, str], None]) -> None:
         self._serdes_of = serdes_of
         self._bad = bad
         self._known: dict[tuple[str, str], tuple[Serde | None, Serde | None]] = {}
@@ -204,7 +194,7 @@ class InputMessages:
                     raise SerdeFailedError(f"input {place_of(row)}: its {part}: {error}") from error
                 except (HomeportError, ValueError, RecursionError) as error:
                     said = f"its {part} cannot be read by the serde {serde.name!r}"
-                    self._bad.met(row, f"{said}: {reason_of(error)}")
+                    self._bad(row, f"{said}: {reason_of(error)}")
                     return None
             decoded.append(data)
         return IncomingMessage(
@@ -259,17 +249,14 @@ def _read(column: list[Any], serde: Serde | None) -> list[Any]:
     return [None if data is None else from_bytes(data) for data in column]
 
 
-class PipelineMessages:
-    """Messages of rows that a pipeline made: the row is the value."""
-
-    def of(self, rows: pa.Table) -> Iterator[IncomingMessage]:
-        """Return the messages of ``rows``, in their order."""
-        batches = rows.drop_columns(["task"]).to_batches(_ROWS)
-        return chain.from_iterable(map(_of_pipeline, batches))
+def pipeline_messages(rows: pa.Table) -> Iterator[IncomingMessage]:
+    """Return the messages of rows that a pipeline made, in their order: the row is the value."""
+    batches = rows.drop_columns(["task"]).to_batches(_ROWS)
+    return chain.from_iterable(map(_of_pipeline, batches))
 
 
 def _of_pipeline(rows: pa.RecordBatch) -> Iterator[IncomingMessage]:
-    """Yield messages; columns that are not there, or of another type, are empty."""
+    """Return messages; fields whose column is absent, or of another type, are empty."""
     names = rows.schema.names
     columns = dict(zip(names, map(_objects, names, rows.columns), strict=True))
     values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

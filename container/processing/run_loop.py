@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
@@ -48,7 +47,7 @@ class RunLoop:
         self._deps = deps
         self._settings = settings
         self._stop = stop
-        self._clock = deps.clock or time.monotonic
+        self._clock = deps.clock
         # Outputs that leave at once would leave from both threads.
         sends_beside = settings.overlaps and deps.plain is None
         sending = OneThread("sending") if sends_beside else SameThread()

@@ -101,7 +101,7 @@ class StreamTaskInstance:
         process: Callable[..., object] = self._task.process
         outputs, coordinator = parts.outputs, self._coordinator
         may_go_on = parts.may_go_on
-        for message in parts.messages.of(rows):
+        for message in parts.messages(rows):
             may_go_on()
             try:
                 found = process(message, outputs, coordinator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,7 +26,12 @@ from homeport.container.processing.concurrent_tasks import (
     locked,
 )
 from homeport.container.processing.loop_dependencies import Task
-from homeport.container.processing.records import BadRecords, InputMessages, PipelineMessages
+from homeport.container.processing.records import (
+    BadRecords,
+    InputMessages,
+    Messages,
+    pipeline_messages,
+)
 from homeport.container.processing.stream_task_instance import (
     Requests,
     StreamTaskInstance,
@@ -36,7 +41,7 @@ from homeport.container.processing.task_instance import Context, Outputs, TaskIn
 from homeport.container.processing.typed_input import TypedInput, Typing
 from homeport.container.serde.serdes import Serde
 from homeport.container.spark.frame_columns import serdes_of_frames
-from homeport.container.spark.inputs import Takes, Wanted
+from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.output_rows import HEADERS, KEY, VALUE, Leaving
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.model.ids import TaskName
@@ -90,17 +95,14 @@ def make_tasks(
 def _parts(
     job: ContainerJob, outputs: Outputs, requests: Requests, may_go_on: Callable[[], None]
 ) -> StreamTaskParts:
-    records = job.records
-    if job.task.has_pipeline:
-        return StreamTaskParts(
-            outputs, requests, PipelineMessages(), records.ignored_exceptions, may_go_on
-        )
-    inputs = {(s.system, s.stream) for t in job.tasks for s in t.system_stream_partitions}
-    serdes = {stream: stream_serdes(job, *stream) for stream in sorted(inputs)}
-    messages = InputMessages(
-        lambda system, stream: serdes[system, stream], bad_records(job, outputs)
-    )
-    return StreamTaskParts(outputs, requests, messages, records.ignored_exceptions, may_go_on)
+    messages: Messages = pipeline_messages
+    if not job.task.has_pipeline:
+        inputs = {(s.system, s.stream) for t in job.tasks for s in t.system_stream_partitions}
+        serdes = {stream: stream_serdes(job, *stream) for stream in sorted(inputs)}
+        bad = bad_records(job, outputs)
+        messages = InputMessages(lambda *stream: serdes[stream], bad.met).of
+    ignored = job.records.ignored_exceptions
+    return StreamTaskParts(outputs, requests, messages, ignored, may_go_on)
 
 
 def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Outputs:
@@ -114,27 +116,16 @@ def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Output
     return Outputs(job.systems, job.output_systems, default, serdes, count_of, limits)
 
 
-class TakesFrames(Protocol):
-    """A pipeline, as far as its input is made for it."""
-
-    @property
-    def takes(self) -> Takes:
-        """Return the frames that it gets."""
-
-    def wanted(self, rows: int) -> Wanted | None:
-        """Return what it reads of a batch of so many rows; None: perhaps all."""
-
-
 def typed_input(
     job: ContainerJob,
     task_class: type[BatchTask | StreamTask],
     outputs: Outputs,
-    pipeline: TakesFrames | None = None,
+    pipeline: SparkPipeline | None = None,
 ) -> TypedInput | None:
     """Return what makes columns of the values; None for a StreamTask, and without a schema.
 
     Raises:
-        ConfigError: it cannot be had.
+        ConfigError: a serde cannot be loaded, or has no columns.
     """
     inputs = input_serdes(job.config)
     bad = bad_records(job, outputs)

@@ -188,7 +188,10 @@ def _not_bytes(stream: str, part: object) -> TypeError:
 
 
 class Context:
-    """Implements ``homeport.container.api.TaskContext``."""
+    """Implements ``homeport.container.api.TaskContext``.
+
+    ``timers``: the task's, for its container; ``scheduler``: the same, for the task.
+    """
 
     def __init__(
         self,
@@ -198,43 +201,23 @@ class Context:
         timers: Timers | None = None,
         partitions: Partitions = (),
     ) -> None:
-        self._task_name = task_name
-        self._timers = timers or Timers()
-        self._scheduler: Scheduler = self._timers
-        self._partitions = partitions
+        self.task_name = task_name
+        self.timers = timers or Timers()
+        self.scheduler: Scheduler = self.timers
+        self.partitions = partitions
         self._config = dict(config)
         self._stores = dict(stores)
-
-    @property
-    def task_name(self) -> str:
-        """Name of the task."""
-        return self._task_name
 
     @property
     def config(self) -> dict[str, str]:
         """Return a copy of the job's configuration."""
         return dict(self._config)
 
-    @property
-    def partitions(self) -> Partitions:
-        """Return (system, stream, partition) of each that the task reads, sorted."""
-        return self._partitions
-
-    @property
-    def timers(self) -> Timers:
-        """Return the task's timers, for its container."""
-        return self._timers
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """Return the task's timers, for the task."""
-        return self._scheduler
-
     def shared(self, guard: Callable[[Any], Any]) -> Context:
         """Return a context for threads, whose stores and scheduler ``guard`` has made safe."""
         stores = {name: guard(store) for name, store in self._stores.items()}
-        found = Context(self._task_name, self._config, stores, self._timers, self._partitions)
-        found._scheduler = guard(self._timers)
+        found = Context(self.task_name, self._config, stores, self.timers, self.partitions)
+        found.scheduler = guard(self.timers)
         return found
 
     def store(self, name: str) -> KeyValueStore:

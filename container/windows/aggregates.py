@@ -1,4 +1,4 @@
-"""What windows take and give: aggregates, results, records that are in no window."""
+"""The values of windows: aggregates, results, and records that are in no window."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class WindowResult:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A record that is in no window; of a table, its row as ``value``.
+    """A record that is in no window; ``value`` of a table's row is the row.
 
-    ``is_ahead``: its time is too far ahead of the clock; else its windows were closed when it came.
+    ``is_ahead``: its time is too far ahead of the clock; else its windows were closed before.
     """
 
     key: str
@@ -40,11 +40,12 @@ class Late:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What a window keeps of its records.
+    """How a window aggregates its records.
 
-    ``init`` makes it of no record. ``add``: it and one more value, to the new one, never None.
-    ``merge``: two to one, the older one first; sessions need it. ``name``: what it is, such as
-    "miles"; it is kept with the windows. Without one, the code of these functions is.
+    ``init`` returns the aggregate of no record. ``add`` returns the next aggregate, never None,
+    from the aggregate and one more value. ``merge`` makes one aggregate of two, the older one
+    first; sessions need it. ``name``, such as "miles", is kept with the windows to recognise the
+    aggregate; without it the code of these functions is.
     """
 
     init: Callable[[], Any]
@@ -53,7 +54,7 @@ class Aggregate:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        """A call of each function would run it, and the name is text; else TypeError."""
+        """Require functions that take these arguments, and a name that is text; else TypeError."""
         _require_name(self.name)
         _require_runs("init", self.init, ())
         _require_runs("add", self.add, ("aggregate", "value"))
@@ -70,7 +71,7 @@ def _require_name(name: object) -> None:
 
 
 def require_made(span: object, aggregate: object, on_late: object) -> None:
-    """Require objects of their kinds, and a function that runs; else TypeError."""
+    """Require a span, an aggregate and a function for late records; else raise TypeError."""
     required: tuple[tuple[str, object, Any, str], ...] = (
         ("span", span, Span, "Tumbling(60_000)"),
         ("aggregate", aggregate, Aggregate, "Aggregate(init=int, add=...)"),

@@ -1,6 +1,6 @@
-"""Facts: what the windows of a store were made with, which is kept with them.
+"""Facts: the span, emit and aggregate of a store's windows, which the store keeps.
 
-PURE. A store shows no difference between windows of two spans, or aggregates of two functions.
+PURE. Without facts, windows of two spans or aggregates of two functions look alike in a store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EMIT_CLOSE, _EMIT_UPDATE = "close", "update"
 
 
 def kind_of(aggregate: object) -> str | None:
-    """Return what kind of value the aggregate of a new window is; None: it is None."""
+    """Return the kind of value of a new window's aggregate; None: the value is None."""
     if aggregate is None:
         return None
     found = (text for kinds, text in _KINDS if isinstance(aggregate, kinds))
@@ -46,8 +46,7 @@ def code_of(*functions: Callable[..., Any] | None) -> str:
 def changed(store: str, kept: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     """Return why windows with the facts ``now`` may not go on in ``store``; None: they may.
 
-    A fact that either of both lacks is none. Where aggregates have a name, it stands for their
-    code.
+    Only facts in both count. Where aggregates have a name, it stands for their code.
     """
     for fact, what in ((SPAN, ""), (KIND, "aggregates that are "), (NAME, "aggregates named ")):
         was, is_now = kept.get(fact), now.get(fact)
@@ -94,7 +93,7 @@ def _code(function: Any, within: tuple[object, ...] = ()) -> str:  # noqa: ANN40
 
 
 def _made_with(function: FunctionType, within: tuple[object, ...]) -> list[str]:
-    """Return the defaults, and what a function around it gave it: a decorator's is its code too."""
+    """Return the values of the function's defaults and closure: a decorator's code is in these."""
     named = sorted((function.__kwdefaults__ or {}).items())
     given = [*(function.__defaults__ or ()), *named]
     for cell in function.__closure__ or ():
@@ -113,7 +112,7 @@ def _of_code(code: CodeType, doc: str | None = None) -> str:
 
 
 def _simple(value: object) -> str:
-    """Return the same text for one value in each process."""
+    """Return a text of the value that is the same in each process."""
     if isinstance(value, CodeType):
         return _of_code(value)
     if isinstance(value, frozenset):

@@ -24,7 +24,7 @@ from homeport.container.windows.aggregates import (
     require_made,
 )
 from homeport.container.windows.partials import partials
-from homeport.container.windows.spans import LIMIT_MS, Ends, Span, whole_ms
+from homeport.container.windows.spans import LIMIT_MS, Ends, Session, Span, whole_ms
 from homeport.container.windows.window_store import Place, WindowStore
 
 _LOG = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 _OF_MESSAGE: Any = object()
 _STRING = "string"
 _NEVER = -(1 << 62)
-"""How far event time has come before it is known: no window ends then."""
+"""Stands for an event time that is not known yet: no window ends then."""
 _IN_USE: weakref.WeakKeyDictionary[KeyValueStore, weakref.ref[Windows]] = (
     weakref.WeakKeyDictionary()
 )
@@ -40,12 +40,12 @@ _IN_USE: weakref.WeakKeyDictionary[KeyValueStore, weakref.ref[Windows]] = (
 
 
 class Windows:
-    """One per task and store, made in its ``init``. Not thread-safe.
+    """The windows of one task in one store; a task makes them in its ``init``. Not thread-safe.
 
-    All of it is in the store, how far event time has come too, so that a window is the same after
-    any end of the container. A window closes once the watermark is at its end: the oldest of the
-    newest times of the task's partitions, less the lateness. A partition without a record for
-    ``task.watermark.idle.ms`` is left out.
+    The store has everything, also how far event time has come: a window is the same after any end
+    of the container. A window closes once the watermark is at its end. The watermark is the oldest
+    of the newest times of the task's partitions, less the lateness. A partition without a record
+    for ``task.watermark.idle.ms`` does not count.
 
     Args:
         context: the task's.
@@ -58,13 +58,13 @@ class Windows:
         lateness_ms: how much older than the newest record one may be; None: the job's
             ``task.watermark.lateness.ms``, or 0.
         retention_ms: how much longer, in event time, a closed window can be read.
-        on_late: is handed what is too late or too far ahead; None: it is dropped. Either way
-            ``late`` and ``ahead`` count it; ``task.watermark.ahead.ms`` says what is too far.
+        on_late: gets each record that is too late or too far ahead; None: it is dropped. ``late``
+            and ``ahead`` count it either way. ``task.watermark.ahead.ms`` defines too far.
 
     Raises:
         KeyError: there is no such store.
         TypeError: an argument is of another kind, such as ms that are no whole number.
-        ValueError: an argument does not fit, or not what the store's windows were made with.
+        ValueError: an argument does not fit, or differs from what made the store's windows.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class Windows:
         on_late: OnLate | None = None,
     ) -> None:
         require_made(span, aggregate, on_late)
-        if span.merges and aggregate.merge is None:
+        has_sessions = isinstance(span, Session)
+        if has_sessions and aggregate.merge is None:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")
         if emit not in ("close", "update"):
             raise ValueError(f"emit={emit!r}: it must be 'close' or 'update'")
@@ -92,12 +93,13 @@ class Windows:
         self.late = 0
         self.ahead = 0
         self._span = span
+        self._has_sessions = has_sessions
         self._aggregate = aggregate
         self._emits_updates = emit == "update"
         self._retention_ms = retention_ms
         self._on_late = on_late
         self._scheduler = context.scheduler
-        self._store = WindowStore(store, self._own_store(context, store), has_sessions=span.merges)
+        self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
         self._keep_facts(store, emit)
         job = TimersConfig.of(Config(context.config))
         self._ahead_ms = job.ahead_ms
@@ -112,7 +114,7 @@ class Windows:
         store = context.store(name)
         configured = StorageConfig.of(Config(context.config)).stores.get(name)
         serde = _STRING if configured is None else configured.key_serde
-        if self._span.merges and serde != _STRING:
+        if self._has_sessions and serde != _STRING:
             raise ValueError(
                 f"{keys.STORE_KEY_SERDE.named(name)}={serde}: sessions are found by the order of "
                 f"text: set it to {_STRING}"
@@ -163,17 +165,17 @@ class Windows:
         value: Any = _OF_MESSAGE,  # noqa: ANN401 - a user's value
         at_ms: int | None = None,
     ) -> list[WindowResult]:
-        """Add the record to its windows, and bring event time on.
+        """Add the record to its windows, and advance event time.
 
         Args:
-            message: where it came from; what is not given besides is the message's.
+            message: the record; it has what is not given besides.
             collector: for ``on_late``.
             key: the key of the windows, a str.
             value: what ``add`` is called with.
-            at_ms: its event time, in ms since 1970; before that it is negative.
+            at_ms: its event time, in ms since 1970; earlier times are negative.
 
         Returns:
-            Updated windows first, where these are wanted; then the closed ones, by their end.
+            The updated windows, with emit="update"; else the closed ones, by their end.
 
         Raises:
             TypeError: the key is no str, or the store cannot carry an aggregate.
@@ -188,7 +190,7 @@ class Windows:
         if time_ms < self._first_ms:
             self._lose([Late(own, what, time_ms)], collector, late=1)
             return []
-        add = self._add_to_session if self._span.merges else self._add_to_fixed
+        add = self._add_to_session if self._has_sessions else self._add_to_fixed
         results = add(own, what, time_ms)
         if results is None:
             self._lose([Late(own, what, time_ms)], collector, late=1)
@@ -207,8 +209,8 @@ class Windows:
     ) -> list[WindowResult]:
         """Add all rows to their windows; Arrow sums them, and ``add`` gets one value per window.
 
-        That value is a dict of the columns that Arrow makes, such as ``{"miles_sum": 12}``. Late
-        is what comes for a window that was closed before the table.
+        That value is a dict of the columns that Arrow makes, such as ``{"miles_sum": 12}``. A row
+        is late if its windows were closed before the table.
 
         Args:
             table: rows of a BatchTask.
@@ -224,9 +226,9 @@ class Windows:
             TypeError: the windows are sessions, which need record after record.
             ValueError: a row has no key or no time.
         """
-        found = partials(
-            table, self._span.fixed(), self._closed, self._last_ms, aggregates, key, at
-        )
+        if isinstance(self._span, Session):
+            raise TypeError("sessions take one record after the other: use add")
+        found = partials(table, self._span, self._closed, self._last_ms, aggregates, key, at)
         lost = [Late(*late) for late in found.late()] if self._on_late is not None else []
         self._lose(lost, collector, found.too_late.num_rows, found.ahead.num_rows)
         before = self._store.get_all(found.windows)
@@ -238,10 +240,10 @@ class Windows:
         return [*results, *self._saw(newest_times(found.timed, at, self._watermark.sources))]
 
     def advance(self, to_ms: int | None = None) -> list[WindowResult]:
-        """Bring event time to at least ``to_ms``; return windows that closed. For input that rests.
+        """Advance event time to at least ``to_ms``; return windows that closed. For idle input.
 
-        Called from ``window`` or ``on_timer``. None: it is as far as the partitions that are not
-        idle let it come.
+        Call it from ``window`` or ``on_timer``. None: event time is as far as the partitions that
+        are not idle let it be.
         """
         if to_ms is not None:
             self._watermark.reach(whole_ms("to_ms", to_ms))
@@ -250,7 +252,7 @@ class Windows:
     def at(self, key: str, time_ms: int) -> list[WindowResult]:
         """Return the windows of ``key`` that have ``time_ms``: open ones, and those that stay."""
         time_ms = whole_ms("time_ms", time_ms)
-        if self._span.merges:
+        if self._has_sessions:
             places = [p for p in self._store.sessions(key) if p.start_ms <= time_ms < p.end_ms]
         else:
             places = self._places(key, time_ms)
@@ -265,7 +267,7 @@ class Windows:
         value: Any,  # noqa: ANN401 - a user's value
         time_ms: int,
     ) -> list[WindowResult] | None:
-        """Return updates; None where it is too late."""
+        """Return updates; None: the record is too late."""
         windows = {}
         for place in self._places(key, time_ms):
             if place.end_ms > self._closed:
@@ -280,7 +282,7 @@ class Windows:
         value: Any,  # noqa: ANN401 - a user's value
         time_ms: int,
     ) -> list[WindowResult] | None:
-        """Return updates; None where it is too late."""
+        """Return updates; None: the record is too late."""
         (new,) = self._places(key, time_ms)
         met = [
             place
@@ -298,7 +300,7 @@ class Windows:
         aggregate = found[met[0]] if met else self._aggregate.init()
         for place in met[1:]:
             aggregate = self._merged(aggregate, found[place])
-        # All of the job's own code comes first: nothing has changed where that raises.
+        # The job's own code runs before any change: it may raise.
         aggregate = _kept(self._aggregate.add(aggregate, value))
         gone = [place for place in met if place != whole]
         self._store.delete_all(gone)
@@ -392,7 +394,7 @@ class Windows:
 
 
 def _is_logged(before: int, now: int) -> bool:
-    """Return whether to log it: the first, the tenth, the hundredth; a stream fills no log."""
+    """Return whether to log this count: the first, tenth, hundredth and so on."""
     return now > before and (len(str(before)) < len(str(now)) or before == 0)
 
 

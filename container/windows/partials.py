@@ -1,7 +1,4 @@
-"""Rows of a table, added up by Arrow per window and key.
-
-PURE.
-"""
+"""The rows of a table, aggregated by Arrow per window and key. PURE."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ _START = "__start"
 
 @dataclass(frozen=True)
 class Partials:
-    """``windows``: {window: {column of Arrow's: its value}}, of those that are open.
+    """``windows``: {open window: {column of Arrow's: its value}}.
 
-    ``timed``: the rows that bring event time on, with the column of the time in ms. ``too_late``:
-    those whose windows are all closed. ``ahead``: those whose time is beyond the last one.
+    ``timed``: the rows that advance event time; the column ``at`` has ms. ``too_late``: the rows
+    whose windows are all closed. ``ahead``: the rows whose time is beyond the last one.
     """
 
     windows: Mapping[Place, Mapping[str, Any]]
@@ -37,7 +34,7 @@ class Partials:
     at: str
 
     def late(self) -> Iterator[tuple[str, Mapping[str, Any], int, bool]]:
-        """Return (key, row, time in ms, whether it is ahead) of each row that is in no window."""
+        """Yield (key, row, time in ms, whether it is ahead) of each row that is in no window."""
         for rows, is_ahead in ((self.too_late, False), (self.ahead, True)):
             for row in rows.to_pylist():
                 yield row[self.key], row, row[self.at], is_ahead
@@ -52,13 +49,13 @@ def partials(
     key: str,
     at: str,
 ) -> Partials:
-    """Return what each window gets of the table.
+    """Return the aggregates of the table's rows per window.
 
     Args:
         table: the rows.
         span: which windows there are.
         closed_ms: windows that end then or before are closed.
-        last_ms: what is later is ahead of its time, and in no window.
+        last_ms: rows with a later time are ahead, and in no window.
         aggregates: (column, function) of Arrow's group_by.
         key: the column of the key: text, or bytes that are UTF-8.
         at: the column of the time: a timestamp, or ms since 1970.
@@ -91,7 +88,7 @@ def partials(
 
 
 def _modulo(times: pa.ChunkedArray, step_ms: int) -> pa.ChunkedArray:
-    """Return what each time is beyond the last whole step, before 1970 too; never negative."""
+    """Return each time modulo ``step_ms``: never negative, also before 1970."""
     # Arrow divides towards 0.
     rest = pc.subtract(times, pc.multiply(pc.divide(times, step_ms), step_ms))
     return pc.if_else(pc.less(rest, 0), pc.add(rest, step_ms), rest)
@@ -153,7 +150,7 @@ def grouped(
 
 
 def _may_overflow(column: pa.ChunkedArray, function: str) -> bool:
-    """Return whether the result could need more places than Arrow's has."""
+    """Return whether the result may have more digits than Arrow's type."""
     is_decimal = pa.types.is_decimal(column.type)
     if is_decimal and function not in (_SUM, _PRODUCT, _MEAN):
         return False

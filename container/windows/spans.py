@@ -1,27 +1,25 @@
 """Spans of event time: which windows a time belongs to, and when windows end.
 
-PURE. A window [start, end) has its start and not its end; times are in ms since 1970, those before
-it are negative.
+PURE. A window [start, end) has its start and not its end. Times are in ms since 1970; earlier ones
+are negative.
 """
 
 from __future__ import annotations
 
 import heapq
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from homeport.container.serde.exact_values import whole
 
 LIMIT_MS = 10**15
-"""Windows lie within so many ms of 1970, some 31,000 years: their store has places for no more."""
+"""Windows lie within so many ms around 1970, some 31,000 years: times in stores have 15 digits."""
 _LONGEST_MS = LIMIT_MS // 10
 
 
 def whole_ms(name: str, given: object) -> int:
-    """Return ms as an int; TypeError, with the ``name`` of them, where they are no whole number."""
+    """Return ms as an int; raise TypeError, which gives ``name``, where it is no whole number."""
     try:
         return whole(given)
     except TypeError:
@@ -29,47 +27,17 @@ def whole_ms(name: str, given: object) -> int:
         raise TypeError(f"{name} must be whole ms, not {kind}: give an int") from None
 
 
-class Span(ABC):
-    """Which windows a time belongs to.
-
-    ``merges``: whether windows of one key that overlap become one, as sessions do. Their aggregates
-    are merged then, and the store's keys are text.
-    """
-
-    __slots__ = ()
-    merges: ClassVar[bool]
-
-    @property
-    @abstractmethod
-    def reach_ms(self) -> int:
-        """Return how far a window goes beyond a time that it has."""
-
-    @property
-    @abstractmethod
-    def text(self) -> str:
-        """Return which windows these are, for stores and people."""
-
-    @abstractmethod
-    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:
-        """Return (start, end) of each window that has ``time_ms``, the oldest first."""
-
-    @abstractmethod
-    def fixed(self) -> Hopping:
-        """Return this span where no record changes its windows; else raise TypeError."""
-
-
 @dataclass(frozen=True, slots=True)
-class Hopping(Span):
+class Hopping:
     """Windows of ``size_ms`` that begin every ``step_ms``; a time belongs to size / step of them.
 
     Raises:
-        TypeError: one of both is no whole number.
+        TypeError: one of them is no whole number.
         ValueError: the size is no multiple of the step, or too long.
     """
 
     size_ms: int
     step_ms: int
-    merges: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _keep_whole(self, "size_ms", "step_ms")
@@ -81,35 +49,39 @@ class Hopping(Span):
         _require_short(self.size_ms)
 
     @property
-    def reach_ms(self) -> int:  # noqa: D102 - as in Span
+    def reach_ms(self) -> int:
+        """Return how far a window goes beyond a time in it."""
         return self.size_ms
 
     @property
-    def text(self) -> str:  # noqa: D102 - as in Span
+    def text(self) -> str:
+        """Return the name of these windows, for stores and people."""
         return f"windows of {self.size_ms} ms every {self.step_ms} ms"
 
-    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:  # noqa: D102 - as in Span
+    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:
+        """Yield (start, end) of each window that has ``time_ms``, the oldest first."""
         last = time_ms - time_ms % self.step_ms
         for start_ms in range(last - self.size_ms + self.step_ms, last + 1, self.step_ms):
             yield start_ms, start_ms + self.size_ms
 
-    def fixed(self) -> Hopping:  # noqa: D102 - as in Span
-        return self
-
 
 class Tumbling(Hopping):
-    """Windows of ``size_ms``, one after the other: a time belongs to one of them."""
+    """Windows of ``size_ms``, one after the other: a time belongs to one of them.
+
+    One of them begins with 1970.
+    """
 
     __slots__ = ()
 
     def __init__(self, size_ms: int) -> None:
-        """One of them begins with 1970."""
         super().__init__(size_ms, size_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Session(Span):
-    """A window that lasts as long as no two records of its key are ``gap_ms`` apart, and the gap.
+class Session:
+    """Windows that grow with the records of a key; a gap of ``gap_ms`` without a record ends one.
+
+    Windows of one key that overlap become one, and their aggregates are merged.
 
     Raises:
         TypeError: the gap is no whole number.
@@ -117,7 +89,6 @@ class Session(Span):
     """
 
     gap_ms: int
-    merges: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _keep_whole(self, "gap_ms")
@@ -126,18 +97,22 @@ class Session(Span):
         _require_short(self.gap_ms)
 
     @property
-    def reach_ms(self) -> int:  # noqa: D102 - as in Span
+    def reach_ms(self) -> int:
+        """Return how far a window goes beyond a time in it."""
         return self.gap_ms
 
     @property
-    def text(self) -> str:  # noqa: D102 - as in Span
+    def text(self) -> str:
+        """Return the name of these windows, for stores and people."""
         return f"sessions with a gap of {self.gap_ms} ms"
 
-    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:  # noqa: D102 - as in Span
+    def windows(self, time_ms: int) -> Iterator[tuple[int, int]]:
+        """Yield (start, end) of each window that has ``time_ms``, the oldest first."""
         yield time_ms, time_ms + self.gap_ms
 
-    def fixed(self) -> Hopping:  # noqa: D102 - as in Span
-        raise TypeError("sessions take one record after the other: use add")
+
+Span = Hopping | Session
+"""Which windows a time belongs to."""
 
 
 def _keep_whole(span: Span, *names: str) -> None:
@@ -151,7 +126,7 @@ def _require_short(span_ms: int) -> None:
 
 
 _SOME = 1 << 60
-"""Stands for the number of windows at an end found in the store: unknown, but above zero."""
+"""The count for an end found in the store: how many windows end then is unknown, but not zero."""
 
 
 class Ends:
@@ -159,7 +134,7 @@ class Ends:
 
     Args:
         closed_ms: windows that end then or before are closed.
-        found: the ends of those that the store has, in their order.
+        found: the ends of the windows in the store, ascending.
     """
 
     def __init__(self, closed_ms: int, found: Iterable[int]) -> None:
@@ -174,17 +149,17 @@ class Ends:
                 self._heap.append(end_ms)
 
     def add(self, end_ms: int) -> None:
-        """Count one more open window that ends then."""
+        """Count one more open window with this end."""
         if end_ms not in self._counts:
             heapq.heappush(self._heap, end_ms)
         self._counts[end_ms] = self._counts.get(end_ms, 0) + 1
 
     def remove(self, end_ms: int) -> None:
-        """Count one window fewer that ends then."""
+        """Count one open window fewer with this end."""
         self._counts[end_ms] -= 1
 
     def close(self, to_ms: int) -> bool:
-        """Close windows that end by then, and keep them; return whether there are any."""
+        """Move windows that end by ``to_ms`` to the closed ones; return whether there are any."""
         before = len(self._kept)
         while self._heap and self._heap[0] <= to_ms:
             end_ms = heapq.heappop(self._heap)
@@ -193,7 +168,7 @@ class Ends:
         return len(self._kept) > before
 
     def purge(self, until_ms: int) -> int | None:
-        """Forget windows that ended by then; return their first end, None: no window."""
+        """Forget closed windows that ended by ``until_ms``; return their first end, or None."""
         first = None
         while self._kept and self._kept[0] <= until_ms:
             end_ms = self._kept.popleft()

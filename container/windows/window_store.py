@@ -1,6 +1,6 @@
-"""WindowStore: windows in a store of the task's, in the order in which they end.
+"""WindowStore: windows in a store of the task, in the order of their ends.
 
-Entries, where times are fifteen digits, behind a "-" counted from LIMIT_MS before 1970:
+A time has fifteen digits. A time before 1970 is "-" and its distance from -LIMIT_MS. Entries:
 
 * ``w/<end>/<start>/<key>``: the aggregate of one window;
 * ``k/<length of key>/<key>/<start>``: the end of a session, so that a key finds its own;
@@ -17,13 +17,12 @@ from homeport.container.api import KeyValueStore
 from homeport.container.windows.spans import LIMIT_MS
 
 _FORMS: tuple[Callable[[int], Any], ...] = (int, float, str, lambda time_ms: b"%d" % time_ms)
-"""How a store that carries only numbers, text or bytes can carry a time; int() reads them all."""
-
+"""The forms of a time for stores of numbers, text or bytes; int() reads them all."""
 
 _ANY_MS = 10**13
-"""The value of a fact: one that a store can carry which carries times."""
+"""The value of each fact: any time, as the store carries times."""
 _KEYS = 100_000
-"""Whose sessions are known, at most; those that were read longest ago are forgotten first."""
+"""The sessions of so many keys are kept in memory; the key read longest ago goes first."""
 
 
 class Place(NamedTuple):
@@ -84,7 +83,7 @@ class WindowStore:
                     known.remove(place)
 
     def ending(self, first_ms: int, last_ms: int) -> list[tuple[Place, Any]]:
-        """Return the windows whose end is one of these or between, in the order of their ends."""
+        """Return windows that end from ``first_ms`` to ``last_ms``, in the order of their ends."""
         found = self._store.range(_from(first_ms), _from(last_ms + 1))
         with found as pairs:
             return [(_place(entry), value) for entry, value in pairs]
@@ -104,7 +103,7 @@ class WindowStore:
     def sessions(self, key: str) -> list[Place]:
         """Return the sessions of ``key``, in the order of their starts.
 
-        Those of keys that were read lately are known: a scan costs more than all else of a record.
+        Memory has those of the keys read lately: a scan is the largest cost of a record.
         """
         known = self._known.pop(key, None)
         if known is None:
@@ -119,12 +118,12 @@ class WindowStore:
     # -- facts
 
     def facts(self) -> dict[str, str]:
-        """Return {fact: its text} of what the windows were made with."""
+        """Return {fact: its text}: what made these windows."""
         with self._store.range("f/", "f0") as pairs:
             return dict(entry[2:].split("/", 1) for entry, _ in pairs)
 
     def put_facts(self, facts: Mapping[str, str]) -> None:
-        """Keep these with the windows; TypeError where the store cannot carry times."""
+        """Put the facts, in place of those before; TypeError where the store carries no times."""
         kept = self.facts()
         for fact, text in facts.items():
             if kept.get(fact) != text:
@@ -143,7 +142,7 @@ class WindowStore:
         self._put_time("t/", time_ms)
 
     def newest(self, sources: Iterable[Hashable]) -> Iterator[tuple[Hashable, int]]:
-        """Return (source, newest time) of each that had one."""
+        """Yield (source, newest time) of each that had one."""
         for source in sources:
             found = self._time(_source(source))
             if found is not None:
@@ -179,7 +178,7 @@ def _start_of(place: Place) -> int:
 
 
 def _text(time_ms: int) -> str:
-    """Return the time so that the order of texts, by their bytes, is that of times."""
+    """Return the time as text; texts sort by their bytes as the times do."""
     return f"{time_ms:015d}" if time_ms >= 0 else f"-{LIMIT_MS + time_ms:015d}"
 
 

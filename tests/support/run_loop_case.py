@@ -17,7 +17,7 @@ from homeport.container.host.executors import complete
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.input_ends import InputEnds
-from homeport.container.processing import open_transaction, run_loop
+from homeport.container.processing import run_loop
 from homeport.container.processing.loop_dependencies import LoopDependencies, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
@@ -33,7 +33,7 @@ _MOST_POLLS = 10_000
 
 
 class _Clock:
-    """In the place of the module ``time``: goes on only where a stand-in lets it."""
+    """A clock that goes on only where a stand-in lets it."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -391,12 +391,11 @@ class LoopCase:
             self.topics,
             self.tuning,
             self.plain,
+            clock=self.clock.monotonic,
             calls=self.calls,
             drain=self.drain,
         )
         settings = LoopSettings(1000, "G", None, has_windows=True, overlaps=self.overlaps)
-        for module in (run_loop, open_transaction):
-            self.monkeypatch.setattr(module, "time", self.clock)
         return RunLoop(parts, settings, self.stop).run()
 
     def _commits(self) -> None:

@@ -42,11 +42,9 @@ ROW = {
 ROWS = pa.Table.from_pylist([ROW], BATCH_SCHEMA)
 
 
-class _One:
+def _one(_rows: pa.Table) -> Iterator[IncomingMessage]:
     """A message without more."""
-
-    def of(self, _rows: pa.Table) -> Iterator[IncomingMessage]:
-        yield IncomingMessage("kafka", "in", 0, 7, b"k", b"v", 0, {})
+    yield IncomingMessage("kafka", "in", 0, 7, b"k", b"v", 0, {})
 
 
 class _Exiting(StreamTask):
@@ -68,7 +66,7 @@ class _Exiting(StreamTask):
 def _instance() -> StreamTaskInstance:
     ignored = frozenset({"*", "SystemExit"})
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-    parts = StreamTaskParts(outputs, Requests(), _One(), ignored, lambda: None)
+    parts = StreamTaskParts(outputs, Requests(), _one, ignored, lambda: None)
     return StreamTaskInstance(_Exiting, Context(TaskName("T"), {}, {}), parts)
 
 
@@ -98,7 +96,7 @@ def test_a_serde_that_exits_drops_no_record() -> None:
     bad = BadRecords(Outputs({"kafka"}, {"kafka"}, "kafka"), None, drop=True)
     serde = Serde("m:S", bytes, exits)
     with pytest.raises(SerdeFailedError):
-        list(InputMessages(lambda *_: (None, serde), bad).of(ROWS))
+        list(InputMessages(lambda *_: (None, serde), bad.met).of(ROWS))
     assert bad.dropped == 0
 
 

@@ -29,7 +29,6 @@ from homeport.container.processing.adjunct_feed import (
     AdjunctFeed,
     HeadsPoll,
     RefusedRecords,
-    VersionReads,
 )
 from homeport.container.processing.loop_dependencies import LoopDependencies, spans
 from homeport.container.processing.prefetch import Prefetch, Prefetched
@@ -41,7 +40,6 @@ from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
-from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
@@ -381,12 +379,13 @@ class _Versions:
 
 def test_each_other_version_is_said_once_with_the_batch_that_reads_it() -> None:
     """None where there is none; a switch within a batch is said with the same batch."""
-    store, reads, said = _Versions(), VersionReads(), list[dict[str, Any]]()
-    stores = [cast("FilledStore", store)]
+    store, said = _Versions(), list[dict[str, Any]]()
+    storage = SimpleNamespace(plan=SimpleNamespace(stores=()), bounded=lambda: [store])
+    feed = AdjunctFeed(cast("Any", storage), {}, RefusedRecords(), cast("BadRecords", None))
 
     def note(batch: int) -> list[tuple[object, ...]]:
         said.clear()
-        reads.note(stores, batch, lambda event, **fields: said.append({"event": event, **fields}))
+        feed.note_reads(batch, lambda event, **fields: said.append({"event": event, **fields}))
         return [(e["event"], e["batch"], e["version"], e["parts"]) for e in said]
 
     assert note(1) == [("version-read", 1, None, {})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue
 import threading
@@ -15,11 +16,11 @@ from homeport.container.api import Timer
 from homeport.container.processing.call_watch import (
     SAID_MS,
     CallWatch,
-    WatchedCalls,
     WatchedPipeline,
     WatchedTask,
 )
-from homeport.container.processing.loop_dependencies import Pipeline, SideCalls, Task
+from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
+from homeport.container.processing.loop_dependencies import Pipeline, Task
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -34,12 +35,28 @@ class _Blocked:
     def __init__(self) -> None:
         self.has_begun = threading.Event()
         self.may_end = threading.Event()
+        self.calls: list[ThreadCalls | LoopCalls] = []
 
     def _wait(self, *_: object) -> None:
         self.has_begun.set()
         self.may_end.wait()
 
-    process_batch = end_transaction = window = on_timer = end_of_stream = run = finish = _wait
+    process_batch = end_transaction = window = on_timer = end_of_stream = run = _wait
+
+    async def _coroutine(self) -> None:
+        self._wait()
+
+    def finish(self, watch: CallWatch, *, in_threads: bool) -> None:
+        """Make one call beside others, which blocks."""
+        if in_threads:
+            threads = ThreadCalls(2, lambda: None, watch)
+            threads.add(None, self._wait)
+        else:
+            loop = LoopCalls(2, lambda: None, watch)
+            loop.add(None, self._coroutine)
+        calls = threads if in_threads else loop
+        self.calls.append(calls)
+        calls.finish()
 
 
 @pytest.fixture
@@ -48,15 +65,21 @@ def blocked() -> Iterator[_Blocked]:
     made = _Blocked()
     yield made
     made.may_end.set()
+    for calls in made.calls:
+        calls.close()
 
 
 def _watched(blocked: _Blocked, watch: CallWatch, call: str) -> threading.Thread:
     name = TaskName("Partition 0")
     task = WatchedTask(name, cast("Task", blocked), watch)
     pipeline = WatchedPipeline(cast("Pipeline", blocked), "m:f", watch)
-    calls = WatchedCalls(cast("SideCalls", blocked), watch)
-    owner: object = {"run": pipeline, "finish": calls}.get(call, task)
-    target, arguments = getattr(owner, call), GIVEN.get(call, ())
+    beside = {
+        name: functools.partial(blocked.finish, watch, in_threads=name == "threads")
+        for name in ("threads", "loop")
+    }
+    owner: object = pipeline if call == "run" else task
+    target = beside[call] if call in beside else getattr(owner, call)
+    arguments = GIVEN.get(call, ())
     thread = threading.Thread(target=target, args=arguments, daemon=True)
     thread.start()
     assert blocked.has_begun.wait(30)
@@ -72,7 +95,7 @@ def _watched(blocked: _Blocked, watch: CallWatch, call: str) -> threading.Thread
         ("on_timer", "task 'Partition 0', in on_timer of 'late',"),
         ("end_of_stream", "task 'Partition 0', in end_of_stream,"),
         ("run", "pipeline 'm:f', over 2 rows,"),
-        ("finish", "a call of process beside others"),
+        ("threads", "a call of process beside others"),
     ],
 )
 def test_a_call_over_its_time_is_the_cause_of_an_end(
@@ -114,7 +137,7 @@ def test_a_long_call_is_logged_each_time_after_twice_as_long(
     assert "has not returned for 24" in caplog.text
 
 
-@pytest.mark.parametrize("call", ["process_batch", "finish"])
+@pytest.mark.parametrize("call", ["process_batch", "loop"])
 def test_each_message_of_a_stream_task_is_a_call_of_its_own(call: str, blocked: _Blocked) -> None:
     """A batch of many slow messages is none that hangs."""
     watch, began = CallWatch(LIMIT_MS), boot_ms()
@@ -164,21 +187,6 @@ def test_a_watch_looks_again_and_again() -> None:
         looking.join(30)
     assert [ended.get(timeout=30), ended.empty()] == ["it hangs", True]
     assert len(looks) == 3
-
-
-def test_calls_beside_others_are_closed_with_their_threads() -> None:
-    """The watch keeps none of them."""
-    closed: list[str] = []
-
-    class Calls:
-        def finish(self) -> None:
-            """Nothing is under way."""
-
-        def close(self) -> None:
-            closed.append("calls")
-
-    WatchedCalls(Calls(), CallWatch(None)).close()
-    assert closed == ["calls"]
 
 
 def test_a_watch_that_is_closed_says_whether_a_call_is_under_way() -> None:

@@ -11,7 +11,7 @@ from homeport.container.api import IncomingMessage, MessageCollector, StreamTask
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import AsyncStreamTask, order_of
-from homeport.container.processing.records import PipelineMessages
+from homeport.container.processing.records import pipeline_messages
 from homeport.container.processing.stream_task_instance import Requests, StreamTaskParts
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.job_coordinator.model.ids import TaskName
@@ -152,7 +152,7 @@ def test_the_close_of_a_task_is_waited_for_after_the_order_to_stop() -> None:
     order = _Order()
     calls = LoopCalls(2, order.go_on)
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-    parts = StreamTaskParts(outputs, Requests(), PipelineMessages(), frozenset(), order.go_on)
+    parts = StreamTaskParts(outputs, Requests(), pipeline_messages, frozenset(), order.go_on)
     task = AsyncStreamTask(_Closing, Context(_TASK, {}, {}), parts, calls)
     order.has_come.set()
     task.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -121,7 +122,7 @@ class _Case:
             refused=lambda content: story(content, dict.fromkeys(topics(content), _RULES), 0),
             on_step_done=lambda _step: None,
             on_step_begin=lambda _step: None,
-            clock=None,
+            clock=time.monotonic,
             tuning=lambda: Tuning(1, 1, 1),
             source=SimpleNamespace(lag=int),
             report=WorkReport(),

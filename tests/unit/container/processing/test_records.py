@@ -15,8 +15,8 @@ from homeport.container.processing import records
 from homeport.container.processing.records import (
     BadRecords,
     InputMessages,
-    PipelineMessages,
     UndecodableError,
+    pipeline_messages,
     use_arrow_once,
 )
 from homeport.container.processing.task_instance import Outputs
@@ -52,7 +52,7 @@ def _messages(
     *,
     drop: bool = False,
 ) -> InputMessages:
-    return InputMessages(serdes, BadRecords(outputs or _outputs(), letters, drop=drop))
+    return InputMessages(serdes, BadRecords(outputs or _outputs(), letters, drop=drop).met)
 
 
 def _bytes(_system: str, _stream: str) -> tuple[None, None]:
@@ -92,7 +92,7 @@ def test_a_dropped_record_is_counted_and_the_rest_goes_on() -> None:
     outputs = _outputs()
     bad = BadRecords(outputs, None, drop=True)
     rows = _rows((b"k", b"bad"), (b"k", b"1"))
-    assert [m.offset for m in InputMessages(_serdes, bad).of(rows)] == [8]
+    assert [m.offset for m in InputMessages(_serdes, bad.met).of(rows)] == [8]
     assert bad.dropped == 1
     assert outputs.sends == []
 
@@ -225,7 +225,7 @@ def test_all_headers_of_a_message_are_there_whichever_way_it_was_read() -> None:
     ways = [
         list(_messages(_bytes).of(table)),
         list(_messages(lambda *_: (None, own)).of(table)),
-        list(PipelineMessages().of(table)),
+        list(pipeline_messages(table)),
     ]
     for without, having in ways:
         assert header_pairs(without.headers) == []
@@ -249,7 +249,7 @@ def test_a_row_that_python_does_not_have_is_one_line(column: pa.Array) -> None:
     with pytest.raises(
         TaskFailedError, match="the column 'odd' of the pipeline's rows has a value"
     ):
-        list(PipelineMessages().of(rows))
+        list(pipeline_messages(rows))
 
 
 def test_a_pipelines_columns_are_fields_where_they_have_their_type() -> None:
@@ -267,14 +267,14 @@ def test_a_pipelines_columns_are_fields_where_they_have_their_type() -> None:
     rows = pa.table({"task": [TASK], **columns, "headers": headers, "timestamp": ["now"]})
     value = {**row, "headers": [("h", b"1")], "timestamp": "now"}
     right = IncomingMessage("kafka", "", -1, 4, "k", value, -1, {"h": b"1"})
-    assert list(PipelineMessages().of(rows)) == [right]
+    assert list(pipeline_messages(rows)) == [right]
 
 
 def test_rows_of_a_pipeline_that_has_dropped_all_columns_are_there_all_the_same() -> None:
     """Each with nothing in it, and in several slices."""
     rows = pa.table({"task": [TASK] * 3000})
     right = IncomingMessage("", "", -1, -1, None, {}, -1, {})
-    assert list(PipelineMessages().of(rows)) == [right] * 3000
+    assert list(pipeline_messages(rows)) == [right] * 3000
 
 
 def test_a_dead_letter_that_no_broker_takes_ends_the_container() -> None:

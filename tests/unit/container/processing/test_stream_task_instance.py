@@ -74,10 +74,8 @@ class _Task(StreamTask):
         type(self).step(self.store, collector)
 
 
-class _Messages:
-    def of(self, rows: pa.Table) -> Iterator[IncomingMessage]:
-        del rows
-        yield IncomingMessage("kafka", "in", 0, 7, None, None, 0, {})
+def _messages(_rows: pa.Table) -> Iterator[IncomingMessage]:
+    yield IncomingMessage("kafka", "in", 0, 7, None, None, 0, {})
 
 
 class _Failing:
@@ -107,7 +105,7 @@ class _Case:
         store = TypedStore(overlay, serde, serde, ValueGuard.of(STORE, TASK))
         self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
         ignored = frozenset({ALL_EXCEPTIONS})
-        parts = StreamTaskParts(self.outputs, Requests(), _Messages(), ignored, lambda: None)
+        parts = StreamTaskParts(self.outputs, Requests(), _messages, ignored, lambda: None)
         self.task = StreamTaskInstance(_Task, Context(TASK, {}, {"s": store}), parts)
 
     def breaks(self, error: Exception) -> None:
@@ -257,7 +255,7 @@ class _Exacting(StreamTask):
 def _exacting(requests: Requests) -> StreamTaskInstance:
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
     ignored = frozenset({ALL_EXCEPTIONS})
-    parts = StreamTaskParts(outputs, requests, _Messages(), ignored, lambda: None)
+    parts = StreamTaskParts(outputs, requests, _messages, ignored, lambda: None)
     return StreamTaskInstance(_Exacting, Context(TASK, {}, {}), parts)
 
 
