@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
+import msgspec
 from aiohttp import web
 
 from homeport.config.errors import ConfigError, WireError
@@ -20,18 +21,18 @@ from homeport.job_coordinator.http.audit import AuditTrail, Change
 from homeport.job_coordinator.http.guard import caller
 from homeport.job_coordinator.http.responses import error_answer, json_answer, request_body
 from homeport.job_coordinator.model.json_values import compact_json, required_field, shown
+from homeport.job_coordinator.model.wire_form import json_text
 
 ACTION_ROUTE: Final = "/ui/actions/{action}"
 _JSON: Final = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What an action would do now.
+class Plan(msgspec.Struct, frozen=True, rename={"is_possible": "possible"}):
+    """What an action would do now: the answer to a dry run.
 
     ``what``: the action and its subject, as ``move 0``. ``before``, ``after``: of the subject.
-    ``lines``: what would come of it, for people. ``is_possible``: else they say why not. Secrets
-    are masked in all of it.
+    ``lines``: the effects, for people; why not, where the action is not possible. Secrets are
+    masked in all fields.
     """
 
     what: str
@@ -39,16 +40,6 @@ class Plan:
     after: str | None
     lines: tuple[str, ...]
     is_possible: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer to a dry run."""
-        return {
-            "what": self.what,
-            "before": self.before,
-            "after": self.after,
-            "lines": list(self.lines),
-            "possible": self.is_possible,
-        }
 
 
 class OperatorActions(Protocol):
@@ -119,7 +110,7 @@ class ActionRoutes:
         try:
             plan = await self._actions.plan(name, asked)
             if is_dry_run:
-                return json_answer(compact_json(plan.to_json()))
+                return json_answer(json_text(plan).encode())
             if not plan.is_possible:
                 raise WireError("; ".join(plan.lines))
             by = caller(request)

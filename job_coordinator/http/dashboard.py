@@ -87,15 +87,14 @@ class Dashboard:
         self._wanted = asyncio.Event()
         self._looking = asyncio.Lock()
 
-    def routes(self, origins: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> list[Any]:
-        """Return what the server adds; ``origins``: the configuration, and what set it."""
+    def routes(self) -> list[web.RouteDef]:
+        """Return what the server adds to its own."""
         return [
             web.get(_SLASH, self._get_slash),
             web.get(_PAGE, self._get_file),
-            web.get("/ui/state", self._get_state),
+            self._answers.route("/ui/state", self._state),
             web.get("/ui/stream", self._get_stream, allow_head=False),
             web.get("/ui/plots", self._get_plots),
-            web.get("/ui/configuration", origins),
             web.get(_FILE, self._get_file),
         ]
 
@@ -129,9 +128,6 @@ class Dashboard:
         return web.Response(body=body, headers=_HEADERS, content_type=content_type, charset="utf-8")
 
     # --- what they show
-
-    async def _get_state(self, request: web.Request) -> web.StreamResponse:
-        return await self._answers.answer(request, "state", self._state)
 
     async def _state(self) -> bytes:
         await self._see()

@@ -60,29 +60,15 @@ class Document:
 
 
 class JobModelDocuments:
-    """The documents of the models last asked for; to be used on one event loop."""
+    """Keeps the documents of the models that were last requested; for one event loop."""
 
     def __init__(self) -> None:
-        self._made: dict[int, _Made] = {}
+        self._made: dict[int, ModelDocuments] = {}
 
-    async def whole(self, model: JobModel, form: Form) -> Document:
-        """Return the JobModel, byte for byte as ``codec.encode_job_model`` writes it."""
-        return await self._of(model).whole(form)
-
-    async def part(self, model: JobModel, processor_id: ProcessorId, form: Form) -> Document:
-        """Return the JobModel with one container alone; KeyError where it has no such container.
-
-        ``max-change-log-stream-partitions`` stays that of the whole.
-        """
-        return await self._of(model).part(processor_id, form)
-
-    async def config(self, model: JobModel, form: Form) -> Document:
-        """Return the configuration as one flat JSON object."""
-        return await self._of(model).config(form)
-
-    def _of(self, model: JobModel) -> _Made:
+    def of(self, model: JobModel) -> ModelDocuments:
+        """Return the documents of ``model``."""
         # By identity: to compare two models costs more than to encode one.
-        made = self._made.pop(id(model), None) or _Made(model)
+        made = self._made.pop(id(model), None) or ModelDocuments(model)
         self._made[id(model)] = made
         if len(self._made) > _KEPT_MODELS:
             del self._made[next(iter(self._made))]
@@ -126,14 +112,15 @@ class _GzipHead:
         return self._bytes, b"".join(map(compressor.compress, rest)) + compressor.flush()
 
 
-class _Made:
-    """What has been made of one model. ``model`` is kept: its identity is that of the entry."""
+class ModelDocuments:
+    """The documents of one model. ``model`` is kept: its identity is the key of its entry."""
 
     def __init__(self, model: JobModel) -> None:
         self.model = model
         self._results: dict[Hashable, asyncio.Future[Any]] = {}
 
     async def whole(self, form: Form) -> Document:
+        """Return the JobModel, byte for byte as ``codec.encode_job_model`` writes it."""
         head = await self._head(form)
         containers = await self._once("containers", encode_containers, self.model)
         end = head.pieces.end
@@ -145,6 +132,10 @@ class _Made:
         return Document(parts, etag, gzip=True)
 
     async def part(self, processor_id: ProcessorId, form: Form) -> Document:
+        """Return the JobModel with one container alone; KeyError where it has no such container.
+
+        ``max-change-log-stream-partitions`` is the number of the whole JobModel.
+        """
         head = await self._head(form)
         member = encode_part(self.model, processor_id)
         end = head.pieces.end
@@ -155,6 +146,7 @@ class _Made:
         return Document(packed.followed_by(member, end), etag, gzip=True)
 
     async def config(self, form: Form) -> Document:
+        """Return the configuration as one flat JSON object."""
         config = (await self._head(form)).pieces.config
         etag = await self._once(("config tag", form.mask_secrets), _tag_of, config)
         if not form.gzip:

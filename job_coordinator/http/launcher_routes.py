@@ -70,9 +70,9 @@ class LauncherRoutes:
     """To be used on the server's event loop.
 
     Args:
-        backend: where the answers come from; None: of a standalone job.
-        audit: where an order to end the job is written down.
-        sender: of the server.
+        backend: gives the answers; None: the job is standalone.
+        audit: takes each order to end the job.
+        sender: sends packages.
     """
 
     def __init__(
@@ -80,7 +80,9 @@ class LauncherRoutes:
     ) -> None:
         self._backend = backend
         self._audit = audit
-        self._packages = PackageRoutes(_no_package if backend is None else backend.package, sender)
+        self._sender = sender
+        self._reading = asyncio.Lock()
+        self._last_package: Document | None = None
 
     def routes(self) -> list[web.RouteDef]:
         """Return what the server adds to its own."""
@@ -88,7 +90,7 @@ class LauncherRoutes:
         return [
             web.get("/containerHeartbeat", self._get_heartbeat),
             *(web.post(path, handler) for path, handler in posts.items()),
-            *self._packages.routes(),
+            web.get(PACKAGE_ROUTE, self._get_package),
         ]
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
@@ -134,6 +136,26 @@ class LauncherRoutes:
         alive = backend is not None and backend.is_running(ResourceId(resource_id))
         return json_answer(compact_json({"alive": alive}))
 
+    async def _get_package(self, request: web.Request) -> web.StreamResponse:
+        """Send a package of the job's code; the guard requires the job's own token."""
+        name = request.match_info["name"]
+        document = await self._package(name) if is_package_name(name) else None
+        if document is None:
+            return error_answer(HTTPStatus.NOT_FOUND, f"there is no package {shown(name)}")
+        return await self._sender.answer(request, document, trusted=True)
+
+    async def _package(self, name: str) -> Document | None:
+        """Return the package; keep the last one, as many launchers may request it at once."""
+        async with self._reading:
+            last = self._last_package
+            if last is not None and last.etag.value == name:
+                return last
+            data = None if self._backend is None else await self._backend.package(name)
+            if data is None:
+                return None
+            self._last_package = Document((data,), ETag(name), gzip=False, content_type=_ZIP)
+            return self._last_package
+
 
 def _report(
     read: Callable[[Mapping[str, Any]], _T], take: Callable[[_T], Awaitable[None]]
@@ -143,49 +165,3 @@ def _report(
         return json_answer(b"{}")
 
     return post
-
-
-async def _no_package(_name: str) -> None:
-    """Return None: no package is kept."""
-
-
-class PackageRoutes:
-    """Serves packages of the job's code to its launchers; to be used on the server's event loop.
-
-    The code is for no reader of the job's pages: the guard asks for the job's own token. Many
-    launchers may need a package at once, so the one that was last sent is kept.
-
-    Args:
-        read: the zip with that sha256; None where it is not there.
-        sender: of the server.
-    """
-
-    def __init__(
-        self, read: Callable[[str], Awaitable[bytes | None]], sender: DocumentSender
-    ) -> None:
-        self._read = read
-        self._sender = sender
-        self._lock = asyncio.Lock()
-        self._last: Document | None = None
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return what the server adds to its own."""
-        return [web.get(PACKAGE_ROUTE, self._get)]
-
-    async def _get(self, request: web.Request) -> web.StreamResponse:
-        name = request.match_info["name"]
-        document = await self._document(name) if is_package_name(name) else None
-        if document is None:
-            return error_answer(HTTPStatus.NOT_FOUND, f"there is no package {shown(name)}")
-        return await self._sender.answer(request, document, trusted=True)
-
-    async def _document(self, name: str) -> Document | None:
-        async with self._lock:
-            last = self._last
-            if last is not None and last.etag.value == name:
-                return last
-            data = await self._read(name)
-            if data is None:
-                return None
-            self._last = Document((data,), ETag(name), gzip=False, content_type=_ZIP)
-            return self._last

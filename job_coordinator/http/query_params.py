@@ -24,11 +24,7 @@ _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 def version_asked(query: Mapping[str, str]) -> int | None:
     """Return ``?version=``; None where it is left out; WireError where it is no version."""
     text = query.get("version")
-    if text is None:
-        return None
-    if _NUMBER.fullmatch(text) is None:
-        raise WireError(f"version is not a number: {shown(text)}")
-    return int(text)
+    return None if text is None else _number("version", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,15 +229,16 @@ class JobCoordinatorServer:
             web.get("/", self._get_job_model),
             web.get("/locality", self._get_locality),
             web.get("/config", self._get_config),
-            web.get(_METRICS, self._get_metrics),
-            web.get(_HEALTH, self._get_health),
+            self._answers.route(_METRICS, self._metrics.text, CONTENT_TYPE),
+            self._answers.route(_HEALTH, self._health),
             web.get(_PROCESSOR, self._get_processor),
             web.get("/v1/status", self._get_status),
             web.get(_EVENTS, self._get_events),
             web.get("/v1/what-if", self._get_what_if),
-            web.get(_AUDIT, self._get_audit),
+            self._answers.route(_AUDIT, self._audit.to_json),
             web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
-            *self._dashboard.routes(self._get_configuration),
+            self._answers.route("/ui/configuration", self._configuration),
+            *self._dashboard.routes(),
             *self._actions.routes(),
             *self._launchers.routes(),
         ]
@@ -276,7 +277,7 @@ class JobCoordinatorServer:
 
     async def _get_job_model(self, request: web.Request) -> web.StreamResponse:
         model = self._model(version_asked(request.query))
-        return await self._document(request, self._documents.whole(model, self._form(request)))
+        return await self._document(request, self._documents.of(model).whole(_form(request)))
 
     async def _get_part(self, request: web.Request) -> web.StreamResponse:
         processor_id = ProcessorId(request.match_info["processor_id"])
@@ -285,20 +286,17 @@ class JobCoordinatorServer:
             if processor_id not in (added := self._launchers.temporary_standbys()):
                 raise NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
             model = replace(model, containers={**model.containers, **added})
-        part = self._documents.part(model, processor_id, self._form(request))
+        part = self._documents.of(model).part(processor_id, _form(request))
         return await self._document(request, part)
 
     async def _get_config(self, request: web.Request) -> web.StreamResponse:
         model = self._model(None)
-        return await self._document(request, self._documents.config(model, self._form(request)))
+        return await self._document(request, self._documents.of(model).config(_form(request)))
 
     async def _document(
         self, request: web.Request, making: Awaitable[Document]
     ) -> web.StreamResponse:
         return await self._sender.answer(request, await making, trusted=_sees_secrets(request))
-
-    def _form(self, request: web.Request) -> Form:
-        return Form(mask_secrets=not _sees_secrets(request), gzip=takes_gzip(request))
 
     async def _get_locality(self, request: web.Request) -> web.StreamResponse:
         # Samza's rule: one parameter, of whatever name, asks for one processor.
@@ -322,9 +320,6 @@ class JobCoordinatorServer:
             return None
         model = self._backend.job_model(None)
         return 0 if model is None else len(model.containers)
-
-    async def _get_configuration(self, request: web.Request) -> web.StreamResponse:
-        return await self._answers.answer(request, "configuration", self._configuration)
 
     async def _configuration(self) -> bytes:
         config = self._model(None).config
@@ -354,16 +349,10 @@ class JobCoordinatorServer:
 
         return await self._answers.answer(request, ("what-if", hosts), what_if)
 
-    async def _get_audit(self, request: web.Request) -> web.StreamResponse:
-        return await self._answers.answer(request, "audit", self._audit.to_json)
-
     def _decision_source(self) -> DecisionSource:
         if self._decisions is None:
             raise NotFoundError("decisions are not served here")
         return self._decisions
-
-    async def _get_health(self, request: web.Request) -> web.StreamResponse:
-        return await self._answers.answer(request, "health", self._health)
 
     def _health(self) -> bytes:
         job = self._own_status().job
@@ -375,9 +364,6 @@ class JobCoordinatorServer:
         return await self._answers.answer(
             request, "processor", lambda: _status_for(request, self._own_status())
         )
-
-    async def _get_metrics(self, request: web.Request) -> web.StreamResponse:
-        return await self._answers.answer(request, "metrics", self._metrics.text, CONTENT_TYPE)
 
     def _model(self, version: int | None) -> JobModel:
         model = self._backend.job_model(version)
@@ -398,6 +384,10 @@ def _status_for(request: web.Request, status: ShownStatus) -> bytes:
         failures = tuple(structs.replace(f, last_lines=None) for f in status.failures)
         status = structs.replace(status, failures=failures)
     return json.encode(status)
+
+
+def _form(request: web.Request) -> Form:
+    return Form(mask_secrets=not _sees_secrets(request), gzip=takes_gzip(request))
 
 
 def _sees_secrets(request: web.Request) -> bool:

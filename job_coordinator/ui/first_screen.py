@@ -8,8 +8,9 @@ waits for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
@@ -69,13 +70,12 @@ CAUSES_IN_WORDS: Final = {
 """The causes of a recovery, as ``/v1/status`` names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class LateContainer:
+class LateContainer(msgspec.Struct, frozen=True, rename={"processor_id": "id"}):
     """A container that is not where it should be.
 
-    ``does``: the predicate of a sentence, with the host where there is one. ``since_ms``: since
-    1970; 0: not known. ``why``: what began it. ``waits``: what it waits for, each after "waits".
-    ``left_s``: until its stores are restored, at the rate of late; None: not known, or none is.
+    ``does``: the predicate of a sentence, with the host if it is known. ``since_ms``: since 1970;
+    0: not known. ``why``: what began it. ``waits``: what it waits for, each to follow "waits".
+    ``left_s``: until its stores are restored, at the recent rate; None: not known, or none is.
     """
 
     processor_id: str
@@ -86,40 +86,17 @@ class LateContainer:
     waits: tuple[str, ...]
     left_s: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return an item of ``late``."""
-        return {
-            "id": self.processor_id,
-            "phase": self.phase,
-            "does": self.does,
-            "since_ms": self.since_ms,
-            "why": list(self.why),
-            "waits": list(self.waits),
-            "left_s": self.left_s,
-        }
 
+class FirstScreen(msgspec.Struct, frozen=True):
+    """What is shown first: the field ``screen`` of what the dashboard gets.
 
-@dataclass(frozen=True, slots=True)
-class FirstScreen:
-    """What is shown first. ``notices``: what else is wrong, a sentence each."""
+    ``is_calm``: whether nothing is wrong. ``notices``: what else is wrong, a sentence each.
+    """
 
     headline: str
+    is_calm: bool
     late: tuple[LateContainer, ...]
     notices: tuple[str, ...]
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.late and not self.notices
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the field ``screen`` of what the dashboard gets."""
-        return {
-            "headline": self.headline,
-            "is_calm": self.is_calm,
-            "late": [container.to_json() for container in self.late],
-            "notices": list(self.notices),
-        }
 
 
 def first_screen(status: ShownStatus, now_ms: int) -> FirstScreen:
@@ -129,7 +106,8 @@ def first_screen(status: ShownStatus, now_ms: int) -> FirstScreen:
     """
     late = tuple(_late(status, c) for c in status.containers if c.phase not in SETTLED)
     headline = _headline(status, late, len(status.containers), now_ms)
-    return FirstScreen(headline, late, tuple(_notices(status)))
+    notices = tuple(_notices(status))
+    return FirstScreen(headline, not late and not notices, late, notices)
 
 
 def seconds_left(report: ContainerReport | None) -> float | None:

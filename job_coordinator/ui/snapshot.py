@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -38,7 +40,7 @@ def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
         },
         "application_url": status.application_url or None,
         "coordinator_url": status.coordinator_url or None,
-        "screen": first_screen(status, now_ms).to_json(),
+        "screen": msgspec.to_builtins(first_screen(status, now_ms)),
         "hosts": _hosts(status),
         "hosts_live": len(status.hosts),
         "containers": [_container(c, plots) for c in status.containers],

@@ -26,6 +26,7 @@ _KEPT: Final = 64
 """The greatest number of answers to keep: each query of a request has its own."""
 
 T = TypeVar("T")
+_MakeBody = Callable[[], bytes | Awaitable[bytes]]
 
 
 class Shared:
@@ -60,22 +61,22 @@ class Shared:
 
 
 class SharedAnswers:
-    """Answers requests, from ``Shared`` where the caller has no token; for one event loop.
-
-    Args:
-        sender: sends the answers.
-    """
+    """Answers requests, from ``Shared`` where the caller has no token; for one event loop."""
 
     def __init__(self, sender: DocumentSender) -> None:
         self._sender = sender
         self._shared = Shared()
 
+    def route(self, path: str, make: _MakeBody, content_type: str = JSON) -> web.RouteDef:
+        """Return the GET route of a body that is the same for all callers."""
+
+        async def get(request: web.Request) -> web.StreamResponse:
+            return await self.answer(request, path, make, content_type)
+
+        return web.get(path, get)
+
     async def answer(
-        self,
-        request: web.Request,
-        what: Hashable,
-        make: Callable[[], bytes | Awaitable[bytes]],
-        content_type: str = JSON,
+        self, request: web.Request, what: Hashable, make: _MakeBody, content_type: str = JSON
     ) -> web.StreamResponse:
         """Answer with the body from ``make``; ``what``: a key with all that the body depends on."""
         role, is_gzip = caller(request).role, takes_gzip(request)

@@ -141,7 +141,7 @@ def test_a_model_is_encoded_once_for_all_requests(
     async def ask() -> None:
         model, made = small_model(), JobModelDocuments()
         forms = [Form(mask_secrets=m, gzip=g) for m in (True, False) for g in (True, False)]
-        found = await asyncio.gather(*(made.whole(model, form) for form in forms * 20))
+        found = await asyncio.gather(*(made.of(model).whole(form) for form in forms * 20))
         assert len({document.etag for document in found}) == 2
         assert encoded == [model]
 
@@ -158,9 +158,9 @@ def test_a_failed_document_is_made_again(loop: Loop, monkeypatch: pytest.MonkeyP
         model, made = small_model(), JobModelDocuments()
         monkeypatch.setattr(documents, "encode_containers", fail)
         with pytest.raises(MemoryError):
-            await made.whole(model, PLAIN)
+            await made.of(model).whole(PLAIN)
         monkeypatch.setattr(documents, "encode_containers", encode_containers)
-        document = await made.whole(model, PLAIN)
+        document = await made.of(model).whole(PLAIN)
         assert b"".join(document.parts) == encode_job_model(model, mask_secrets=True)
 
     loop.run(ask())
@@ -172,8 +172,8 @@ def test_few_models_are_kept(loop: Loop) -> None:
     async def ask() -> None:
         present, made = small_model(), JobModelDocuments()
         for n in range(10):
-            await made.whole(small_model(n=str(n)), PLAIN)
-            await made.whole(present, PLAIN)
+            await made.of(small_model(n=str(n))).whole(PLAIN)
+            await made.of(present).whole(PLAIN)
         kept = [entry.model for entry in made._made.values()]
         assert len(kept) == 3
         assert kept[-1] is present

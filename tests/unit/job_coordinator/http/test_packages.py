@@ -87,6 +87,6 @@ def test_a_backend_that_cannot_look_now_says_so(
     async def away(_name: str) -> bytes | None:
         raise UnavailableError("the stream is away")
 
-    monkeypatch.setattr(served.server._launchers._packages, "_read", away)
+    monkeypatch.setattr(served.backend, "package", away)
     with pytest.raises(UnavailableError, match="503 the stream is away"):
         served.client().package(NAME)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from statuses import report_of, status_of
 
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.wire_form import json_text
 from homeport.job_coordinator.ui.first_screen import (
     CAUSES_IN_WORDS,
     FirstScreen,
@@ -58,7 +60,7 @@ def test_a_calm_job_is_one_sentence() -> None:
     found = screen(container("0"), ended, idle)
     assert found.headline == "All 3 containers are where they should be"
     assert found.is_calm
-    assert found.to_json() == {
+    assert json.loads(json_text(found)) == {
         "headline": "All 3 containers are where they should be",
         "is_calm": True,
         "late": [],
@@ -75,7 +77,7 @@ def test_one_late_container_is_named_with_since_when_why_and_what_comes_next() -
         "02:14:07 UTC, because host-a is lost; its state is restored in about 40s"
     )
     assert not found.is_calm
-    assert found.to_json()["late"] == [
+    assert json.loads(json_text(found))["late"] == [
         {
             "id": "2",
             "phase": "starting",
