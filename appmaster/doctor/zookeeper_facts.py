@@ -13,7 +13,6 @@ import time
 import urllib.request
 import uuid
 from dataclasses import replace
-from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NotReadOnlyCallError
@@ -86,34 +85,19 @@ def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
         RefusedError: ZooKeeper refuses the user.
         UnavailableError: there is no session; the line says why.
     """
-    granted = _Granted(settings.session_timeout_ms)
+    granted_ms = settings.session_timeout_ms
+
+    def note_time_out(_begun_ms: int, session_ms: int) -> None:
+        nonlocal granted_ms
+        granted_ms = session_ms
+
     session_s = settings.session_timeout_ms / 1000
-    with tool_session(settings, session_s, _TIMEOUT_S, prepare=granted.watch) as client:
+    with tool_session(settings, session_s, _TIMEOUT_S, on_connection=note_time_out) as client:
         place, is_seen = _nearest(client, job_root(config, settings))
         if not is_seen:
             refusal = no_right(settings, place)
-            return SessionFacts(settings.session_timeout_ms, granted.ms, place, refusal)
-        return _probed(client, settings, place, granted.ms)
-
-
-class _Granted:
-    """How long the session is that a client is granted, in ms, by the answer to its request."""
-
-    def __init__(self, requested_ms: int) -> None:
-        self.ms = requested_ms
-
-    def watch(self, client: KazooClient) -> None:
-        """Watch the client; to be called before it begins."""
-        connection: Any = client._connection  # noqa: SLF001 - kazoo does not say what was granted
-        connect = connection._connect  # noqa: SLF001 - as above
-
-        def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
-            # It waits for answers for two thirds of what was granted.
-            found = connect(*arguments)
-            self.ms = round(found[0] * 1.5)
-            return found
-
-        connection._connect = connected  # noqa: SLF001 - as above
+            return SessionFacts(settings.session_timeout_ms, granted_ms, place, refusal)
+        return _probed(client, settings, place, granted_ms)
 
 
 def _nearest(client: KazooClient, root: str) -> tuple[str, bool]:

@@ -94,10 +94,6 @@ class LocalTree:
         """What it is, for errors."""
         return str(self._folder)
 
-    def urls(self) -> Mapping[int, str]:
-        """Return nothing: there is no other processor to be found."""
-        return {}
-
     def acquire(self) -> None:
         """Take the folder for this process alone, and read it.
 

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 from msgspec.structs import replace
@@ -52,16 +52,6 @@ _STILL_MS = 10_000
 """A coordination that has not gone round for so long stands still."""
 
 
-class ServedTree(Protocol):
-    """What is served of a tree."""
-
-    def model(self, version: int) -> JobModel:
-        """Return the JobModel of a version that was seen."""
-
-    def urls(self) -> Mapping[int, str]:
-        """Return {number of a registration: where its processor answers}."""
-
-
 @dataclass(frozen=True, slots=True)
 class Served:
     """What is known of the processor before anything is decided; ``coordinator``: of the job."""
@@ -75,14 +65,18 @@ class Served:
 class ProcessorPage:
     """Is ``JobCoordinatorBackend``, ``DecisionSource`` and ``Peers`` of one processor.
 
-    ``report``: returns the container's last report; None where there is none.
+    ``model_of``: returns the JobModel of a version that was seen. ``report``: returns the
+    container's last report; None where there is none.
     """
 
     def __init__(
-        self, served: Served, tree: ServedTree, report: Callable[[], ContainerReport | None]
+        self,
+        served: Served,
+        model_of: Callable[[int], JobModel],
+        report: Callable[[], ContainerReport | None],
     ) -> None:
         self._served = served
-        self._tree = tree
+        self._model_of = model_of
         self._report = report
         self._lock = threading.RLock()
         self._state = ProcessorState(served.processor_id, served.location)
@@ -122,7 +116,7 @@ class ProcessorPage:
             if known is not None or number < 1:
                 return known
             try:
-                found = self._tree.model(number)
+                found = self._model_of(number)
             except (KeyError, HomeportError):
                 return None
             # The same object each time: what is made of it is kept by its identity.
@@ -163,7 +157,7 @@ class ProcessorPage:
         first = state.registrations[0] if state.registrations else None
         if first is None or first.sequence == state.sequence or not state.is_connected:
             return None
-        return self._tree.urls().get(first.sequence)
+        return first.url or None
 
     def url_of(self, processor_id: ProcessorId) -> str | None:
         """Return where that processor answers; empty: here; None: it is unknown, or not there."""
@@ -171,16 +165,16 @@ class ProcessorPage:
             return ""
         for registration in self._now().registrations:
             if registration.processor_id == processor_id:
-                return self._tree.urls().get(registration.sequence)
+                return registration.url or None
         return None
 
     async def gather(self) -> None:
         """Ask each other processor what it does; wait 2 s for the answers."""
-        state, urls = self._now(), self._tree.urls()
+        state = self._now()
         asked = {
-            r.processor_id: urls[r.sequence]
+            r.processor_id: r.url
             for r in state.registrations
-            if r.sequence != state.sequence and r.sequence in urls
+            if r.sequence != state.sequence and r.url
         }
         timeout = aiohttp.ClientTimeout(total=_ASK_S)
         async with aiohttp.ClientSession(timeout=timeout) as session:

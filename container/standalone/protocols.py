@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,9 +37,6 @@ class Tree(Protocol):
 
     url: str
     """Where the processor answers HTTP, to be set before it registers; empty: nowhere."""
-
-    def urls(self) -> Mapping[int, str]:
-        """Return {number of a registration that was seen: where its processor answers HTTP}."""
 
     def begin(self, sink: Sink) -> None:
         """Give ``sink`` what is seen from now on."""

@@ -174,7 +174,7 @@ class StreamProcessor:
             self.processor_id, self.location, config, self.work_dir, environment
         )
         served = Served(config, coordinator, self.processor_id, self.location)
-        self._page = page = ProcessorPage(served, self._tree, lambda: work.report)
+        self._page = page = ProcessorPage(served, self._tree.model, lambda: work.report)
         self._server: ServerThread | None = None
         own = (self.processor_id, self.location, self._tree, work, times)
         self._coordination = Coordination(*own, self._note, page.decided, page.turned)

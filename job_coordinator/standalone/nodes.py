@@ -115,29 +115,19 @@ class _RegistrationBody(msgspec.Struct, frozen=True, rename="kebab"):
     url: str | UnsetType | None = UNSET
 
 
-def encode_registration(registration: Registration, url: str = "") -> bytes:
-    """Return the value of a processor's node; its number is in the name.
-
-    ``url``: where the processor answers HTTP; empty: nowhere.
-    """
-    body = _RegistrationBody(registration.processor_id, registration.location, url or UNSET)
+def encode_registration(registration: Registration) -> bytes:
+    """Return the value of a processor's node; the node's name has the number."""
+    url = registration.url or UNSET
+    body = _RegistrationBody(registration.processor_id, registration.location, url)
     return json_text(body).encode()
 
 
 def decode_registration(name: str, data: bytes) -> Registration:
     """Return the registration that the node of this name holds; WireError where it holds none."""
-    body = _registration(name, data)
-    return Registration(registration_number(name), body.processor_id, body.location_id)
-
-
-def decode_url(name: str, data: bytes) -> str:
-    """Return where the processor of that node answers HTTP, or empty; WireError as above."""
-    return _registration(name, data).url or ""
-
-
-def _registration(name: str, data: bytes) -> _RegistrationBody:
     what = f"{PROCESSORS}/{name}"
-    return value_of(_RegistrationBody, parse_object(data, what), what)
+    body = value_of(_RegistrationBody, parse_object(data, what), what)
+    number = registration_number(name)
+    return Registration(number, body.processor_id, body.location_id, body.url or "")
 
 
 def encode_version(version: int) -> bytes:

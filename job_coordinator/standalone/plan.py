@@ -26,11 +26,15 @@ _NO_MODEL = JobModel(Config({}), {})
 
 @dataclass(frozen=True, order=True, slots=True)
 class Registration:
-    """One processor in one session: the number of its ephemeral node, its id and location."""
+    """One processor in one session: the number of its ephemeral node, its id and location.
+
+    ``url``: where the processor answers HTTP; empty: nowhere. It decides nothing.
+    """
 
     sequence: int
     processor_id: ProcessorId
     location: Host
+    url: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, order=True, slots=True)

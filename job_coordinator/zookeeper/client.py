@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from homeport.config.declarations.standalone_keys import DIGEST, GSSAPI
 from homeport.config.errors import ConfigError
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.config.settings.zookeeper_access import ENV, FILE, ZooKeeperAccess, ZooKeeperTls
+from homeport.job_coordinator.clocks import boot_ms
 
 REFUSALS = (SessionClosedRequireSaslError, SASLException)
 """Where a server takes no client without a user that it knows, or the exchange of SASL fails."""
@@ -140,14 +141,25 @@ def new_client(
     settings: StandaloneConfig,
     credentials: Credentials,
     faults: Faults,
+    on_connection: Callable[[int, int], None] = lambda *_: None,
     **more: Any,  # noqa: ANN401 - what kazoo's client takes
 ) -> KazooClient:
-    """Return a client that has not begun."""
+    """Return a client that has not begun.
+
+    Args:
+        settings: servers and times.
+        credentials: what the client shows ZooKeeper.
+        faults: the client's logger.
+        on_connection: called with each new connection: when the client began it, in ms on
+            CLOCK_BOOTTIME, and the granted time-out of the session in ms, which may be shorter
+            than the requested one.
+        more: passed on to kazoo.
+    """
     handler = _Handler(settings.access.tls is not None)
     servers = with_short_waits(settings.connect)
     client = KazooClient(servers, handler=handler, logger=faults, **credentials, **more)
     faults.watch(client)
-    _refuse_in_order(client)
+    _watch_connections(client, on_connection)
     return client
 
 
@@ -182,12 +194,12 @@ def _context(ca: str) -> ssl.SSLContext:
     return context
 
 
-def _refuse_in_order(client: KazooClient) -> None:
-    """Handle a refusal, which is a state of the client, apart from a break of the connection.
+def _watch_connections(client: KazooClient, on_connection: Callable[[int, int], None]) -> None:
+    """Call ``on_connection`` with each connection; tell a refusal from a lost connection.
 
-    Kazoo takes a connection that breaks during SASL for a refusal, and ends its thread where the
-    server gives its reason, or where SASL cannot go on. A user that was taken before is not refused
-    by a server that goes down.
+    Kazoo takes a connection that breaks during SASL for a refusal. It ends its thread where the
+    server gives its reason, or where SASL cannot go on. A server that goes down does not refuse a
+    user that was accepted before.
     """
     connection: Any = client._connection  # noqa: SLF001 - kazoo offers no other way
     connect = connection._connect  # noqa: SLF001 - as above
@@ -195,6 +207,7 @@ def _refuse_in_order(client: KazooClient) -> None:
 
     def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
         nonlocal was_taken
+        begun_ms = boot_ms()
         try:
             found = connect(*arguments)
         except REFUSALS as error:
@@ -204,6 +217,8 @@ def _refuse_in_order(client: KazooClient) -> None:
                 raise error.__cause__ from None
             raise
         was_taken = True
+        # kazoo waits for an answer for two thirds of the granted time-out
+        on_connection(begun_ms, round(found[0] * 1.5))
         return found
 
     connection._connect = connected  # noqa: SLF001 - as above

@@ -128,7 +128,7 @@ class HandoverNodes:
 
     def _processors(self) -> tuple[ProcessorId, ...]:
         found = registrations(self._client, self._root)
-        return tuple(processor.registration.processor_id for processor in found)
+        return tuple(registration.processor_id for registration in found)
 
 
 @contextlib.contextmanager

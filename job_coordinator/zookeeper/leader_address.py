@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -46,26 +45,27 @@ def tool_session(
     limit_s: float,
     *,
     read_only: bool = False,
-    prepare: Callable[[KazooClient], None] = lambda _: None,
+    on_connection: Callable[[int, int], None] = lambda *_: None,
 ) -> Iterator[KazooClient]:
-    """Yield a client with a session for the block, which is closed after it.
+    """Yield a client with a session for the block; close the session after it.
 
     Args:
-        settings: where ZooKeeper is, and what it is shown.
-        session_s: the time-out that the session asks for.
-        limit_s: how long it may take until there is one.
+        settings: where ZooKeeper is, and the client's credentials.
+        session_s: the requested time-out of the session.
+        limit_s: the longest wait for the session.
         read_only: whether a server without a quorum will do.
-        prepare: called with the client before it begins.
+        on_connection: as in ``new_client``.
 
     Raises:
-        ConfigError: what is shown ZooKeeper is not where the configuration has it.
+        ConfigError: a secret or a file is not where its key names it.
         RefusedError: ZooKeeper refuses the user.
-        UnavailableError: ZooKeeper does not answer; the line has why.
+        UnavailableError: ZooKeeper does not answer; the line has the cause.
     """
     faults = Faults(is_quiet=True)
     credentials = credentials_of(settings.access)
-    client = new_client(settings, credentials, faults, timeout=session_s, read_only=read_only)
-    prepare(client)
+    client = new_client(
+        settings, credentials, faults, on_connection, timeout=session_s, read_only=read_only
+    )
     try:
         client.start(limit_s)
         yield client
@@ -77,14 +77,6 @@ def tool_session(
     finally:
         client.stop()
         client.close()
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredProcessor:
-    """One that is registered now; ``url``: where it answers, empty where it does not say."""
-
-    registration: Registration
-    url: str
 
 
 def job_root(config: Config, settings: StandaloneConfig) -> str:
@@ -111,8 +103,8 @@ def connected(
             raise RefusedError(no_right(settings, root)) from None
 
 
-def registered_processors(config: Config, timeout_s: float) -> list[RegisteredProcessor]:
-    """Return the processors of the job for people, the leader first.
+def registered_processors(config: Config, timeout_s: float) -> list[Registration]:
+    """Return the registrations of the job's processors for people, the leader's first.
 
     A server that is read-only, or behind the others, may not know all processors. Read
     ``HandoverNodes`` before an action that requires that no processor is registered.
@@ -129,16 +121,15 @@ def registered_processors(config: Config, timeout_s: float) -> list[RegisteredPr
         return registrations(client, root)
 
 
-def registrations(client: KazooClient, root: str) -> list[RegisteredProcessor]:
-    """Return the processors that are registered below ``root``, the leader first."""
+def registrations(client: KazooClient, root: str) -> list[Registration]:
+    """Return the registrations below ``root``, the leader's first."""
     path, found = f"{root}/{nodes.PROCESSORS}", []
     with contextlib.suppress(NoNodeError):
         for name in client.get_children(path):
             with contextlib.suppress(NoNodeError):  # it has left
                 data, _ = client.get(f"{path}/{name}")
-                url = nodes.decode_url(name, data)
-                found.append(RegisteredProcessor(nodes.decode_registration(name, data), url))
-    return sorted(found, key=lambda processor: processor.registration.sequence)
+                found.append(nodes.decode_registration(name, data))
+    return sorted(found)
 
 
 def is_standalone(config: Config) -> bool:
@@ -162,7 +153,7 @@ def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
     ]
 
 
-def target(config: Config, processor: RegisteredProcessor) -> Mapping[str, Any]:
+def target(config: Config, processor: Registration) -> Mapping[str, Any]:
     """Return the processor's target for Prometheus; its metrics carry its name."""
     job, place = JobConfig.of(config), urllib.parse.urlsplit(processor.url)
     return {

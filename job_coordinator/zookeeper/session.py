@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from kazoo.exceptions import KazooException
 from kazoo.protocol.states import KazooState, KeeperState
@@ -118,12 +117,12 @@ class Session:
             settings,
             credentials,
             self._faults,
+            self._on_connection,
             timeout=settings.session_timeout_ms / 1000,
             connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
             command_retry=KazooRetry(max_tries=0),
         )
         self.client.add_listener(self._on_state)
-        self._note_connections()
         self._prober = threading.Thread(target=self._probe, name="session-lease", daemon=True)
 
     def begin(self) -> None:
@@ -193,24 +192,10 @@ class Session:
         if is_first:
             self._broken(cause)
 
-    def _note_connections(self) -> None:
-        """Keep what kazoo does not say of a connection: its begin, and the session's time.
-
-        ZooKeeper may grant a shorter session than the requested one. What kazoo returns is the time
-        that it waits for an answer: two thirds. The leader heard of the session after the begin.
-        """
-        connection: Any = self.client._connection  # noqa: SLF001 - as said above
-        connect = connection._connect  # noqa: SLF001 - as said above
-
-        def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
-            begun_ms = boot_ms()
-            read_timeout_ms, connect_timeout_ms = connect(*arguments)
-            self.timeout_ms = round(read_timeout_ms * 1.5)
-            with self._lock:
-                self._heard_ms = begun_ms
-            return read_timeout_ms, connect_timeout_ms
-
-        connection._connect = connected  # noqa: SLF001 - as said above
+    def _on_connection(self, begun_ms: int, timeout_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        with self._lock:
+            self._heard_ms = begun_ms  # the leader heard of the session later
 
     def _probe(self) -> None:
         """Renew the lease by answers of ZooKeeper's leader, counted from sending (safety C1).

@@ -92,7 +92,7 @@ class ZooKeeperTree:
         self._thread = threading.Thread(target=self._run, name="zookeeper", daemon=True)
         self._lock = threading.Lock()
         self._plans: dict[int, Plan] = {}
-        self._members: dict[str, tuple[Registration, str]] = {}
+        self._members: dict[str, Registration] = {}
         self._joined: dict[tuple[int, str], bytes] = {}
         self._registered_in: int | None = None
         self._sink: Sink | None = None
@@ -125,10 +125,6 @@ class ZooKeeperTree:
         """Return the JobModel of a version that was seen; it has no configuration."""
         with self._lock:
             return self._plans[version].model
-
-    def urls(self) -> Mapping[int, str]:
-        """Return {number of a registration that was seen: where its processor answers HTTP}."""
-        return {registration.sequence: url for registration, url in self._members.values() if url}
 
     @property
     def name(self) -> str:
@@ -295,11 +291,11 @@ class ZooKeeperTree:
             if known is None:
                 with contextlib.suppress(NoNodeError):
                     data, _ = client.get(self._path(nodes.PROCESSORS, name))
-                    known = nodes.decode_registration(name, data), nodes.decode_url(name, data)
+                    known = nodes.decode_registration(name, data)
             if known is not None:
                 found[name] = known
         self._members = found
-        return tuple(sorted(registration for registration, _ in found.values()))
+        return tuple(sorted(found.values()))
 
     def _plan(self, version: int) -> Plan | None:
         """Return the plan of a version; None where it is deleted."""
@@ -378,8 +374,8 @@ class ZooKeeperTree:
                     self._put(connection, protocol.Registered(nodes.registration_number(name)))
                     return
         self._registered_in = own
-        registration = Registration(0, record.processor_id, record.location)
-        data = nodes.encode_registration(registration, self.url)
+        registration = Registration(0, record.processor_id, record.location, self.url)
+        data = nodes.encode_registration(registration)
         made = client.create(f"{path}/{nodes.PREFIX}", data, ephemeral=True, sequence=True)
         number = nodes.registration_number(made.rpartition("/")[2])
         self._put(connection, protocol.Registered(number))

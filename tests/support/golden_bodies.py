@@ -178,15 +178,17 @@ HTTP: Mapping[str, Body] = {
 }
 """HTTP between tool, launcher, container and AM; the permit is on a container's standard input."""
 
-_REGISTRATION = Registration(12, P1, Host("h1"))
+_REGISTRATION = Registration(12, P1, Host("h1"), "http://h1:1")
+
+
+def _registration(data: bytes) -> tuple[Registration, str]:
+    found = nodes.decode_registration("processor.0000000012", data)
+    return found, found.url
+
+
 ZOOKEEPER: Mapping[str, Body] = {
     "registration": Body(
-        (_REGISTRATION, "http://h1:1"),
-        nodes.encode_registration(_REGISTRATION, "http://h1:1"),
-        lambda data: (
-            nodes.decode_registration("processor.0000000012", data),
-            nodes.decode_url("processor.0000000012", data),
-        ),
+        (_REGISTRATION, _REGISTRATION.url), nodes.encode_registration(_REGISTRATION), _registration
     ),
     "version": Body(7, nodes.encode_version(7), nodes.decode_version, adds=False),
     "plan": Body((PLAN, MODEL), _plan_lines(_STORED), _plan_of, adds=False),

@@ -162,7 +162,7 @@ def test_a_restart_of_zookeeper_makes_no_twin_of_a_predecessor(
     predecessor.start()
     registration = Registration(0, ProcessorId("one"), Host("nm1"))
     node = f"{root}/{nodes.PROCESSORS}/{nodes.PREFIX}"
-    data = nodes.encode_registration(registration, "")
+    data = nodes.encode_registration(registration)
     predecessor.create(node, data, ephemeral=True, sequence=True, makepath=True)
     link.cut()
     one = start("one")

@@ -41,10 +41,8 @@ def urls(zookeeper: ZooKeeperServer, job: StandaloneJob) -> dict[str, str]:
     finally:
         client.stop()
         client.close()
-    return {
-        str(nodes.decode_registration(name, data).processor_id): nodes.decode_url(name, data)
-        for name, data in sorted(found.items())
-    }
+    read = (nodes.decode_registration(name, data) for name, data in sorted(found.items()))
+    return {str(registration.processor_id): registration.url for registration in read}
 
 
 def get(url: str) -> Any:  # noqa: ANN401 - JSON

@@ -25,7 +25,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.zookeeper.leader_address import RegisteredProcessor, target
+from homeport.job_coordinator.zookeeper.leader_address import target
 
 RM = "http://rm:8088"
 
@@ -195,9 +195,7 @@ def test_a_client_that_has_gone_is_no_error(
 
 def test_without_yarn_only_the_others_are_targets() -> None:
     """Processors of standalone jobs, by the same server."""
-    processor = RegisteredProcessor(
-        Registration(0, ProcessorId("one"), Host("h")), "http://h:1234/"
-    )
+    processor = Registration(0, ProcessorId("one"), Host("h"), "http://h:1234/")
     found = target(
         Config({"job.name": "my_job", "job.id": "7", "job.default.system": "kafka"}), processor
     )

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import Mapping
 
 import pytest
 
@@ -37,26 +36,18 @@ from homeport.job_coordinator.status.container_report import ContainerReport, St
 from homeport.job_coordinator.status.shape import ShownChange, ShownStandby
 
 ONE, TWO = ProcessorId("one"), ProcessorId("two")
-FIRST, SECOND = Registration(1, ONE, Host("h1")), Registration(2, TWO, Host("h2"))
+FIRST = Registration(1, ONE, Host("h1"), "http://h1:1/")
+SECOND = Registration(2, TWO, Host("h2"), "http://127.0.0.1:1/")
 PLAN = next_plan(
     None, (FIRST, SECOND), {ONE: (TaskName("a"),), TWO: (TaskName("b"),)}, {}, frozenset()
 )
 CONFIG = Config({"job.name": "j", "job.default.system": "kafka", "my.password": "secret"})
 
 
-class _Tree:
-    """Version 1, and where the two answer."""
-
-    def __init__(self) -> None:
-        self.found: dict[int, str] = {1: "http://h1:1/", 2: "http://h2:1/"}
-
-    def model(self, version: int) -> JobModel:
-        if version != 1:
-            raise StoreError("there is no such version")
-        return JobModel(Config({}), {})
-
-    def urls(self) -> Mapping[int, str]:
-        return self.found
+def _model_of(version: int) -> JobModel:
+    if version != 1:
+        raise StoreError("there is no such version")
+    return JobModel(Config({}), {})
 
 
 class _Stepped:
@@ -64,8 +55,7 @@ class _Stepped:
 
     def __init__(self, own: Registration) -> None:
         served = Served(CONFIG, "zookeeper", own.processor_id, own.location)
-        self.tree = _Tree()
-        self.page = ProcessorPage(served, self.tree, lambda: None)
+        self.page = ProcessorPage(served, _model_of, lambda: None)
         self._state = ProcessorState(own.processor_id, own.location)
 
     def feed(self, *events: Event) -> None:
@@ -105,7 +95,7 @@ def test_the_first_registration_answers_for_the_job() -> None:
     assert leader.page.leader_url() == ""
     assert follower.page.leader_url() == "http://h1:1/"
     assert _Stepped(SECOND).page.leader_url() is None
-    assert (leader.page.url_of(ONE), leader.page.url_of(TWO)) == ("", "http://h2:1/")
+    assert (leader.page.url_of(ONE), leader.page.url_of(TWO)) == ("", SECOND.url)
     assert leader.page.url_of(ProcessorId("three")) is None
 
 
@@ -192,7 +182,6 @@ def test_a_version_has_the_configuration_of_the_processor() -> None:
 def test_one_that_does_not_answer_stays_unknown() -> None:
     """The leader asks where the registration says, and goes on without an answer."""
     stepped = _planned(FIRST)
-    stepped.tree.found = {2: "http://127.0.0.1:1/"}
     asyncio.run(stepped.page.gather())
     assert stepped.page.status().to_json()["containers"][1]["phase"] == "unknown"
 

@@ -148,14 +148,13 @@ def test_jobs_do_not_share_a_root() -> None:
 
 
 def test_registrations_are_read_back() -> None:
-    """Id and location are the value, the number is the name."""
-    registration = Registration(3, Q, Host("rack 1/host-a"))
-    data = nodes.encode_registration(registration)
-    assert nodes.decode_registration("processor.0000000003", data) == registration
-    assert nodes.decode_url("processor.0000000003", data) == ""
-    data = nodes.encode_registration(registration, "http://h:1/")
-    assert nodes.decode_registration("processor.0000000003", data) == registration
-    assert nodes.decode_url("processor.0000000003", data) == "http://h:1/"
+    """Id, location and URL are the value, the number is the name."""
+    for url in ("", "http://h:1/"):
+        registration = Registration(3, Q, Host("rack 1/host-a"), url)
+        data = nodes.encode_registration(registration)
+        found = nodes.decode_registration("processor.0000000003", data)
+        assert found == registration
+        assert found.url == url
     with pytest.raises(WireError, match=r"processors/lock-3 is none of a processor"):
         nodes.decode_registration("lock-3", data)
 

@@ -12,6 +12,7 @@ from kazoo.protocol.states import KazooState, KeeperState
 
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.standalone.protocol import Event, SessionBegun
+from homeport.job_coordinator.zookeeper import client as client_module
 from homeport.job_coordinator.zookeeper import session as session_module
 from homeport.job_coordinator.zookeeper.session import Connection, Session
 
@@ -71,7 +72,8 @@ class Scene:
 def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Its clock is everybody's, and no wait takes time."""
     made = Scene()
-    monkeypatch.setattr(session_module, "boot_ms", lambda: made.now_ms)
+    for module in (session_module, client_module):
+        monkeypatch.setattr(module, "boot_ms", lambda: made.now_ms)
     times = (SESSION_MS * 2 // 3, 1000)
     monkeypatch.setattr("kazoo.protocol.connection.ConnectionHandler._connect", lambda *_: times)
     return made
