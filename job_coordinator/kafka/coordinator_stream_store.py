@@ -11,7 +11,6 @@ per ``write``.
 
 from __future__ import annotations
 
-import contextlib
 import getpass
 import socket
 import threading
@@ -19,17 +18,10 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, TopicPartition
 
 from homeport.config.config import Config
-from homeport.config.errors import HomeportError, InvariantViolation
+from homeport.config.errors import HomeportError, InvariantViolation, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import KeyRecord, StreamState
@@ -45,8 +37,7 @@ from homeport.job_coordinator.kafka.record_writer import (
     RecordWriter,
     TransactionalWriter,
 )
-from homeport.job_coordinator.kafka.topics import LATEST, TopicAdmin, reported_offset
-from homeport.job_coordinator.kafka.transient_errors import is_transient
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     **clients.COMMITTED,
@@ -59,7 +50,6 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     "fetch.min.bytes": 1,
 }
 _POLL_S = 0.2
-_PAUSE_S = 0.05
 _BATCH = 10_000
 
 
@@ -117,7 +107,7 @@ class CoordinatorStreamStore:
         self._lock = threading.RLock()
         self._state = StreamState(has_packages=has_packages, keeps_keys=keeps_keys)
         self._consumer: Consumer | None = None
-        self._admin = clients.admin(system)
+        self._topics = TopicAdmin(system, timeout_s)
         self._end_offset = -1  # offset of the last PARTITION_EOF
         self._writer: RecordWriter
         if transactional_id is None:
@@ -195,7 +185,7 @@ class CoordinatorStreamStore:
         """
         with self._lock:
             if self._consumer is None:
-                TopicAdmin(self._system, self._timeout_s).validate(self._topic, 1, "compact")
+                self._topics.validate(self._topic, 1, "compact")
                 consumer = clients.consumer(self._system, _CONSUMER)
                 # not OFFSET_BEGINNING: the library answers that half a second later
                 consumer.assign([TopicPartition(self._topic, 0, 0)])
@@ -225,7 +215,7 @@ class CoordinatorStreamStore:
         """
         with self._lock:
             consumer = self._open_consumer()
-            head = self._head()
+            head = self._topics.end_offset(self._topic, 0)
             if head < self._end_offset:
                 why = f"its end moved back from {self._end_offset} to {head}: it was recreated"
                 raise clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
@@ -295,43 +285,17 @@ class CoordinatorStreamStore:
             )
         return self._consumer
 
-    def _head(self) -> int:
-        """Return the end of the partition (safety K1); ask again while its leader is changing."""
-        what = f"asking the end of topic {self._topic!r}"
-        deadline = time.monotonic() + self._timeout_s
-        while True:
-            try:
-                return self._asked_head()
-            except KafkaException as exception:
-                error = clients.error_of(exception)
-                if not is_transient(error) or time.monotonic() >= deadline:
-                    raise clients.unavailable(self._system, what, error) from None
-            except TimeoutError:
-                why = f"no answer within {self._timeout_s:g} s"
-                raise clients.unavailable(self._system, what, why) from None
-            time.sleep(_PAUSE_S)
-            with contextlib.suppress(KafkaException):  # the next question says so too
-                # The client goes on asking the leader that it knows, until it is made to look.
-                self._admin.list_topics(self._topic, self._timeout_s)
-
     def _late(self, head: int) -> HomeportError:
         """Return the one line for a head that was not reached in time, and what is in its way."""
         why = f"head {head} not reached within {self._timeout_s:g} s"
         try:
-            stable = self._asked_head(IsolationLevel.READ_COMMITTED)
-        except (KafkaException, TimeoutError):
+            stable = self._topics.end_offset(self._topic, 0, IsolationLevel.READ_COMMITTED)
+        except UnavailableError:
             stable = head
         if stable < head:
             story = how_to_end(self._system, self._topic, 0, stable)
             why = f"{why}, its last stable offset is {stable}: {story}"
         return clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
-
-    def _asked_head(self, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
-        partition = TopicPartition(self._topic, 0)
-        futures = self._admin.list_offsets(
-            {partition: LATEST}, isolation_level=level, request_timeout=self._timeout_s
-        )
-        return reported_offset(futures[partition], self._timeout_s + 1)
 
     def _take_some(self, consumer: Consumer, found: list[CoordinatorStreamMessage]) -> None:
         """Put what the library has fetched into the state, and its records into ``found``."""

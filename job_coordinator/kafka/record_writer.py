@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -48,168 +49,147 @@ class WriterOverError(HomeportError):
     """
 
 
-class RecordWriter(Protocol):
-    """Writes records in their order."""
-
-    def open(self) -> None:
-        """Do all that the writer can do before the first record."""
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Write all ``records``; they are acknowledged when this returns."""
-
-    def close(self) -> None:
-        """Close all that is open."""
-
-
-class _Sending:
-    """What both writers have in common: one producer, and its delivery reports."""
+class RecordWriter(ABC):
+    """Writes records in their order by one producer, and counts its delivery reports."""
 
     def __init__(
-        self, system: SystemConfig, topic: str, timeout_s: float, properties: dict[str, str | int]
+        self, system: SystemConfig, topic: str, timeout_s: float, properties: Mapping[str, Any]
     ) -> None:
-        self.system = system
-        self.topic = topic
-        self.timeout_s = timeout_s
-        self.connection = Connection()
+        self._system = system
+        self._topic = topic
+        self._timeout_s = timeout_s
+        self._connection = Connection()
         self._properties: dict[str, Any] = {
-            "error_cb": self.connection.heard,
+            "error_cb": self._connection.heard,
             "enable.idempotence": True,
             "acks": "all",
             "linger.ms": 0,
             **properties,
         }
-        self._producer: Producer | None = None
+        self._made: Producer | None = None
         self._outstanding = 0
         self._error: KafkaError | None = None
 
-    def producer(self) -> Producer:
-        if self._producer is None:
-            self._producer = clients.producer(self.system, self._properties)
-        return self._producer
+    @abstractmethod
+    def open(self) -> None:
+        """Do all that the writer can do before the first record."""
 
-    def forget(self) -> None:
-        """Drop what is still queued; the next use makes a new producer."""
-        if self._producer is not None:
-            with contextlib.suppress(KafkaException):  # of a producer that is past saving
-                self._producer.purge()
-                self._producer.flush(0)
-        self._producer = None
-        self._outstanding = 0
-
-    def refuse_too_large(self, records: Sequence[Record]) -> None:
-        """Refuse a record whose size the library does not take.
-
-        Asked before the first is sent: Samza's readers would see it, as they do not know by
-        themselves that a transaction was aborted.
+    @abstractmethod
+    def write(self, records: Sequence[Record]) -> None:
+        """Write all ``records``; they are acknowledged when this returns.
 
         Raises:
-            WireError: it does not take one, which is named.
+            UnavailableError: not all were acknowledged in time.
+            WireError: one is too large; nothing was written.
         """
-        self.producer()  # refuses a limit that is no number
-        limit = producer_limit(self.system)
+
+    def close(self) -> None:
+        """Drop what is still queued; the next use makes a new producer."""
+        if self._made is not None:
+            with contextlib.suppress(KafkaException):  # of a producer that is past saving
+                self._made.purge()
+                self._made.flush(0)
+        self._made = None
+        self._outstanding = 0
+
+    def _producer(self) -> Producer:
+        if self._made is None:
+            self._made = clients.producer(self._system, self._properties)
+        return self._made
+
+    def _refuse_too_large(self, records: Sequence[Record]) -> None:
+        """Refuse a record that the library would not take, before the first one is sent.
+
+        Samza's readers would see that first one: they do not know by themselves that a transaction
+        was aborted.
+
+        Raises:
+            WireError: a record is too large; the line names it.
+        """
+        self._producer()  # refuses a limit that is no number
+        limit = producer_limit(self._system)
         for key, value in records:
             if len(key) + len(value or b"") + _OVERHEAD_BYTES > limit:
                 raise self._too_large(key, value)
 
-    def send(self, records: Sequence[Record]) -> None:
+    def _send(self, records: Sequence[Record]) -> None:
         """Queue all records; errors raise at once."""
         self._error = None
         self._outstanding = 0
-        producer = self.producer()
-        deadline = time.monotonic() + self.timeout_s
+        deadline = time.monotonic() + self._timeout_s
         for number, (key, value) in enumerate(records, 1):
-            while not self._queued(producer, key, value):
-                producer.poll(0.1)
+            while not self._queued(key, value):
+                self._producer().poll(0.1)
                 if time.monotonic() > deadline:
-                    raise self.unavailable("the producer's queue stayed full")
+                    raise self._unavailable("the producer's queue stayed full")
             if not number % _POLL_EACH:
-                producer.poll(0)
+                self._producer().poll(0)
 
-    def delivery_error(self) -> KafkaError | None:
-        """Return the first error in the delivery reports so far."""
-        return self._error
-
-    def outstanding(self) -> int:
-        """Return how many records have no delivery report yet."""
-        return self._outstanding
-
-    def unavailable(self, why: str, error: KafkaError | None = None) -> HomeportError:
-        return clients.unavailable(self.system, f"writing to topic {self.topic!r}", why, error)
-
-    def late(self, why: str, error: KafkaError | None = None) -> HomeportError:
-        """Return as ``unavailable``, with what the topic lacks, if a broker names it."""
-        lacks = known_shortage(self.system, self.producer(), {(self.topic, 0)})
-        return self.unavailable(why if lacks is None else f"{why}: {lacks}", error)
-
-    def _queued(self, producer: Producer, key: bytes, value: bytes | None) -> bool:
+    def _queued(self, key: bytes, value: bytes | None) -> bool:
         try:
-            producer.produce(self.topic, value, key, partition=0, on_delivery=self._delivered)
+            self._producer().produce(
+                self._topic, value, key, partition=0, on_delivery=self._delivered
+            )
         except BufferError:
             return False
         except KafkaException as exception:
             error = clients.error_of(exception)
             if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise self._too_large(key, value) from None
-            raise self.failure(error, f"key {key[:200]!r}: {error.str()}") from None
+            raise self._failure(error, f"key {key[:200]!r}: {error.str()}") from None
         self._outstanding += 1
         return True
-
-    def _too_large(self, key: bytes, value: bytes | None) -> WireError:
-        size = len(key) + len(value or b"")
-        return WireError(f"topic {self.topic!r}: record {key[:200]!r} is too large ({size} bytes)")
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         self._outstanding -= 1
         if error is not None and self._error is None:
             self._error = error
 
-    def failure(self, error: KafkaError, why: str) -> HomeportError:
+    def _too_large(self, key: bytes, value: bytes | None) -> WireError:
+        size = len(key) + len(value or b"")
+        return WireError(f"topic {self._topic!r}: record {key[:200]!r} is too large ({size} bytes)")
+
+    def _failure(self, error: KafkaError, why: str) -> HomeportError:
         if error.code() in clients.FENCED:
             return FencedError(
-                f"topic {self.topic!r}: a newer holder of transactional id "
+                f"topic {self._topic!r}: a newer holder of transactional id "
                 f"{self._properties.get('transactional.id')!r} exists"
             )
-        return self.late(why, error)
+        return self._late(why, error)
+
+    def _late(self, why: str, error: KafkaError | None = None) -> HomeportError:
+        """Return as ``_unavailable``, with what the topic lacks, if a broker names it."""
+        lacks = known_shortage(self._system, self._producer(), {(self._topic, 0)})
+        return self._unavailable(why if lacks is None else f"{why}: {lacks}", error)
+
+    def _unavailable(self, why: str, error: KafkaError | None = None) -> HomeportError:
+        return clients.unavailable(self._system, f"writing to topic {self._topic!r}", why, error)
 
 
-class PlainWriter:
+class PlainWriter(RecordWriter):
     """Writes with an idempotent producer: no duplicates, order kept, no transaction (safety K2)."""
 
     def __init__(self, system: SystemConfig, topic: str, timeout_s: float) -> None:
-        limit = {"message.timeout.ms": int(timeout_s * 1000)}
-        self._sending = _Sending(system, topic, timeout_s, {**limit})
+        super().__init__(system, topic, timeout_s, {"message.timeout.ms": int(timeout_s * 1000)})
 
     def open(self) -> None:
-        """Connect the client: there is no one to fence."""
-        self._sending.producer()
+        """Connect the client; there is no older writer to fence."""
+        self._producer()
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write all ``records``; they are acknowledged when this returns.
-
-        Where it raises, some may be in the topic.
-
-        Raises:
-            UnavailableError: not all were acknowledged in time.
-            WireError: one is too large; nothing was written.
-        """
-        sending = self._sending
-        sending.refuse_too_large(records)
+        """Write all ``records``; where this raises UnavailableError, some may be in the topic."""
+        self._refuse_too_large(records)
         try:
-            sending.send(records)
-            sending.producer().flush(sending.timeout_s)
-            error = sending.delivery_error()
-            if error is not None:
-                raise sending.failure(error, error.str())
-            if sending.outstanding():
-                raise sending.late(f"no acknowledgement within {sending.timeout_s:g} s")
+            self._send(records)
+            self._producer().flush(self._timeout_s)
+            if self._error is not None:
+                raise self._failure(self._error, self._error.str())
+            if self._outstanding:
+                raise self._late(f"no acknowledgement within {self._timeout_s:g} s")
         except HomeportError:
             # what is queued must not appear later, after the caller has seen that it failed
-            sending.forget()
+            self.close()
             raise
-
-    def close(self) -> None:
-        """Close all that is open."""
-        self._sending.forget()
 
 
 class _Pending(Enum):
@@ -219,7 +199,7 @@ class _Pending(Enum):
     ABORT = "abort_transaction"
 
 
-class TransactionalWriter:
+class TransactionalWriter(RecordWriter):
     """Writes each sequence of records as one transaction, under an id that it holds alone.
 
     A transaction whose outcome is not known is settled before anything else is written. A writer
@@ -229,7 +209,7 @@ class TransactionalWriter:
     def __init__(
         self, system: SystemConfig, topic: str, timeout_s: float, transactional_id: str
     ) -> None:
-        self._sending = _Sending(
+        super().__init__(
             system,
             topic,
             timeout_s,
@@ -274,15 +254,14 @@ class TransactionalWriter:
                 large; nothing was written.
         """
         self.open()
-        self._sending.refuse_too_large(records)
-        if not self._sending.connection.answers(self._sending.producer()):
-            raise self._sending.unavailable("no broker answers; nothing was written")
+        self._refuse_too_large(records)
+        if not self._connection.answers(self._producer()):
+            raise self._unavailable("no broker answers; nothing was written")
         self._end_last_transaction()
-        sending = self._sending
         try:
-            sending.producer().begin_transaction()
+            self._producer().begin_transaction()
             self._pending = _Pending.ABORT
-            sending.send(records)
+            self._send(records)
         except KafkaException as exception:
             raise self._ended(clients.error_of(exception)) from None
         except FencedError as failure:
@@ -299,20 +278,19 @@ class TransactionalWriter:
 
         The broker aborts what was not committed when its time limit passes.
         """
-        self._sending.forget()
+        super().close()
         self._final = InvariantViolation("the coordinator stream is written after close()")
 
     def _end_last_transaction(self) -> None:
         """Commit or abort the last transaction, as it was decided."""
-        sending = self._sending
         if self._pending is _Pending.COMMIT:
             try:
                 self._call("commit_transaction")
             except KafkaException as exception:
                 self._pending = _Pending.ABORT
-                error = sending.delivery_error() or clients.error_of(exception)
+                error = self._error or clients.error_of(exception)
                 self._end_last_transaction()
-                raise sending.failure(error, f"{error.str()}; nothing was written") from None
+                raise self._failure(error, f"{error.str()}; nothing was written") from None
         elif self._pending is _Pending.ABORT:
             try:
                 self._require_known()
@@ -330,7 +308,7 @@ class TransactionalWriter:
             WriterOverError: Kafka has forgotten it.
         """
         try:
-            self._sending.producer().begin_transaction()
+            self._producer().begin_transaction()
         except KafkaException as exception:
             error = clients.error_of(exception)
             if self._forgotten(error) is not None:
@@ -345,7 +323,7 @@ class TransactionalWriter:
         if story is not None:
             self._final = WriterOverError(f"{story}; this writer can write no more")
             return self._final
-        self._final = self._sending.failure(error, error.str())
+        self._final = self._failure(error, error.str())
         if isinstance(self._final, UnavailableError):
             self._final = WriterOverError(f"{self._final}; this writer can write no more")
         return self._final
@@ -358,12 +336,11 @@ class TransactionalWriter:
             FencedError: a newer holder of the id exists.
             UnavailableError: no outcome in time; the operation may be called again.
         """
-        sending = self._sending
-        deadline = time.monotonic() + sending.timeout_s
+        deadline = time.monotonic() + self._timeout_s
         while True:
             remaining = deadline - time.monotonic()
             try:
-                getattr(sending.producer(), operation)(max(remaining, 0.001))
+                getattr(self._producer(), operation)(max(remaining, 0.001))
             except KafkaException as exception:
                 error = clients.error_of(exception)
                 if error.code() in clients.FENCED or self._forgotten(error) is not None:
@@ -374,10 +351,10 @@ class TransactionalWriter:
                     raise self._ended(error) from None
                 if remaining <= 0 and not self._is_open:
                     raise not_initialised(
-                        sending.system, sending.producer(), self._transactional_id, error
+                        self._system, self._producer(), self._transactional_id, error
                     ) from None
                 if remaining <= 0:
                     why = f"{operation}: {error.str()}; the outcome is not known"
-                    raise sending.late(why) from None
+                    raise self._late(why) from None
             else:
                 return

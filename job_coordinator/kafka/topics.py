@@ -6,6 +6,7 @@ is wrong with it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -298,26 +299,33 @@ class TopicAdmin:
             raise clients.unavailable(self._system, what, error) from None
         return {key: entry.value for key, entry in entries.items() if entry.value is not None}
 
-    def end_offset(self, name: str, partition: int) -> int:
-        """Return the offset after the partition's last record, be it committed or not.
+    def end_offset(
+        self, name: str, partition: int, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> int:
+        """Return the end of the partition, as readers of this level see it (safety K1).
 
         Raises:
             UnavailableError: it does not exist, or Kafka did not answer in time.
         """
         place = TopicPartition(name, partition)
-        futures = self._admin.list_offsets(
-            {place: LATEST},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=self._timeout_s,
-        )
         what = f"asking the end of topic {name!r}"
-        try:
-            return reported_offset(futures[place], self._timeout_s + 1)
-        except KafkaException as exception:
-            error = clients.error_of(exception)
-            raise clients.unavailable(self._system, what, error) from None
-        except TimeoutError:
-            raise self._no_answer(what) from None
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            futures = self._admin.list_offsets(
+                {place: LATEST}, isolation_level=level, request_timeout=self._timeout_s
+            )
+            try:
+                return reported_offset(futures[place], self._timeout_s + 1)
+            except KafkaException as exception:
+                error = clients.error_of(exception)
+                if not is_transient(error) or time.monotonic() >= deadline:
+                    raise clients.unavailable(self._system, what, error) from None
+            except TimeoutError:
+                raise self._no_answer(what) from None
+            time.sleep(_METADATA_POLL_S)
+            with contextlib.suppress(KafkaException):  # the next request reports it too
+                # The client goes on with the leader that it knows, until it has to look for it.
+                self._admin.list_topics(name, self._timeout_s)
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         """Return {topic: the broker's id of it}; a topic that is recreated has another one.

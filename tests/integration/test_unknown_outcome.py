@@ -28,15 +28,15 @@ def test_no_transaction_begins_before_an_unknown_one_is_settled(kafka: str) -> N
     writer = TransactionalWriter(system, topic, DEADLINE_S, f"homeport.{topic}.1.am.1.a.1")
     try:
         writer.open()
-        writer._sending.timeout_s = 0.0  # no broker answers a commit within a millisecond
+        writer._timeout_s = 0.0  # no broker answers a commit within a millisecond
         with pytest.raises(UnavailableError, match="the outcome is not known"):
             writer.write([(b"a", b"1")])
         with pytest.raises(KafkaException) as refused:
-            writer._sending.producer().begin_transaction()
+            writer._producer().begin_transaction()
         # _CONFLICT while the call is under way, _STATE once it is over and its answer not fetched.
         code = clients.error_of(refused.value).code()
         assert code in {KafkaError._CONFLICT, KafkaError._STATE}
-        writer._sending.timeout_s = DEADLINE_S
+        writer._timeout_s = DEADLINE_S
         writer.write([(b"b", b"2")])
     finally:
         writer.close()

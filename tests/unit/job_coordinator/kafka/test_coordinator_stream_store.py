@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.kafka import clients, coordinator_stream_store
+from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
@@ -94,7 +91,7 @@ def _store(
     patch.setattr(clients, "admin", lambda _: None)
     patch.setattr(clients, "consumer", lambda _, __: fetched)
     patch.setattr(TopicAdmin, "validate", lambda *_: None)
-    patch.setattr(CoordinatorStreamStore, "_head", lambda _: head)
+    patch.setattr(TopicAdmin, "end_offset", lambda *_: head)
     return CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=5), fetched
 
 
@@ -154,36 +151,3 @@ def test_the_product_opens_no_stream_without_checking_its_owner() -> None:
     assert files
     calls = re.compile(r"CoordinatorStreamStore\(")
     assert not [p.name for p in files if calls.search(p.read_text(encoding="utf-8"))]
-
-
-class Heads:
-    """An admin client: its broker answers with each of ``errors``, then with the offset 3."""
-
-    def __init__(self, *errors: int) -> None:
-        self.errors = list(errors)
-
-    def list_offsets(
-        self, asked: Mapping[TopicPartition, object], **_: object
-    ) -> dict[TopicPartition, Future[SimpleNamespace]]:
-        """An error, or the offset."""
-        found: Future[SimpleNamespace] = Future()
-        if self.errors:
-            found.set_exception(KafkaException(KafkaError(self.errors.pop(0))))
-        else:
-            found.set_result(SimpleNamespace(offset=3))
-        return dict.fromkeys(asked, found)
-
-    def list_topics(self, *_: object) -> None:
-        """No broker answers this one."""
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-
-
-def test_the_head_is_read_again_while_the_leader_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until a new leader knows its high watermark, within the time limit (safety K1)."""
-    changing = [KafkaError.NOT_LEADER_FOR_PARTITION] + [KafkaError.OFFSET_NOT_AVAILABLE] * 2
-    monkeypatch.setattr(clients, "admin", lambda _: Heads(*changing))
-    monkeypatch.setattr(coordinator_stream_store, "_PAUSE_S", 0)
-    assert CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=5)._head() == 3
-    store = CoordinatorStreamStore(SYSTEM, "t", source="test", timeout_s=0)
-    with pytest.raises(UnavailableError, match="asking the end of topic 't': "):
-        store._head()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     ClusterMetadata,
     ConfigResource,
@@ -341,3 +341,35 @@ def test_kafka_that_goes_away_meanwhile_is_waited_for() -> None:
     waited: list[float] = []
     await_writable(SYSTEM, Connection(), client, {("t", 0)}, waited.append)
     assert len(waited) == 1
+
+
+class Heads:
+    """An admin client: its broker answers with each of ``errors``, then with the offset 3."""
+
+    def __init__(self, *errors: int) -> None:
+        self.errors = list(errors)
+
+    def list_offsets(
+        self, asked: Mapping[TopicPartition, object], **_: object
+    ) -> dict[TopicPartition, Future[SimpleNamespace]]:
+        """An error, or the offset."""
+        found: Future[SimpleNamespace] = Future()
+        if self.errors:
+            found.set_exception(KafkaException(KafkaError(self.errors.pop(0))))
+        else:
+            found.set_result(SimpleNamespace(offset=3))
+        return dict.fromkeys(asked, found)
+
+    def list_topics(self, *_: object) -> None:
+        """No broker answers this one."""
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def test_the_head_is_read_again_while_the_leader_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a new leader knows its high watermark, within the time limit (safety K1)."""
+    changing = [KafkaError.NOT_LEADER_FOR_PARTITION] + [KafkaError.OFFSET_NOT_AVAILABLE] * 2
+    monkeypatch.setattr(clients, "admin", lambda _: Heads(*changing))
+    monkeypatch.setattr(topics_module, "_METADATA_POLL_S", 0)
+    assert TopicAdmin(SYSTEM, 5).end_offset("t", 0) == 3
+    with pytest.raises(UnavailableError, match="asking the end of topic 't': "):
+        TopicAdmin(SYSTEM, 0).end_offset("t", 0)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import Consumer, IsolationLevel, Message
 
 from homeport.appmaster.lease.lease_table import RenewalGuard
 from homeport.appmaster.programs import lease_keeper
@@ -18,6 +17,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model import incarnation
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -32,16 +32,12 @@ from tests.unit.world.world import ISOLATION_MS, LEASE_MS, MARGIN_MS
 
 def head_of_what_is_stable(patch: pytest.MonkeyPatch) -> None:
     """The head of the coordinator stream is the one that a reader of committed records sees."""
+    end_offset = TopicAdmin.end_offset
 
-    def head(store: CoordinatorStreamStore) -> int:
-        place = TopicPartition(store._topic, 0)
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
-        futures = store._admin.list_offsets(
-            {place: latest}, isolation_level=IsolationLevel.READ_COMMITTED
-        )
-        return int(futures[place].result().offset)
+    def head(admin: TopicAdmin, name: str, partition: int) -> int:
+        return end_offset(admin, name, partition, IsolationLevel.READ_COMMITTED)
 
-    patch.setattr(CoordinatorStreamStore, "_head", head)
+    patch.setattr(TopicAdmin, "end_offset", head)
     unwatched(patch)
 
 
