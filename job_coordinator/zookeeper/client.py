@@ -195,7 +195,7 @@ def _context(ca: str) -> ssl.SSLContext:
 
 
 def _watch_connections(client: KazooClient, on_connection: Callable[[int, int], None]) -> None:
-    """Call ``on_connection`` with each connection; tell a refusal from a lost connection.
+    """Call ``on_connection`` with each connection; handle a refusal apart from a lost one.
 
     Kazoo takes a connection that breaks during SASL for a refusal. It ends its thread where the
     server gives its reason, or where SASL cannot go on. A server that goes down does not refuse a
