@@ -104,9 +104,9 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
         or not separation.may_have(draft, owner, early.host)
     ):
         draft.forget_request(early.request_id)
-        draft.because(ReasonKind.EARLY_WITHDRAWN, owner.processor_id, early.host)
+        draft.because(ReasonKind.EARLY_WITHDRAWN, early.processor_id, early.host)
         return
-    draft.because(ReasonKind.EARLY_TAKEN_OVER, owner.processor_id, early.host)
+    draft.because(ReasonKind.EARLY_TAKEN_OVER, early.processor_id, early.host)
     asking = replace(owner, request_id=early.request_id, requested_host=early.host)
     asking = draft.move(asking, Trigger.PLACED, ContainerPhase.REQUESTED)
     if early.phase is EarlyPhase.GRANTED:

@@ -405,6 +405,15 @@ def test_a_launchers_own_fault_is_charged_with_what_yarn_says(machine: Machine) 
     assert "beyond its memory" in failure.story
 
 
+def test_an_early_request_ends_with_an_active_that_a_model_removes(pair: Machine) -> None:
+    """It waits for its standby, whose launcher YARN calls ended: a place is requested already."""
+    pair.feed(TAKEN_BACK, ended(request=2))
+    (early,) = pair.state.early
+    removed = pair.feed(model({"1": None}, version=2))
+    assert set(cancels(early.request_id, "expiry")) <= set(removed)
+    assert not pair.state.early
+
+
 def test_an_early_request_is_granted_once(machine: Machine) -> None:
     """The second report of it is stale; a grant that is not used is not charged."""
     machine.at_home({"0": "a"})
