@@ -25,7 +25,7 @@ from immutables import Map
 from homeport.appmaster.allocation import host_search, separation
 from homeport.appmaster.allocation import placement_queue as turns
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.host_search import may_ask_any, may_go_home, seek
+from homeport.appmaster.allocation.host_search import may_ask_any, may_go_home, seek, why_not_home
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
@@ -47,11 +47,7 @@ from homeport.appmaster.allocation.protocol.events import (
     TimerKind,
     named,
 )
-from homeport.appmaster.allocation.protocol.instructions import (
-    PermitContainer,
-    RequestResource,
-    WriteProcessorEpoch,
-)
+from homeport.appmaster.allocation.protocol.instructions import PermitContainer, WriteProcessorEpoch
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import delay_ms, longer_series
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -95,48 +91,27 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
     if launcher is not None:
         held = replace(container, resource_id=launcher.resource_id)
         draft.move(held, Trigger.PLACED, ContainerPhase.ASSIGNED)
-        why = _why_not_home(draft, container, launcher.host)
+        why = why_not_home(draft, container, launcher.host)
         draft.because(ReasonKind.IDLE_LAUNCHER_TAKEN, container, launcher.host, why)
         log_what_it_waits_for(draft, container, launcher)
     elif choice is not None and draft.is_asked(choice):
         draft.change(replace(container, requested_host=choice))
         if choice != waited_for:
-            why = _why_not_home(draft, container, choice)
+            why = why_not_home(draft, container, choice)
             draft.because(ReasonKind.WAITS_FOR_TURN, container, choice, why)
     elif draft.room.is_large_enough and (choice is not None or may_ask_any(draft, container)):
         _request(draft, container, choice)
 
 
 def _request(draft: Draft, container: ContainerState, host: Host | None) -> None:
-    request_id = draft.new_request_id()
+    request_id = draft.request(host, draft.settings.request_timeout_ms)
     asking = replace(container, request_id=request_id, requested_host=host)
     draft.move(asking, Trigger.PLACED, ContainerPhase.REQUESTED)
-    draft.instruct(RequestResource(request_id, host))
-    draft.set_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id), draft.settings.request_timeout_ms)
     if host is None:
         kind = ReasonKind.ANY_HOST_ASKED
     else:
         kind = ReasonKind.HOME_ASKED if host == container.home else ReasonKind.OTHER_HOST_ASKED
-    why = _why_not_home(draft, container, host)
-    draft.because(kind, container, host, why)
-
-
-def _why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> str:
-    """Return what is in the way of the container's home, where ``host`` is another; else empty."""
-    if not draft.settings.host_affinity_enabled:
-        return "host affinity is off"
-    if container.home is None:
-        return "it has no home yet"
-    if host == container.home:
-        return ""
-    return host_search.why_not(
-        draft.settings,
-        draft.hosts or (),
-        draft.exclusions,
-        container,
-        container.home,
-        draft.room.small,
-    )
+    draft.because(kind, container, host, why_not_home(draft, container, host))
 
 
 def expire(draft: Draft, container: ContainerState) -> None:
@@ -147,17 +122,11 @@ def expire(draft: Draft, container: ContainerState) -> None:
     left, host = draft.end_request(container), container.requested_host
     limit = f"{draft.settings.request_timeout_ms} ms"
     draft.because(ReasonKind.REQUEST_EXPIRED, container, host, limit)
-    tried = () if host is None else with_tried(container, host)
-    draft.move(replace(left, tried=tried), Trigger.EXPIRED, ContainerPhase.QUEUED)
-    if host is None:
-        return
-    for other in draft.containers.rows(Containers.QUEUED, host):
-        draft.change(replace(other, tried=with_tried(other, host)))
-
-
-def with_tried(container: ContainerState, host: Host | None) -> tuple[Host, ...]:
-    """Return the container's tried hosts, and ``host`` unless it is None (any); sorted."""
-    return container.tried if host is None else tuple(sorted({*container.tried, host}))
+    left = replace(left, tried=()) if host is None else left.having_tried(host)
+    draft.move(left, Trigger.EXPIRED, ContainerPhase.QUEUED)
+    if host is not None:
+        for other in draft.containers.rows(Containers.QUEUED, host):
+            draft.change(other.having_tried(host))
 
 
 def observe_hosts(draft: Draft, event: HostsObserved) -> None:
@@ -223,7 +192,7 @@ def _log_grant(
 ) -> None:
     host = launcher.host
     if winner is None:
-        if _is_sought(draft, launcher):
+        if is_sought(draft, launcher):
             draft.because(ReasonKind.SURPLUS_KEPT, host=host, detail=str(launcher.resource_id))
         return
     if asker is not None and asker is not winner:
@@ -415,7 +384,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
 def release_idle(draft: Draft) -> None:
     """Release every launcher that has no holder, and that no container seeks."""
     for launcher in draft.idle_resources():
-        if draft.phase is JobPhase.ACTIVE and _is_sought(draft, launcher):
+        if is_sought(draft, launcher):
             continue
         draft.release(launcher)
         draft.because(
@@ -423,11 +392,11 @@ def release_idle(draft: Draft) -> None:
         )
 
 
-def _is_sought(draft: Draft, launcher: ResourceState) -> bool:
+def is_sought(draft: Draft, launcher: ResourceState) -> bool:
     """Return whether a launcher without a holder may still be of use."""
-    if draft.early:
-        return True
-    return any(
+    if draft.phase is not JobPhase.ACTIVE:
+        return False
+    return bool(draft.early) or any(
         separation.may_have(draft, container, launcher.host)
         for phase in _MATCH_ORDER
         for container in draft.containers.any_row(Containers.PHASE, phase)

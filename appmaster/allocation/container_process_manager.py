@@ -188,11 +188,8 @@ def _on_resource_allocated(draft: Draft, event: events.ResourceAllocated) -> Non
     elif container is None:
         draft.count_stale()
     elif draft.may_befall(container, Trigger.ALLOCATED):
-        draft.cancel_timer(Timer(TimerKind.REQUEST_EXPIRY, event.request_id))
         draft.move(container, Trigger.ALLOCATED, ContainerPhase.ALLOCATED)
-        draft.set_timer(
-            Timer(TimerKind.CHECK_IN, event.request_id), draft.settings.check_in_timeout_ms
-        )
+        draft.await_check_in(event.request_id)
         draft.because(ReasonKind.LAUNCHER_AWAITED, container, container.requested_host)
 
 
@@ -244,11 +241,10 @@ def _launch_failed(
     place = container.requested_host or "any host"
     why = f": {ended.story}" if ended is not None and ended.story else ""
     story = f"no launcher checked in for request {container.request_id} ({place}){why}"
-    tried = allocator.with_tried(container, container.requested_host)
-    failed = replace(container, tried=tried, launch_failures=longer_series(container))
+    tried = container.having_tried(container.requested_host)
     fail(
         draft,
-        draft.change(failed),
+        draft.change(replace(tried, launch_failures=longer_series(container))),
         Trigger.LAUNCH_FAILED,
         ContainerPhase.QUEUED,
         failure=Failure(FailureKind.NO_LAUNCHER, story, host=container.requested_host),
@@ -386,8 +382,8 @@ def _launcher_gone(
     is_own_fault = ended is not None and ended.is_own_fault
     if holder is None:
         return
-    if ended is not None and ended.is_taken_back:
-        holder = standbys.taken_back(draft, holder, launcher.host)
+    if ended is not None and ended.is_taken_back and not separation.is_alone(draft, holder):
+        holder = draft.change(holder.having_tried(launcher.host))
     if holder.is_temporary and holder.phase is not ContainerPhase.STOPPING:
         model_change.temporary_over(draft, holder, None, StopCause.LEASE_LOST)
     elif holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
@@ -459,7 +455,7 @@ def _on_container_stopped(draft: Draft, event: events.ContainerStopped) -> None:
     container = _current(draft, event.incarnation, Trigger.STOPPED)
     if container is None:
         return
-    launcher = draft.resources.get(container.resource_id) if container.resource_id else None
+    launcher = draft.resources.get(container.resource_id)
     allocator.note_stop(draft, event.incarnation)
     container = draft.containers[container.processor_id]
     if event.cause is StopCause.FINISHED and has_nothing_left(container):
@@ -501,7 +497,7 @@ def _child_failed(
     if leaves:
         # Its standby, too: where that stops for it, it would be placed on this very host.
         for other in (container, *separation.others(draft, container)):
-            draft.change(replace(other, tried=allocator.with_tried(other, launcher.host)))
+            draft.change(other.having_tried(launcher.host))
         container = draft.containers[container.processor_id]
     if launcher.ended is not None or is_moving or leaves:
         container = draft.change(replace(container, resource_id=None))

@@ -5,6 +5,8 @@ PURE. Questions only; nothing here changes a state. The words are Samza's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from homeport.appmaster.allocation import host_search, separation
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
@@ -29,9 +31,13 @@ _MOST_NAMED = 20
 """Of more, only the number is shown."""
 
 
-def group_id(draft: Draft, processor_id: ProcessorId) -> ProcessorId:
-    """Return the active container of the group; of an unknown processor itself."""
-    container = draft.containers.get(processor_id)
+Find = Callable[[ProcessorId], ContainerState | None]
+"""Returns the container of that processor; None where there is none."""
+
+
+def group_id(find: Find, processor_id: ProcessorId) -> ProcessorId:
+    """Return the active container of the processor's group; an unknown processor itself."""
+    container = find(processor_id)
     return processor_id if container is None else container.group
 
 
@@ -76,12 +82,11 @@ def named_host(draft: Draft, request: PlacementRequest) -> Host | None:
 
 def host_fault(draft: Draft, host: Host) -> str | None:
     """Return why this host cannot be asked by name."""
-    known = draft.settings.strict_hosts
     if host not in (draft.hosts or ()):
         live = draft.hosts or ()
         named = ", ".join(live) if len(live) <= _MOST_NAMED else f"{len(live)} others"
         return f"{host!r} is no live host: live are {named}"
-    if known is not None and host not in known:
+    if not draft.may_be_named(host):
         return f"{host} joined after the job was submitted: it cannot be asked by name"
     if host in draft.room.small or not draft.room.is_large_enough:
         return f"{host} is too small for a container"

@@ -25,8 +25,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ResourceState,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import ResourceEnded, Timer, TimerKind
-from homeport.appmaster.allocation.protocol.instructions import RequestResource
+from homeport.appmaster.allocation.protocol.events import ResourceEnded
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
 
@@ -76,15 +75,12 @@ def _goes_home(draft: Draft, container: ContainerState, ended: ResourceId) -> bo
 
 def _ask(draft: Draft, container: ContainerState) -> None:
     host = container.home
-    known = draft.settings.strict_hosts
-    if host is None or draft.is_asked(host) or (known is not None and host not in known):
+    if host is None or draft.is_asked(host) or not draft.may_be_named(host):
         return
     if host in draft.settings.drained_hosts:
         return
-    request_id = draft.new_request_id()
+    request_id = draft.request(host, draft.settings.request_timeout_ms)
     draft.early[container.processor_id] = EarlyRequest(container.processor_id, request_id, host)
-    draft.instruct(RequestResource(request_id, host))
-    draft.set_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id), draft.settings.request_timeout_ms)
     draft.because(ReasonKind.ASKED_EARLY, container, host)
 
 
@@ -118,9 +114,8 @@ def granted(draft: Draft, early: EarlyRequest) -> None:
     if early.phase is not EarlyPhase.ASKED:
         draft.count_stale()
         return
-    draft.cancel_timer(Timer(TimerKind.REQUEST_EXPIRY, early.request_id))
     draft.early[early.processor_id] = replace(early, phase=EarlyPhase.GRANTED)
-    draft.set_timer(Timer(TimerKind.CHECK_IN, early.request_id), draft.settings.check_in_timeout_ms)
+    draft.await_check_in(early.request_id)
 
 
 _UNSERVED = {

@@ -14,7 +14,7 @@ loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from homeport.appmaster.allocation import separation
@@ -25,10 +25,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     ResourceState,
 )
-from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host
-
-_JOINED_LATER = "joined after submission and cannot be asked for by name"
 
 
 class Candidates:
@@ -41,23 +38,21 @@ class Candidates:
         self._taken: list[Host] | None = None
 
     def __contains__(self, host: Host | None) -> bool:
-        draft = self._draft
-        return (
-            host is not None
-            and host in self._live
-            and host not in self._container.tried
-            and draft.may_be_named(host)
-            and host not in draft.room.small
-            and not draft.is_closed(host)
-            and not any(separation.is_too_near(draft, taken, host) for taken in self.taken)
-        )
-
-    @property
-    def taken(self) -> list[Host]:
-        """What the others of its group have: looked up when a host is open, and kept."""
-        if self._taken is None:
+        if host is None or not self.is_open(host):
+            return False
+        if self._taken is None:  # Looked up for the first open host, and kept.
             self._taken = separation.taken_hosts(self._draft, self._container)
-        return self._taken
+        return not any(separation.is_too_near(self._draft, taken, host) for taken in self._taken)
+
+    def is_open(self, host: Host) -> bool:
+        """Return whether the host may be asked for, whatever others of the group have."""
+        return (
+            host in self._live
+            and host not in self._container.tried
+            and self._draft.may_be_named(host)
+            and host not in self._draft.room.small
+            and not self._draft.is_closed(host)
+        )
 
     def __bool__(self) -> bool:
         """Return whether there is any."""
@@ -79,23 +74,15 @@ def may_go_home(draft: Draft, container: ContainerState) -> bool:
     return container.home is not None and container.home in Candidates(draft, container)
 
 
-def _askable(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
-    closed = draft.room.small | draft.settings.drained_hosts
-    closed |= {h for h in draft.exclusions if draft.is_closed(h)}
-    return candidate_hosts(draft.settings, draft.hosts or (), closed, container)
-
-
 def may_ask_any(draft: Draft, container: ContainerState) -> bool:
     """Return whether a launcher that comes from anywhere may be of use.
 
     Where the group of the container stands in its way on some host, only a host that cannot be
     asked by name is worth it: else any host is as likely as not the one that it must not have.
     """
-    live, known = draft.hosts or (), draft.settings.strict_hosts
+    live = draft.hosts or ()
     allowed = separation.left_to(draft, container, live)
-    if len(allowed) == len(live):
-        return True
-    return known is not None and any(h not in known for h in allowed)
+    return len(allowed) == len(live) or not all(map(draft.may_be_named, allowed))
 
 
 def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candidates]:
@@ -120,46 +107,31 @@ def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candi
         container = draft.change(replace(container, tried=()))
         candidates = Candidates(draft, container)
     if is_last_resort and not candidates and container.replica_of is None:
-        standbys.make_room(draft, container, frozenset(_askable(draft, container)))
+        standbys.make_room(draft, container, candidates.is_open)
         candidates = Candidates(draft, container)
     return container, candidates
 
 
-def candidate_hosts(
-    settings: AllocatorSettings,
-    live: Iterable[Host],
-    closed: Container[Host],
-    container: ContainerState,
-) -> tuple[Host, ...]:
-    """Return the hosts that ``container`` may still ask for by name in this round, sorted."""
-    known = settings.strict_hosts
-    return tuple(
-        h
-        for h in sorted(live)
-        if h not in closed and h not in container.tried and (known is None or h in known)
-    )
-
-
-def why_not(
-    settings: AllocatorSettings,
-    live: Container[Host],
-    excluded: Container[Host],
-    container: ContainerState,
-    host: Host,
-    small: Container[Host] = (),
-) -> str:
-    """Return what keeps ``container`` from being asked for on ``host``, in one clause; or empty."""
-    known = settings.strict_hosts
+def why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> str:
+    """Return what is in the way of the container's home, where ``host`` is another; else empty."""
+    home = container.home
+    if not draft.settings.host_affinity_enabled:
+        return "host affinity is off"
+    if home is None:
+        return "it has no home yet"
     obstacles = (
-        (host not in live, "is not live"),
-        (known is not None and host not in known, _JOINED_LATER),
-        (host in settings.drained_hosts, "is drained"),
-        (host in small, "is too small for a container"),
-        (host in container.tried, "had no room, or launched nothing"),
+        (host == home, ""),
+        (home not in (draft.hosts or ()), f"{home} is not live"),
+        (
+            not draft.may_be_named(home),
+            f"{home} joined after submission and cannot be asked for by name",
+        ),
+        (home in draft.settings.drained_hosts, f"{home} is drained"),
+        (home in draft.room.small, f"{home} is too small for a container"),
+        (home in draft.exclusions, f"the launchers of {home} fell silent"),
+        (home in container.tried, f"{home} had no room, or launched nothing"),
     )
-    if host in excluded and not any(is_so for is_so, _ in obstacles[:4]):
-        return f"the launchers of {host} fell silent"
-    return next((f"{host} {what}" for is_so, what in obstacles if is_so), "")
+    return next((why for is_so, why in obstacles if is_so), "")
 
 
 def best_host(

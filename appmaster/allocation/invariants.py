@@ -16,6 +16,7 @@ from homeport.appmaster.allocation import host_search, separation
 from homeport.appmaster.allocation.capacity import TOO_SMALL, is_hopeless
 from homeport.appmaster.allocation.commands import warm_moves
 from homeport.appmaster.allocation.commands.unfinished import limited
+from homeport.appmaster.allocation.container_allocator import is_sought
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.job_end import is_at_its_end
 from homeport.appmaster.allocation.job_state.draft import Changes, Draft
@@ -117,13 +118,14 @@ def _rows_concerned(state: AllocatorState, changes: Changes) -> _Rows:
 
 
 def _of_state(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
+    draft = _read(state)
     yield from _of_containers(rows)
     yield from _of_overtaken(state, rows)
     yield from _of_sharing(state, rows, hosts)
-    yield from of_groups(state, rows.containers)
+    yield from _of_groups(draft, rows.containers)
     yield from _of_job(state)
-    yield from _of_waiting(state, rows, hosts)
-    yield from _of_idle_launchers(state)
+    yield from _of_waiting(draft, rows, hosts)
+    yield from _of_idle_launchers(draft)
     yield from _of_hosts(state)
     yield from _of_early(state, rows)
     yield from _of_cancelled(state, rows)
@@ -215,26 +217,20 @@ def _of_job(state: AllocatorState) -> Iterator[str]:
         yield "nothing runs when the job has ended"
 
 
-def _of_waiting(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
+def _of_waiting(draft: Draft, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
+    state = draft.before
     if state.phase is not JobPhase.ACTIVE or state.hosts is None:
         return
-    waiting = {c.processor_id for c in rows.containers if c.phase is ContainerPhase.QUEUED}
+    queued = [c for c in rows.containers if c.phase is ContainerPhase.QUEUED]
     if not state.room.is_large_enough:  # no request: those wait for a larger host
-        waiting = {p for p in waiting if _wanted(state, p) is not None}
-    waiting = {p for p in waiting if not _strict_requests(state, _wanted(state, p))}
+        queued = [c for c in queued if c.requested_host is not None]
+    waiting = {c.processor_id for c in queued if not _strict_requests(state, c.requested_host)}
     for host in hosts:
         if not _strict_requests(state, host):
             waiting.update(state.containers.indexed(Containers.QUEUED, host))
     for processor_id in sorted(waiting):
-        container = state.container(processor_id)
-        if container is None or is_without_place(state, container):
-            continue
-        yield f"processor {processor_id} is queued for a host being asked for"
-
-
-def _wanted(state: AllocatorState, processor_id: ProcessorId) -> Host | None:
-    container = state.container(processor_id)
-    return None if container is None else container.requested_host
+        if _has_place(draft, draft.containers[processor_id]):
+            yield f"processor {processor_id} is queued for a host being asked for"
 
 
 def _of_tables(state: AllocatorState) -> Iterator[str]:
@@ -312,14 +308,10 @@ def _awaited_launcher(state: AllocatorState, processor_id: ProcessorId) -> Resou
     return None if container is None else state.resources.get(container.resource_id)
 
 
-def _of_idle_launchers(state: AllocatorState) -> Iterator[str]:
-    for resource_id in sorted(occupancy_of(state).idle):
-        launcher = state.resource(resource_id)
-        is_sought = len(state.early) > 0 or (
-            launcher is not None and is_sought_on(state, launcher.host)
-        )
-        if state.phase is not JobPhase.ACTIVE or not is_sought:
-            yield f"{resource_id} is kept idle only while a container seeks a resource"
+def _of_idle_launchers(draft: Draft) -> Iterator[str]:
+    for launcher in draft.idle_resources():
+        if not is_sought(draft, launcher):
+            yield f"{launcher.resource_id} is kept idle only while a container seeks a resource"
 
 
 def _of_timers(state: AllocatorState) -> Iterator[str]:
@@ -376,16 +368,10 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
 def _timers_of_commands(state: AllocatorState) -> set[Timer]:
     if not state.placements:
         return set()
-    waiting = (p for p in state.placements if p.spark is SparkWait.AWAITED)
-    timers = {Timer(TimerKind.SPARE_SPARK, placement.request.processor_id) for placement in waiting}
-
-    def group_of(processor_id: ProcessorId) -> ProcessorId:
-        container = state.container(processor_id)
-        return processor_id if container is None else container.group
-
-    return timers | {
-        Timer(TimerKind.COMMAND, p.request.uuid) for p in limited(state.placements, group_of)
-    }
+    waiting = (p.request.processor_id for p in state.placements if p.spark is SparkWait.AWAITED)
+    timers = {Timer(TimerKind.SPARE_SPARK, processor_id) for processor_id in waiting}
+    due = limited(state.containers.get, state.placements)
+    return timers | {Timer(TimerKind.COMMAND, p.request.uuid) for p in due}
 
 
 def _host_timers_needed(
@@ -425,8 +411,7 @@ def _of_succession(
         if new.epoch not in {old.epoch, old.next_epoch}:
             yield f"the epoch of processor {old.processor_id} stays or is the next one"
         elif new.epoch > old.epoch:
-            yield from _of_permit(before, old)
-            yield from of_permit(before, old, after.resources.get(new.resource_id))
+            yield from _of_permit(before, old, after.resources.get(new.resource_id))
         is_commanded = old.phase is ContainerPhase.FAILED and processor_id in commanded
         if old.phase in TERMINAL and new.phase is not old.phase and not is_changed | is_commanded:
             yield f"processor {old.processor_id} does not leave its end"
@@ -444,7 +429,10 @@ def _of_job_succession(before: AllocatorState, after: AllocatorState) -> Iterato
         yield "a model is not taken back"
 
 
-def _of_permit(before: AllocatorState, old: ContainerState) -> Iterator[str]:
+def _of_permit(
+    before: AllocatorState, old: ContainerState, launcher: ResourceState | None
+) -> Iterator[str]:
+    """Yield what a step breaks that has permitted, on ``launcher``, what was ``old`` before."""
     name = f"processor {old.processor_id}"
     if old.phase in LIVE:
         yield f"{name} is permitted again only after it stopped"
@@ -454,14 +442,17 @@ def _of_permit(before: AllocatorState, old: ContainerState) -> Iterator[str]:
         owner = before.container(incarnation.processor_id)
         if owner is not None and owner.phase in LIVE and owner.incarnation == incarnation:
             yield f"{name} is permitted only after the former owner {named(incarnation)} stopped"
+    draft = _read(before)
+    for other in separation.others(draft, old):
+        host = separation.held_host(draft, other)
+        if launcher is not None and other.phase in LIVE and host == launcher.host:
+            yield f"Invariant-2: {old.processor_id} starts after {other.processor_id} has stopped"
 
 
 _ON_ITS_WAY = WAITING | {ContainerPhase.STARTING}
 
 
-def of_groups(state: AllocatorState, changed: Iterable[ContainerState]) -> Iterator[str]:
-    """Yield the broken sentences about the groups of these containers."""
-    draft = _read(state)
+def _of_groups(draft: Draft, changed: Iterable[ContainerState]) -> Iterator[str]:
     for active_id in sorted({c.group for c in changed}):
         group = draft.group(active_id)
         if len(group) > 1:
@@ -495,29 +486,18 @@ def _of_failover(draft: Draft, container: ContainerState) -> Iterator[str]:
         yield f"a failover of {name} is under way only while it is active and on its way"
     if container.phase is not ContainerPhase.FAILING_OVER:
         return
-    standby = draft.containers.get(under_way.standby) if under_way.standby else None
+    standby = draft.containers.get(under_way.standby)
     if standby is None or standby.phase is not ContainerPhase.STOPPING:
         yield f"{name} waits for the stop of a standby that stops"
     elif not draft.host_of(standby) == under_way.host == container.home:
         yield f"{name} waits for the standby on the host that is its home now"
 
 
-def of_permit(
-    before: AllocatorState, old: ContainerState, launcher: ResourceState | None
-) -> Iterator[str]:
-    """The broken sentences about a step's permit of what was ``old`` before, on this launcher."""
-    draft = _read(before)
-    for other in separation.others(draft, old):
-        host = separation.held_host(draft, other)
-        if launcher is not None and other.phase in LIVE and host == launcher.host:
-            yield f"Invariant-2: {old.processor_id} starts after {other.processor_id} has stopped"
-
-
 def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
     """Yield the broken sentences about standbys that got the order to give way in this step."""
     gave_way = {p.request.uuid for p in before.placements if p.step is PlacementStep.GIVING_WAY}
     for placement in after.placements:
-        standby = after.containers.get(placement.standby) if placement.standby else None
+        standby = after.containers.get(placement.standby)
         is_news = (
             placement.step is PlacementStep.GIVING_WAY and placement.request.uuid not in gave_way
         )
@@ -527,23 +507,12 @@ def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str
             yield f"{standby.processor_id} gives way with a Spark beside it, or late"
 
 
-def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
-    """Return whether its group leaves the container no host to ask for, nor to stay on."""
-    draft = _read(state)
-    if separation.is_alone(draft, container) and not state.settings.drained_hosts:
-        return False
+def _has_place(draft: Draft, container: ContainerState) -> bool:
+    """Return whether its group leaves the container a host to ask for, or to stay on."""
+    if separation.is_alone(draft, container) and not draft.settings.drained_hosts:
+        return True
     fresh = replace(container, tried=())
-    return not host_search.Candidates(draft, fresh) and not host_search.may_ask_any(draft, fresh)
-
-
-def is_sought_on(state: AllocatorState, host: Host) -> bool:
-    """Return whether a launcher on this host may be of use to a container."""
-    draft = _read(state)
-    return any(
-        separation.may_have(draft, container, host)
-        for phase in (*ASKING, ContainerPhase.QUEUED)
-        for container in draft.containers.any_row(Containers.PHASE, phase)
-    )
+    return bool(host_search.Candidates(draft, fresh)) or host_search.may_ask_any(draft, fresh)
 
 
 def _read(state: AllocatorState) -> Draft:

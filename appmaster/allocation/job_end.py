@@ -31,10 +31,10 @@ from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import ProcessorId
 
+_Containers = Containers | Edit[ProcessorId, ContainerState, Containers]
 
-def is_at_its_end(
-    containers: Containers | Edit[ProcessorId, ContainerState, Containers], *, is_complete: bool
-) -> bool:
+
+def is_at_its_end(containers: _Containers, *, is_complete: bool) -> bool:
     """Return whether every active container came to its end, so that the job does.
 
     ``is_complete``: all that an earlier driver left running has been found; until then a standby
@@ -42,8 +42,12 @@ def is_at_its_end(
     """
     if containers.indexed(Containers.GOING, value=True):
         return False
+    return is_complete or _have_all_ended(containers)
+
+
+def _have_all_ended(containers: _Containers) -> bool:
     ended = sum(len(containers.indexed(Containers.PHASE, phase)) for phase in TERMINAL)
-    return is_complete or ended == len(containers)
+    return ended == len(containers)
 
 
 def end_of_all(draft: Draft) -> None:
@@ -115,8 +119,8 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
 
 def end_if_over(draft: Draft) -> None:
     """End the application with its result, where all has stopped that had to."""
-    is_over = draft.count(TERMINAL) == len(draft.containers)
-    if draft.phase is JobPhase.ENDING and is_over and draft.ending is not None:
+    is_over = draft.phase is JobPhase.ENDING and _have_all_ended(draft.containers)
+    if is_over and draft.ending is not None:
         draft.phase = JobPhase.ENDED
         draft.instruct(EndJob(draft.ending.result, draft.ending.diagnostics))
 

@@ -55,14 +55,9 @@ from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     LauncherCheckedIn,
     PlacementRequested,
-    Timer,
-    TimerKind,
     named,
 )
-from homeport.appmaster.allocation.protocol.instructions import (
-    DeletePlacementRequest,
-    RequestResource,
-)
+from homeport.appmaster.allocation.protocol.instructions import DeletePlacementRequest
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import (
@@ -109,7 +104,7 @@ def settle(draft: Draft) -> None:
         if draft.phase is not JobPhase.ACTIVE:
             answers.fail(draft, placement, "the job ends")
             continue
-        group = destinations.group_id(draft, placement.request.processor_id)
+        group = destinations.group_id(draft.containers.get, placement.request.processor_id)
         before, now = None, draft.placements.get(placement.request.uuid)
         while now is not None and now is not before:
             _advance(draft, now, is_busy=group in busy)
@@ -225,19 +220,14 @@ def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -
 
 
 def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> None:
-    request_id = draft.new_request_id()
+    expiry_ms = placement.request.expiry_ms
+    limit_ms = draft.settings.request_timeout_ms if expiry_ms is None else expiry_ms
     draft.early[container.processor_id] = EarlyRequest(
-        container.processor_id, request_id, host, is_reservation=True
+        container.processor_id, draft.request(host, limit_ms), host, is_reservation=True
     )
-    draft.instruct(RequestResource(request_id, host))
     is_any = destinations.word(draft, placement.request) == ANY_HOST
     kind = ReasonKind.OTHER_HOST_ASKED if is_any else ReasonKind.COMMANDED_HOST_ASKED
     draft.because(kind, container, host)
-    expiry_ms = placement.request.expiry_ms
-    draft.set_timer(
-        Timer(TimerKind.REQUEST_EXPIRY, request_id),
-        draft.settings.request_timeout_ms if expiry_ms is None else expiry_ms,
-    )
 
 
 def claim(draft: Draft, event: LauncherCheckedIn) -> ResourceState | None:
@@ -279,7 +269,7 @@ def _reserve(draft: Draft, placement: Placement, container: ContainerState) -> N
 
 
 def _move(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
+    launcher = draft.resources.get(placement.resource_id)
     if launcher is None or launcher.ended is not None:
         answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
     elif container.resource_id == launcher.resource_id:

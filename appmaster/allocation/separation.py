@@ -22,7 +22,6 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     Containers,
     ContainerState,
-    ResourceState,
 )
 from homeport.job_coordinator.model.ids import Host
 
@@ -77,7 +76,7 @@ def _reserved_host(draft: Draft, container: ContainerState) -> Host | None:
     """Return the host of a launcher that is reserved for it by an operator's command."""
     for placement in draft.placements.values():
         if placement.request.processor_id == container.processor_id and placement.resource_id:
-            launcher: ResourceState | None = draft.resources.get(placement.resource_id)
+            launcher = draft.resources.get(placement.resource_id)
             if launcher is not None and launcher.reserved_for == container.processor_id:
                 return launcher.host
     return None

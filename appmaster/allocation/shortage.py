@@ -7,8 +7,7 @@ how people learn of it, and of what would help.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
@@ -24,72 +23,22 @@ from homeport.job_coordinator.status.shape import Needs, ShownShortage, ShownWai
 
 _WITHOUT_GRANT = frozenset({ContainerPhase.QUEUED, ContainerPhase.REQUESTED})
 _SHOWN = 20
+"""So many containers, and so many hosts, are shown; ``count`` and ``hosts_count`` are of all."""
 _SAID = 5
+"""So many of each are in the sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingContainer:
-    """A container without a grant; ``asks``: the host it asks or is queued for, None: any or none.
-
-    ``obstacles``: {host: what is in its way there}, beyond what is in everybody's.
-    """
-
-    processor_id: ProcessorId
-    asks: Host | None
-    obstacles: Mapping[Host, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Shortage:
-    """The waiting containers, by id, and what is in the way of all: {host: why}; empty: nothing."""
-
-    memory_mb: int
-    cores: int
-    waiters: tuple[WaitingContainer, ...]
-    count: int
-    hosts: Mapping[Host, str]
-
-    def __str__(self) -> str:
-        who = ", ".join(w.processor_id for w in self.waiters[:_SAID])
-        more = f" and {self.count - _SAID} more" if self.count > _SAID else ""
-        need = f"{_times(self.count, 'container')} of {self.memory_mb} MB and {self.cores} cores"
-        return f"waiting for {need}: processor {who}{more}; {self._of_hosts()}"
-
-    def _of_hosts(self) -> str:
-        """Return what is in the way, for the first hosts where something is."""
-        shut = [f"{host} {why}" for host, why in self.hosts.items() if why]
-        for waiter in self.waiters[:1]:
-            mine = waiter.obstacles.items()
-            shut += [f"{host} {why}" for host, why in mine if not self.hosts.get(host)]
-        more = f"; and {len(shut) - _SAID} more hosts" if len(shut) > _SAID else ""
-        open_hosts = len(self.hosts) - sum(map(bool, self.hosts.values()))
-        reported = "; ".join(shut[:_SAID]) + more or "nothing is in the way"
-        return f"{reported} ({_times(open_hosts, 'host')} of {len(self.hosts)} could hold one)"
-
-    def shown(self, since_ms: Mapping[ProcessorId, int]) -> ShownShortage:
-        """Return the part of the status; ``since_ms``: since when each waits, in ms since 1970."""
-        return ShownShortage(
-            says=str(self),
-            needs=Needs(memory_mb=self.memory_mb, cores=self.cores),
-            count=self.count,
-            processors=tuple(
-                ShownWaiter(
-                    processor_id=w.processor_id,
-                    since_ms=since_ms.get(w.processor_id),
-                    asks=w.asks,
-                    obstacles=w.obstacles,
-                )
-                for w in self.waiters
-            ),
-            hosts=dict(list(self.hosts.items())[:_SHOWN]),
-            hosts_count=len(self.hosts),
-        )
-
-
-def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage | None:
+def shortage(
+    state: AllocatorState,
+    reports: Iterable[HostReport],
+    since_ms: Callable[[ProcessorId], int | None] = lambda _: None,
+) -> ShownShortage | None:
     """Return what keeps those that wait from a place; None where none waits.
 
-    At most twenty of them are shown; ``count`` is how many there are.
+    Args:
+        state: what the allocator knows.
+        reports: what hosts have.
+        since_ms: since when a container waits, in ms since 1970; None: not known.
     """
     if state.phase is not JobPhase.ACTIVE or state.hosts is None:
         return None
@@ -98,19 +47,45 @@ def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage |
     ]
     if not waiting:
         return None
-    shown = (state.container(processor_id) for processor_id in sorted(waiting)[:_SHOWN])
-    reported = {r.host: r for r in reports}
-    return Shortage(
-        state.settings.container_memory_mb,
-        state.settings.container_cores,
-        tuple(
-            WaitingContainer(c.processor_id, c.requested_host, dict(_own(state, c)))
-            for c in shown
-            if c
-        ),
-        len(waiting),
-        {h: _in_the_way(state, h, reported.get(h)) for h in sorted({*state.hosts, *reported})},
+    containers = (state.container(processor_id) for processor_id in sorted(waiting)[:_SHOWN])
+    shown = tuple(
+        ShownWaiter(
+            processor_id=c.processor_id,
+            since_ms=since_ms(c.processor_id),
+            asks=c.requested_host,
+            obstacles=dict(_own(state, c)),
+        )
+        for c in containers
+        if c is not None
     )
+    reported = {r.host: r for r in reports}
+    hosts = {h: _in_the_way(state, h, reported.get(h)) for h in sorted({*state.hosts, *reported})}
+    needs = Needs(
+        memory_mb=state.settings.container_memory_mb, cores=state.settings.container_cores
+    )
+    return ShownShortage(
+        says=_sentence(needs, len(waiting), shown, hosts),
+        needs=needs,
+        count=len(waiting),
+        processors=shown,
+        hosts=dict(list(hosts.items())[:_SHOWN]),
+        hosts_count=len(hosts),
+    )
+
+
+def _sentence(
+    needs: Needs, count: int, shown: Sequence[ShownWaiter], hosts: Mapping[Host, str]
+) -> str:
+    who = ", ".join(w.processor_id for w in shown[:_SAID])
+    more = f" and {count - _SAID} more" if count > _SAID else ""
+    need = f"{_times(count, 'container')} of {needs.memory_mb} MB and {needs.cores} cores"
+    own = shown[0].obstacles.items()
+    shut = [f"{host} {why}" for host, why in hosts.items() if why]
+    shut += [f"{host} {why}" for host, why in own if not hosts.get(host)]
+    others = f"; and {len(shut) - _SAID} more hosts" if len(shut) > _SAID else ""
+    obstacles = "; ".join(shut[:_SAID]) + others or "nothing is in the way"
+    open_hosts = f"{_times(sum(not why for why in hosts.values()), 'host')} of {len(hosts)}"
+    return f"waiting for {need}: processor {who}{more}; {obstacles} ({open_hosts} could hold one)"
 
 
 def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) -> str:
@@ -140,15 +115,15 @@ def _lack(settings: AllocatorSettings, report: HostReport) -> str:
 
 
 def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Host, str]]:
-    """Yield what is in the way of this container alone: others of its group, and tried hosts."""
+    """Yield what is in the way of this container alone: hosts that it tried, and its group."""
     for host in container.tried:
         yield host, "gave it no container in time"
-    active = container.replica_of or container.processor_id
+    active = container.group
     group = {active, *state.containers.indexed(Containers.REPLICA_OF, active)}
     for processor_id in sorted(group - {container.processor_id}):
         other = state.container(processor_id)
-        resource = other and other.resource_id and state.resource(other.resource_id)
-        if resource:
+        resource = None if other is None else state.resources.get(other.resource_id)
+        if resource is not None:
             yield resource.host, f"has processor {processor_id}, which has the same state"
 
 

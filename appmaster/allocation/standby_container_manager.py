@@ -29,8 +29,8 @@ The stop of a standby for its active is ordered: it is not charged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from homeport.appmaster.allocation import placement_queue as turns
 from homeport.appmaster.allocation import separation
@@ -89,13 +89,6 @@ def spares_reported(draft: Draft, event: SparesReported) -> None:
         draft.count_stale()
 
 
-def taken_back(draft: Draft, container: ContainerState, host: Host) -> ContainerState:
-    """Take back a container that its host has given up; one with replicas asks elsewhere first."""
-    if separation.is_alone(draft, container):
-        return container
-    return draft.change(replace(container, tried=tuple(sorted({*container.tried, host}))))
-
-
 def has_state_somewhere(active: ContainerState) -> bool:
     """Whether a standby may hold state that this active needs: it has run, or is known to have."""
     return active.epoch > 0 or active.home is not None or active.failover is not None
@@ -114,29 +107,20 @@ def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> 
     if under_way is not None and under_way.standby is not None:
         _give_reason(draft, ReasonKind.CHOICE_LOST, active)
     used = () if under_way is None else under_way.used
-    choice = _choice(draft, active, used)
+    choice = choose(draft, active, used)
     if choice is None and is_last_resort:
         used = ()
-        choice = _choice(draft, active, used)
+        choice = choose(draft, active, used)
     if choice is None:
         return _failed_to_nobody(draft, active, used)
-    return _take_place(draft, active, choice, used)
-
-
-def _choice(draft: Draft, active: ContainerState, used: tuple[ProcessorId, ...]) -> Choice | None:
-    standbys = [(s, draft.host_of(s)) for s in separation.others(draft, active)]
-    return choose(
-        active.home, standbys, used, lambda standby, host: _may_take(draft, active, standby, host)
-    )
+    return _take_place(draft, active, used, *choice)
 
 
 def _may_take(draft: Draft, active: ContainerState, standby: ContainerState, host: Host) -> bool:
-    known = draft.settings.strict_hosts
     if host not in (draft.hosts or ()) or draft.is_closed(host) or host in draft.room.small:
         return False
-    if standby.phase not in LIVE and (
-        host in active.tried or (known is not None and host not in known)
-    ):
+    is_live = standby.phase in LIVE
+    if not is_live and (host in active.tried or not draft.may_be_named(host)):
         return False
     return all(
         other.processor_id == standby.processor_id
@@ -151,7 +135,7 @@ def _to_be_awaited(
 
     An earlier driver has seen to the rest, or a launcher that was thought gone came back with it.
     """
-    standby = draft.containers.get(under_way.standby) if under_way.standby is not None else None
+    standby = draft.containers.get(under_way.standby)
     is_it = (
         standby is not None
         and standby.replica_of == active.processor_id
@@ -164,18 +148,22 @@ def _to_be_awaited(
 
 
 def _take_place(
-    draft: Draft, active: ContainerState, choice: Choice, used: tuple[ProcessorId, ...]
+    draft: Draft,
+    active: ContainerState,
+    used: tuple[ProcessorId, ...],
+    standby: ContainerState,
+    host: Host,
 ) -> ContainerState:
-    standby, host = choice.standby, choice.host
+    is_to_stop = standby.phase in LIVE
+    step = FailoverStep.STANDBY if is_to_stop else FailoverStep.STANDBY_HOST
     chosen = tuple(sorted({*used, standby.processor_id}))
-    under_way = Failover(choice.step, standby.processor_id, host, chosen)
+    under_way = Failover(step, standby.processor_id, host, chosen)
     draft.record(DeleteLocality(standby.processor_id))
     draft.record(WriteLocality(active.processor_id, host, active.epoch))
     tried = tuple(h for h in active.tried if h != host)
     active = replace(active, home=host, tried=tried, requested_host=None, failover=under_way)
     _write(draft, active, under_way)
     standby = replace(standby, home=None)
-    is_to_stop = choice.step is FailoverStep.STANDBY
     kind = ReasonKind.FAILOVER_TO_STANDBY if is_to_stop else ReasonKind.FAILOVER_TO_STANDBY_HOST
     draft.because(kind, active, host, other=standby)
     if is_to_stop:
@@ -228,7 +216,7 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
 
 def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
     """Return the active that waits for this standby's stop; None where none does."""
-    active = draft.containers.get(standby.replica_of) if standby.replica_of is not None else None
+    active = draft.containers.get(standby.replica_of)
     if active is None or active.phase is not ContainerPhase.FAILING_OVER:
         return None
     under_way = active.failover
@@ -294,14 +282,13 @@ def found_running(draft: Draft, container: ContainerState, host: Host) -> Contai
     return draft.containers[container.processor_id]
 
 
-def make_room(draft: Draft, active: ContainerState, hosts: frozenset[Host]) -> Host | None:
-    """Return a host among these that a standby merely asked for, and no more; else None."""
+def make_room(draft: Draft, active: ContainerState, is_open: Callable[[Host], bool]) -> None:
+    """Take from a standby, if any, an open host that it merely asks for."""
     for standby in separation.others(draft, active):
         host = separation.held_host(draft, standby)
-        if host in hosts and standby.phase not in LIVE:
+        if host is not None and is_open(host) and standby.phase not in LIVE:
             step_aside(draft, standby)
-            return host
-    return None
+            return
 
 
 def step_aside(draft: Draft, standby: ContainerState) -> None:
@@ -314,35 +301,20 @@ def step_aside(draft: Draft, standby: ContainerState) -> None:
         draft.move(replace(standby, resource_id=None), Trigger.GIVEN_AWAY, ContainerPhase.QUEUED)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The active takes the place of ``standby`` on ``host``; ``step`` shows whether that runs."""
-
-    step: FailoverStep
-    standby: ContainerState
-    host: Host
-
-
 def choose(
-    home: Host | None,
-    standbys: Iterable[tuple[ContainerState, Host | None]],
-    used: Collection[ProcessorId],
-    may_take: Callable[[ContainerState, Host], bool],
-) -> Choice | None:
-    """Return the best place to take; None where the active cannot be failed to a standby.
+    draft: Draft, active: ContainerState, used: tuple[ProcessorId, ...]
+) -> tuple[ContainerState, Host] | None:
+    """Return the best standby, of those not ``used`` yet, with the host whose place it leaves.
 
-    Shapes: ``standbys`` (standby, host of the launcher it holds). ``home``: the active's.
-    ``may_take``: whether the host lives and may be asked for, but for this standby.
+    None where the active cannot be failed to a standby.
     """
-    left = [(s, host) for s, host in standbys if s.processor_id not in used]
-    live = [(s, host) for s, host in left if s.phase in LIVE and host is not None]
-    for standby, host in sorted(live, key=lambda pair: _preference(home, *pair)):
-        if may_take(standby, host):
-            return Choice(FailoverStep.STANDBY, standby, host)
-    for standby, _ in left:
-        if standby.phase not in LIVE and standby.home and may_take(standby, standby.home):
-            return Choice(FailoverStep.STANDBY_HOST, standby, standby.home)
-    return None
+    left = [s for s in separation.others(draft, active) if s.processor_id not in used]
+    hosts = ((s, draft.host_of(s)) for s in left if s.phase in LIVE)
+    live = [(s, host) for s, host in hosts if host is not None]
+    live.sort(key=lambda pair: _preference(active.home, *pair))
+    down = [(s, s.home) for s in left if s.phase not in LIVE and s.home is not None]
+    places = (pair for pair in (*live, *down) if _may_take(draft, active, *pair))
+    return next(places, None)
 
 
 def is_replaced(state: AllocatorState, processor_id: ProcessorId) -> bool:

@@ -76,7 +76,7 @@ def what_if(
         containers=fates,
         unplaced=tuple(f.processor_id for f in fates if not f.is_placed),
         notes=tuple(map(str, dict.fromkeys(notes))),
-        shortage=None if lacking is None else str(lacking),
+        shortage=None if lacking is None else lacking.says,
         suspects_itself=any(r.kind is ReasonKind.FAULT_HERE for r in future.reasons),
         job=future.state.phase.value,
         is_settled=is_settled,
@@ -281,9 +281,7 @@ def _room(settings: AllocatorSettings, report: events.HostReport) -> int:
 
 
 def _launcher(state: AllocatorState, container: ContainerState | None) -> ResourceState | None:
-    if container is None or container.resource_id is None:
-        return None
-    return state.resource(container.resource_id)
+    return None if container is None else state.resources.get(container.resource_id)
 
 
 def _fates(before: AllocatorState, future: _Future) -> Iterator[ShownFate]:

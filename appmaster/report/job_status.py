@@ -266,12 +266,7 @@ class JobStatus:
 
         ``reports``: what the last look at the hosts saw.
         """
-        found = shortage(state, reports)
-        if found is None:
-            return None
-        facts = {w.processor_id: self._facts.get(w.processor_id, _Facts()) for w in found.waiters}
-        since_ms = {p: f.waits_since_ms for p, f in facts.items() if f.waits_since_ms is not None}
-        return found.shown(since_ms)
+        return shortage(state, reports, lambda p: self._facts.get(p, _Facts()).waits_since_ms)
 
     def _container(self, container: ContainerState, launchers: LauncherTable) -> ShownContainer:
         facts = self._facts.get(container.processor_id, _Facts())

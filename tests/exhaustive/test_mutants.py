@@ -355,11 +355,7 @@ def choose_a_standby_again(patch: Patch) -> None:
     """The standbys that a failover has used are not remembered."""
     choose = standby_container_manager.choose
 
-    def forgetful(home: Any, standbys: Any, used: Any, may_take: Any) -> Any:  # noqa: ANN401 - as above
-        del used
-        return choose(home, standbys, (), may_take)
-
-    patch.setattr(standby_container_manager, "choose", forgetful)
+    patch.setattr(standby_container_manager, "choose", lambda draft, of, _: choose(draft, of, ()))
 
 
 # --- the rules of what people do

@@ -16,8 +16,8 @@ from suites import long
 
 from homeport.appmaster.allocation import invariants
 from homeport.appmaster.allocation.commands import unfinished
+from homeport.appmaster.allocation.destinations import Find
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
-from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN
 from tests.exhaustive.job import GRANTS, KEEPER, REPORTS, SETTINGS, STARTS, STOPS
 from tests.exhaustive.people import WARM, People
@@ -67,17 +67,12 @@ def test_a_cancel_may_come_at_any_time(announce: Announce) -> None:
     assert len(search.worlds) > 500
 
 
-Limited = Callable[[Iterable[Placement], Callable[[ProcessorId], ProcessorId]], list[Placement]]
-
-
 def _without(patch: Patch, is_left_out: Callable[[Placement], bool]) -> None:
     """The time of these commands does not run."""
-    limited: Limited = unfinished.limited
+    limited = unfinished.limited
 
-    def mutated(
-        placements: Iterable[Placement], group_of: Callable[[ProcessorId], ProcessorId]
-    ) -> list[Placement]:
-        return [p for p in limited(placements, group_of) if not is_left_out(p)]
+    def mutated(find: Find, placements: Iterable[Placement]) -> list[Placement]:
+        return [p for p in limited(find, placements) if not is_left_out(p)]
 
     patch.setattr(unfinished, "limited", mutated)
     patch.setattr(invariants, "limited", mutated)

@@ -92,7 +92,7 @@ def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) 
     placement = await_no_spark(draft, placement)
     withdraw(draft, placement.request.processor_id)
     dismiss(draft, placement)
-    launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
+    launcher = draft.resources.get(placement.resource_id)
     if launcher is not None and draft.holder(launcher.resource_id) is None:
         draft.release(launcher)
     elif launcher is not None and launcher.reserved_for is not None:
@@ -102,7 +102,7 @@ def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) 
 
 def dismiss(draft: Draft, placement: Placement) -> None:
     """Dismiss the temporary standby: it stops, or was not permitted yet."""
-    standby = draft.containers.get(placement.standby) if placement.standby else None
+    standby = draft.containers.get(placement.standby)
     if standby is None or not standby.is_temporary:
         return
     if standby.phase is ContainerPhase.ASSIGNED:

@@ -18,12 +18,11 @@ Decisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
-from homeport.appmaster.allocation import destinations
 from homeport.appmaster.allocation.commands import answers
+from homeport.appmaster.allocation.destinations import Find, group_id
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import (
     Placement,
@@ -36,18 +35,13 @@ from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, name
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
 
-Find = Callable[[ProcessorId], ContainerState | None]
-"""The container of that processor; None where there is none."""
 
-
-def limited(
-    placements: Iterable[Placement], group_of: Callable[[ProcessorId], ProcessorId]
-) -> list[Placement]:
+def limited(find: Find, placements: Iterable[Placement]) -> list[Placement]:
     """Return the commands whose wait neither another timer ends nor an earlier command."""
     found: list[Placement] = []
     busy: set[ProcessorId] = set()
     for placement in sorted(placements, key=turn):
-        group = group_of(placement.request.processor_id)
+        group = group_id(find, placement.request.processor_id)
         is_first = group not in busy
         busy.add(group)
         has_timer = (
@@ -61,8 +55,7 @@ def limited(
 def settle(draft: Draft) -> None:
     """Run the timer of each such command from its last progress."""
     before = {p.request.uuid: p for p in draft.before.placements}
-    group_of = partial(destinations.group_id, draft)
-    due = {p.request.uuid for p in limited(draft.placements.values(), group_of)}
+    due = {p.request.uuid for p in limited(draft.containers.get, draft.placements.values())}
     for uuid, placement in list(draft.placements.items()):
         timer = Timer(TimerKind.COMMAND, uuid)
         is_further = _has_come_further(draft, before.get(uuid), placement)

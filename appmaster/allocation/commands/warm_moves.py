@@ -155,7 +155,8 @@ def _is_in_use(draft: Draft, active: ContainerState) -> bool:
 
 def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
     """Let the standby give way once it is near enough; end the action where it cannot be."""
-    launcher, standby = _launcher(draft, placement), _standby(draft, placement)
+    launcher = draft.resources.get(placement.resource_id)
+    standby = draft.containers.get(placement.standby)
     if launcher is None or launcher.ended is not None:
         answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
     elif container.resource_id == launcher.resource_id:
@@ -229,7 +230,7 @@ def _order_to_give_way(
 
 def give_way(draft: Draft, placement: Placement, container: ContainerState) -> None:
     """Move the container as any other, with the evidence that the standby has stopped."""
-    launcher = _launcher(draft, placement)
+    launcher = draft.resources.get(placement.resource_id)
     if launcher is None or launcher.ended is not None:
         answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
     elif container.resource_id == launcher.resource_id:
@@ -244,11 +245,3 @@ def _taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceSta
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     launched = replace(placement, step=PlacementStep.MOVING, is_launched=True)
     draft.placements[placement.request.uuid] = answers.await_no_spark(draft, launched)
-
-
-def _launcher(draft: Draft, placement: Placement) -> ResourceState | None:
-    return draft.resources.get(placement.resource_id) if placement.resource_id else None
-
-
-def _standby(draft: Draft, placement: Placement) -> ContainerState | None:
-    return draft.containers.get(placement.standby) if placement.standby else None

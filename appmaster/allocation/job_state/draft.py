@@ -36,6 +36,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     Instruction,
     Record,
     ReleaseResource,
+    RequestResource,
     SetTimer,
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
@@ -130,13 +131,6 @@ class Draft:
             return list(self.containers.values())
         keys = [key for phase in phases for key in self.containers.indexed(Containers.PHASE, phase)]
         return [self.containers[key] for key in sorted(keys)]
-
-    def count(self, phases: frozenset[ContainerPhase]) -> int:
-        """Return how many containers are in these phases."""
-        found = 0
-        for phase in phases:
-            found += len(self.containers.indexed(Containers.PHASE, phase))
-        return found
 
     def group(self, active: ProcessorId) -> list[ContainerState]:
         """Return this active, and its standbys in the order of their ids."""
@@ -300,11 +294,19 @@ class Draft:
         self.record(EndFailover(container.processor_id))
         return self.change(replace(container, failover=None))
 
-    def new_request_id(self) -> RequestId:
-        """Return a number that no request has had."""
-        number = RequestId(self.next_request_id)
+    def request(self, host: Host | None, limit_ms: int) -> RequestId:
+        """Request a launcher on ``host`` (None: anywhere) for ``limit_ms``; return the number."""
+        request_id = RequestId(self.next_request_id)
         self.next_request_id += 1
-        return number
+        self.instruct(RequestResource(request_id, host))
+        self.set_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id), limit_ms)
+        return request_id
+
+    def await_check_in(self, request_id: RequestId) -> None:
+        """Limit how long the launcher that YARN granted to this request may take to check in."""
+        self.cancel_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id))
+        limit_ms = self.settings.check_in_timeout_ms
+        self.set_timer(Timer(TimerKind.CHECK_IN, request_id), limit_ms)
 
     def end_request(self, container: ContainerState, *, is_served: bool = False) -> ContainerState:
         """Return the container without its request, which is cancelled unless it was served.

@@ -21,7 +21,7 @@ What this module does not know: time, Kafka, YARN, the tasks of a processor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from immutables import Map
@@ -227,6 +227,12 @@ class ContainerState:
     def next_epoch(self) -> int:
         """The epoch of the next permit."""
         return max(self.epoch, self.floor) + 1
+
+    def having_tried(self, host: Host | None) -> ContainerState:
+        """Return it with ``host`` among those that it has tried; None: as it is."""
+        if host is None:
+            return self
+        return replace(self, tried=tuple(sorted({*self.tried, host})))
 
     @property
     def is_overtaken(self) -> bool:

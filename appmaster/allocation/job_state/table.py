@@ -136,9 +136,11 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
     def __getitem__(self, key: K) -> V:
         return self._map[key]
 
-    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401 - as Mapping has it
-        """Return the row of ``key``; ``default`` where there is none."""
-        return self._map.get(key, default)
+    def get(  # type: ignore[override] # narrower than Mapping.get, as Table.get
+        self, key: K | None, default: None = None
+    ) -> V | None:
+        """Return the row of ``key``; None where there is none."""
+        return default if key is None else self._map.get(key)
 
     def __contains__(self, key: object) -> bool:
         return key in self._map

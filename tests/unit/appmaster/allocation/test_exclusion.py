@@ -9,9 +9,16 @@ import pytest
 from homeport.appmaster.allocation import host_search
 from homeport.appmaster.allocation.capacity import TOO_SMALL
 from homeport.appmaster.allocation.exclusion import suspects_itself
+from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.hosts import Room, room_of
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import ContainerState, Exclusion, JobPhase
+from homeport.appmaster.allocation.job_state.state import (
+    ContainerState,
+    Exclusion,
+    Exclusions,
+    JobPhase,
+    initial_state,
+)
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
@@ -329,11 +336,12 @@ def test_an_active_does_not_fail_over_to_it(machine: Machine) -> None:
 def test_the_reason_names_it() -> None:
     """Of what is in the way of a home, the first that holds."""
     settings = replace(SETTINGS, drained_hosts=frozenset({A}))
+    state = replace(initial_state(settings), hosts=(A, B))
+    silent = replace(state, exclusions=Exclusions([Exclusion(B)]))
     zero = ContainerState(ProcessorId("0"), tried=(B,))
     why = [
-        host_search.why_not(settings, (A, B), (), zero, A),
-        host_search.why_not(settings, (A, B), {B}, zero, B),
-        host_search.why_not(settings, (A, B), (), zero, B),
+        host_search.why_not_home(Draft(known, ""), replace(zero, home=home), C)
+        for known, home in ((state, A), (silent, B), (state, B))
     ]
     assert why == [
         "a is drained",

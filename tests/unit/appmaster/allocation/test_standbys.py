@@ -6,10 +6,12 @@ Names as S9 are the scenarios of the reference, 14.5.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from homeport.appmaster.allocation import host_search
+from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
@@ -152,12 +154,17 @@ def launcher(name: str, host: Host) -> ResourceState:
 
 
 def test_candidates_are_live_untried_and_can_be_requested_by_name() -> None:
-    """In the order of their names."""
-    tried = replace(CONTAINER, tried=(A,))
-    assert host_search.candidate_hosts(SETTINGS, (C, B, A), (), tried) == (B, C)
-    assert host_search.candidate_hosts(SETTINGS, (C, B, A), {B}, tried) == (C,)
-    strict = replace(SETTINGS, strict_hosts=(A, C))
-    assert host_search.candidate_hosts(strict, (C, B, A), (), tried) == (C,)
+    """And not drained."""
+
+    def candidates(**changes: Any) -> list[Host]:  # noqa: ANN401 - by field name
+        settings = replace(SETTINGS, **changes)
+        draft = Draft(replace(initial_state(settings), hosts=(A, B, C)), "")
+        found = host_search.Candidates(draft, replace(CONTAINER, tried=(A,)))
+        return [host for host in (A, B, C, Host("d")) if host in found]
+
+    assert candidates() == [B, C]
+    assert candidates(drained_hosts=frozenset({B})) == [C]
+    assert candidates(strict_hosts=(A, C)) == [C]
 
 
 def test_home_is_best_then_the_first_ranked_host_apart_from_the_group() -> None:

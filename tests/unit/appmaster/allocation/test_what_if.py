@@ -17,7 +17,7 @@ from homeport.appmaster.allocation.job_state.state import (
 )
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import HostReport
-from homeport.appmaster.allocation.shortage import Shortage, shortage
+from homeport.appmaster.allocation.shortage import shortage
 from homeport.appmaster.allocation.what_if import (
     CommandOutlook,
     known_hosts,
@@ -28,6 +28,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
 from homeport.job_coordinator.status.outlook import ShownOutlook
+from homeport.job_coordinator.status.shape import ShownShortage
 from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
     ZERO,
@@ -297,7 +298,7 @@ def roomy(machine_with: MachineWith) -> Machine:
     return machine_with(container_memory_mb=1024, container_cores=2, strict_hosts=hosts)
 
 
-def stated(machine: Machine, *reports: HostReport) -> Shortage:
+def stated(machine: Machine, *reports: HostReport) -> ShownShortage:
     """What is said."""
     found = shortage(machine.state, reports)
     assert found is not None
@@ -353,13 +354,13 @@ def test_a_container_is_reported_with_its_own_obstacle(roomy: Machine) -> None:
     )
     found = shortage(state, ())
     assert found is not None
-    (waiter,) = found.waiters
+    (waiter,) = found.processors
     assert (waiter.processor_id, waiter.asks) == ("0-0", "b")
     assert waiter.obstacles == {
         "c": "gave it no container in time",
         "a": "has processor 0, which has the same state",
     }
-    assert str(found) == (
+    assert found.says == (
         "waiting for 1 container of 1024 MB and 2 cores: processor 0-0; c gave it no container in "
         "time; a has processor 0, which has the same state (3 hosts of 3 could hold one)"
     )
@@ -369,8 +370,9 @@ def test_the_report_is_bounded(roomy: Machine) -> None:
     """Of thirty containers twenty are shown, of thirty hosts twenty, in the sentence five each."""
     hosts = tuple(report(f"h{n:02}", free_mb=0) for n in range(30))
     roomy.feed(model({str(n): None for n in range(10, 40)}), observed(*hosts))
-    found = stated(roomy, *hosts)
-    body = to_builtins(found.shown({ProcessorId("10"): 7}))
+    found = shortage(roomy.state, hosts, {ProcessorId("10"): 7}.get)
+    assert found is not None
+    body = to_builtins(found)
     assert (body["count"], len(body["processors"])) == (30, 20)
     assert (body["hosts_count"], len(body["hosts"])) == (30, 20)
     assert body["needs"] == {"memory_mb": 1024, "cores": 2}
@@ -380,15 +382,14 @@ def test_the_report_is_bounded(roomy: Machine) -> None:
         "asks": None,
         "obstacles": {},
     }
-    assert body["says"] == str(found)
-    assert "processor 10, 11, 12, 13, 14 and 25 more" in str(found)
-    assert "; and 25 more hosts" in str(found)
+    assert "processor 10, 11, 12, 13, 14 and 25 more" in found.says
+    assert "; and 25 more hosts" in found.says
 
 
 def test_a_report_without_obstacles_says_so(machine: Machine) -> None:
     """A request that was made a moment ago."""
     machine.feed(model({"0": "a"}), live("a"))
-    assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in str(stated(machine))
+    assert "processor 0; nothing is in the way (1 host of 1 could hold one)" in stated(machine).says
 
 
 def test_a_waiting_container_is_no_obstacle_for_others(machine_with: MachineWith) -> None:
@@ -398,4 +399,4 @@ def test_a_waiting_container_is_no_obstacle_for_others(machine_with: MachineWith
     machine.feed(pair, observed(report("a"), report("b")))
     found = stated(machine, report("a"), report("b"))
     assert found.hosts == {"a": "", "b": ""}
-    assert [dict(w.obstacles) for w in found.waiters] == [{}, {}]
+    assert [dict(w.obstacles) for w in found.processors] == [{}, {}]

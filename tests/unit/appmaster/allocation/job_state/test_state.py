@@ -193,7 +193,7 @@ def test_an_edit_is_a_mapping_and_leaves_the_table_as_it_was() -> None:
     edit: Edit[str, Row, Rows] = Edit(table)
     assert edit.freeze() is table
     del edit["b"]
-    assert ("b" in edit, len(edit), list(edit), edit.get("b", "none")) == (False, 1, ["a"], "none")
+    assert ("b" in edit, len(edit), list(edit), edit.get("b")) == (False, 1, ["a"], None)
     assert edit.first(Rows.COLOUR, "red") is None
     assert edit.rows(Rows.SIZE, 1) == [BLUE]
     assert edit.first(Rows.SIZE, 1) == edit["a"] == BLUE
