@@ -1,12 +1,10 @@
-"""The hosts, as they are observed; and a cluster that is too small for a container.
+"""What follows from the observed hosts, as from a cluster that is too small for a container.
 
-PURE. Where no live host is large enough, no request is made: the ResourceManager
-refuses such a request, and Skein's AM does not survive the refusal. What waits goes on waiting, and
-is placed when a large host is back.
+PURE. While no live host is large enough, no request is made: the ResourceManager refuses such a
+request, and Skein's AM does not survive the refusal. Containers wait until a large host is back.
 
-Where no host is large enough, lost ones included, the job ends FAILED when this has been so for the
-time that a launcher has to check in: the nodes of a ResourceManager that has just been started come
-one by one.
+If no host is large enough, lost ones included, for as long as a launcher may take to check in, the
+job ends FAILED. The time is for a ResourceManager that was just started: its nodes come one by one.
 
 Source: Samza 1.8, which fails a job whose containers exceed the cluster's maximum.
 """
@@ -26,11 +24,11 @@ from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 
 TOO_SMALL = Timer(TimerKind.TOO_SMALL)
-"""Runs while the cluster, with what it has lost, is too small for a container."""
+"""Runs while the cluster, lost hosts included, is too small for a container."""
 
 
 def hosts_observed(draft: Draft, event: HostsObserved) -> None:
-    """Note these live hosts with what is reported of them, or else what was known before."""
+    """Set the live hosts and their room; without reports the room stays as it was."""
     was = draft.room
     if event.reports:
         draft.room = room_of(event.reports, draft.settings)
@@ -42,12 +40,12 @@ def hosts_observed(draft: Draft, event: HostsObserved) -> None:
 
 
 def is_hopeless(phase: JobPhase, room: Room, queued: Collection[object]) -> bool:
-    """Return whether a container waits for what even all hosts of the cluster cannot give."""
+    """Return whether a container waits that not even a lost host could hold."""
     return phase is JobPhase.ACTIVE and not room.could_be and bool(queued)
 
 
 def settle(draft: Draft) -> None:
-    """Run the timer while it is hopeless."""
+    """Run the timer while ``is_hopeless``."""
     queued = draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED)
     if not is_hopeless(draft.phase, draft.room, queued):
         draft.cancel_timer(TOO_SMALL)
@@ -56,7 +54,7 @@ def settle(draft: Draft) -> None:
 
 
 def time_is_over(draft: Draft) -> None:
-    """End the job, whose cluster was too small all the while; the reason names what it needs."""
+    """End the job, whose cluster was too small all the time."""
     begin_ending(draft, JobResult.FAILED, f"no host can hold a container: {_sizes(draft)}")
 
 

@@ -1,16 +1,16 @@
-"""Matches containers that wait with hosts to ask for and with launchers that check in.
+"""Matches waiting containers with hosts to request and with launchers that check in.
 
-PURE. Theory. Skein's placement is strict, so relaxing is ours: home, then the best other host,
-each with an expiry of its own, then any host; when that expires too, the round begins again. Every
-wait is ended by a timer, so a round cannot spin. A request's expiry is a fact about the host
-(it has no room), so containers queued for the same host do not each wait for it in turn.
+PURE. Theory. Skein's placement is strict, so the allocator relaxes it: it requests home, then the
+best other host, then any host, each for a limited time; after that the round begins again. A timer
+ends every wait, so a round cannot spin. A request that expires shows that its host has no room, so
+the containers queued for that host do not try it in turn.
 
-A grant is a launcher's check-in, matched by the host it reports: to a container at home there,
-else to the one whose request it was, else to one that is not asking for its home. While a
-container still waits, a launcher that fits none is kept idle, and taken when a request expires: a
-surplus is not thrown away, and no container leaves its home for it.
+A launcher's check-in is a grant. It goes to a container whose home is the launcher's host, else to
+the one that requested it, else to one that does not request its home. A launcher that fits none is
+kept idle while a container waits, and is taken when a request expires: no surplus is thrown away,
+and no container leaves its home for it.
 
-Not head-of-line: each queued container is placed or not by itself.
+Each queued container is placed or not by itself: none blocks those behind it.
 
 Source: HA-YARN, "How does it work?".
 """
@@ -59,8 +59,8 @@ _MATCH_ORDER = (ContainerPhase.QUEUED, ContainerPhase.REQUESTED, ContainerPhase.
 def place(draft: Draft) -> None:
     """Give each queued container an idle launcher, a request for a host, or its turn in a queue.
 
-    One whose group leaves it no host at all waits without a request. Order: active ones first; then
-    those that can go home, so that no other container takes their home before them; then by id.
+    A container whose group leaves it no host waits without a request. Order: actives first, then
+    those that can go home, so that no other container takes their home, then by id.
     """
     if draft.hosts is None:
         return
@@ -72,7 +72,7 @@ def place(draft: Draft) -> None:
         for container in filter(lambda c: c.requested_host, containers):
             draft.change(replace(container, requested_host=None))
         for is_standby in (False, True):
-            # An active may have left its standby with nothing: what is due is read again.
+            # Placing an active may have changed its standby: read the containers again.
             due = (draft.containers[c.processor_id] for c in containers)
             queued = [c for c in due if (c.replica_of is not None) == is_standby]
             for container in sorted(queued, key=lambda c: not may_go_home(draft, c)):
@@ -115,9 +115,9 @@ def _request(draft: Draft, container: ContainerState, host: Host | None) -> None
 
 
 def expire(draft: Draft, container: ContainerState) -> None:
-    """Cancel the container's request and count its host as tried; after ``any``, no host.
+    """Cancel the container's request, and count its host as tried, also for those queued for it.
 
-    Those queued for the same host count it as tried too.
+    After a request for any host no host counts as tried: the round begins again.
     """
     left, host = draft.end_request(container), container.requested_host
     limit = f"{draft.settings.request_timeout_ms} ms"
@@ -130,7 +130,7 @@ def expire(draft: Draft, container: ContainerState) -> None:
 
 
 def observe_hosts(draft: Draft, event: HostsObserved) -> None:
-    """Note these live hosts; cancel requests for others, as if they had expired."""
+    """Set the live hosts; cancel requests for others, as if they had expired."""
     draft.is_everybody_due = True
     draft.hosts = tuple(sorted(set(event.hosts)))
     racks = {r.host: r.rack for r in event.reports if r.rack is not None}
@@ -142,13 +142,13 @@ def observe_hosts(draft: Draft, event: HostsObserved) -> None:
 
 
 def leave(draft: Draft, host: Host, why: str) -> None:
-    """Request this host no more: cancel its requests, as if they had expired."""
+    """Cancel the requests for this host, as if they had expired."""
     for container in draft.containers.rows(Containers.ASKING, host):
         _withdraw(draft, container, why)
 
 
 def withdraw_ungranted(draft: Draft, why: str) -> None:
-    """Cancel what was not granted, as if expired: no request stands."""
+    """Cancel the requests that were not granted, as if they had expired."""
     for container in draft.each(frozenset({ContainerPhase.REQUESTED})):
         _withdraw(draft, container, why)
 
@@ -161,8 +161,8 @@ def _withdraw(draft: Draft, container: ContainerState, why: str) -> None:
 def grant(draft: Draft, launcher: ResourceState) -> None:
     """Grant a launcher without a holder to the container that needs it most, or leave it idle.
 
-    The winner is permitted, or holds it until it may be. The container whose request it was and
-    that does not get it asks again.
+    The winner is permitted, or holds the launcher until it may be. If another container requested
+    the launcher, that one requests again.
     """
     draft.resources[launcher.resource_id] = launcher
     asker = draft.asker(launcher.request_id)
@@ -208,16 +208,16 @@ def _log_grant(
 
 
 def log_what_it_waits_for(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
-    """Log why the container, which now holds ``launcher``, may not be permitted yet, if so."""
+    """Log each former owner that the container, which holds ``launcher``, still waits for."""
     for owner in former_owners(draft, container):
         host, why = launcher.host, f"{named(owner)} may still run"
         draft.because(ReasonKind.WAITS_FOR_OWNER, container, host, why, other=owner.processor_id)
 
 
 def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
-    """Back off from any host: the granted one is another's of its group.
+    """Back off: another container of its group keeps it from the granted host.
 
-    Without the rest a cluster with too few hosts would grant and release without end.
+    Without the delay a cluster with too few hosts would grant and release without end.
     """
     waiting = draft.change(replace(container, launch_failures=longer_series(container)))
     rest_ms = delay_ms(draft.settings, waiting, Trigger.LAUNCH_FAILED)
@@ -230,7 +230,11 @@ def _refused(draft: Draft, container: ContainerState, host: Host) -> None:
 
 
 def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> ContainerState | None:
-    """Return actives first; none whose group is in the way; away from home once hosts are known."""
+    """Return the container that gets a launcher on this host; None: none seeks one there.
+
+    One at home there, else the asker, else, once hosts are known, one that does not request its
+    home; an active before a standby, and none that its group keeps from the host.
+    """
     if asker is not None and not separation.may_have(draft, asker, host):
         asker = None
     at_home = _first(draft, Containers.SEEKS_HOME, host, host)
@@ -244,7 +248,7 @@ def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> Container
 
 
 def _first(draft: Draft, index: int, value: object, host: Host) -> ContainerState | None:
-    """Return the first active filed there, or else standby, that may be on this host."""
+    """Return the first active in the index, or else the first standby, that may have this host."""
     standby = None
     for container in draft.containers.each_row(index, value):
         is_later = standby is not None and container.replica_of is not None
@@ -257,7 +261,7 @@ def _first(draft: Draft, index: int, value: object, host: Host) -> ContainerStat
 
 
 def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
-    """Return whether all former owners of its tasks have stopped, and its group is away.
+    """Return whether all former owners of its tasks have stopped, and its group is elsewhere.
 
     Source: safety P1, I1; STANDBY, Invariant-2.
     """
@@ -267,7 +271,7 @@ def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
 
 
 def former_owners(draft: Draft, container: ContainerState) -> Iterator[Incarnation]:
-    """Yield former owners of its tasks that must be taken to run, oldest first."""
+    """Yield former owners of its tasks that may still run, oldest first."""
     for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
         owner = draft.containers.get(incarnation.processor_id)
         if owner is not None and owner.phase in LIVE and owner.incarnation == incarnation:
@@ -275,10 +279,10 @@ def former_owners(draft: Draft, container: ContainerState) -> Iterator[Incarnati
 
 
 def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
-    """Record the container's next incarnation, with all it must fence, and permit it.
+    """Record the container's next incarnation, with all that it must fence, and permit it.
 
     Safety I1, L3. Only where ``may_be_permitted``, and only in the step of a check-in of
-    ``launcher``: a permit that was not asked for is never on its way.
+    ``launcher``: no permit is ever on its way that a launcher did not ask for.
     """
     incarnation = Incarnation(container.processor_id, container.next_epoch)
     version = draft.older.get(container.processor_id, draft.model_version)
@@ -309,7 +313,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
 def _drop_unfenced(
     draft: Draft, incarnations: Iterable[Incarnation], is_fenced: Callable[[Predecessor], bool]
 ) -> None:
-    """Drop these from all next permits (safety I1); a processor taken to run lists its own."""
+    """Drop fenced incarnations from all next permits (safety I1); a live one stays in its own."""
     is_news = False
     for container in _listing(draft, incarnations):
         own = container.incarnation if container.phase in LIVE else None
@@ -322,18 +326,18 @@ def _drop_unfenced(
 
 
 def fences_reported(draft: Draft, event: FencesReported) -> None:
-    """Drop these: no permit need list them any more (safety I1)."""
+    """Drop the reported incarnations: permits need not list them any more (safety I1)."""
     _drop_unfenced(draft, event.fenced, lambda p: p.incarnation in event.fenced)
 
 
 def fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
-    """Drop one that its launcher waited for; a revoked one may yet begin (safety I1)."""
+    """Drop the incarnation if its launcher reported the stop; a revoked one may yet begin (I1)."""
     fenced = event.incarnation
     _drop_unfenced(draft, [fenced], lambda p: p.is_stopped and p.incarnation == fenced)
 
 
 def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[ContainerState]:
-    """Return the containers that may list any of these, by id."""
+    """Return the containers that may have to fence any of these, by id."""
     owners = {incarnation.processor_id for incarnation in incarnations}
     found = {owner for owner in owners if owner in draft.containers}
     for owner in owners:
@@ -342,7 +346,7 @@ def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[Containe
 
 
 def note_stop(draft: Draft, incarnation: Incarnation) -> None:
-    """Note in every list that has this one that a launcher waited for it."""
+    """Note in every list with this incarnation that its launcher has reported the stop."""
     stopped = Predecessor(incarnation, is_stopped=True)
     listing = _listing(draft, [incarnation])
     for container in [c for c in listing if incarnation in {p.incarnation for p in c.unfenced}]:
@@ -351,9 +355,9 @@ def note_stop(draft: Draft, incarnation: Incarnation) -> None:
 
 
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
-    """Adopt the container where it was found, under its epoch; cancel its request.
+    """Adopt the container on the launcher where it runs, with its epoch; cancel its request.
 
-    It stops where a model has overtaken it, or where another of its group runs beside.
+    Stop it if a model has overtaken it, or if another of its group runs on the same host.
     """
     draft.resources[launcher.resource_id] = launcher
     is_served = container.request_id == launcher.request_id
@@ -382,7 +386,7 @@ def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> N
 
 
 def release_idle(draft: Draft) -> None:
-    """Release every launcher that has no holder, and that no container seeks."""
+    """Release every launcher without a holder that is of no use."""
     for launcher in draft.idle_resources():
         if is_sought(draft, launcher):
             continue
@@ -393,7 +397,7 @@ def release_idle(draft: Draft) -> None:
 
 
 def is_sought(draft: Draft, launcher: ResourceState) -> bool:
-    """Return whether a launcher without a holder may still be of use."""
+    """Return whether a container may still need this launcher, which has no holder."""
     if draft.phase is not JobPhase.ACTIVE:
         return False
     return bool(draft.early) or any(

@@ -1,35 +1,32 @@
 """``step(state, event) -> Decision``: the one entrance; the life of containers and of the job.
 
-PURE: no I/O, clock, randomness, logging. Same state and event, same bytes out. Records are flushed
-before any instruction is run (``instructions`` has the whole contract).
+PURE: no I/O, clock, randomness, logging. The same state and event give the same decision. The shell
+flushes the records before it runs any instruction (``instructions`` has the whole contract).
 
-Rules for editing: a handler changes the draft and nothing else; which host to request and which
-launcher to take is ``container_allocator``'s, after every event, in ``_conclude``. A new event
-needs a class, a handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it befalls a container, a
-test per phase.
+Rules for editing. A handler changes the draft and nothing else. After every event ``_conclude`` has
+``container_allocator`` choose hosts to request and launchers to take. A new event needs a class, a
+handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it changes a container, and a test per phase.
 
 Decisions.
 
-* *What is charged to the retry keys*: the causes in ``retries.CHARGED_CAUSES``, a lost resource
-  unless its host is lost, a launcher that never came, unless its host is lost, and what YARN ends
-  for its memory. Not charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never
-  retires a processor), LEASE_LOST, reported or seen by the keeper (safety C6), UNAVAILABLE (Kafka
-  or the AM was away, which must not fail the job), CUT_OFF (the same of its host alone). All but
-  FINISHED start the processor again, on the same launcher where it lives; after CUT_OFF and
-  NO_PACKAGE that goes, and other hosts are requested first. FINISHED is for good.
-* *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
-  restarts after the window has passed since the last failure and the rest after it, as
-  in Samza 1.8, and no time is stored. When a container rests: see ``retries``.
-  ``retry.count=0`` fails the job, unlike in Samza.
-* *A new model*: see ``model_change``.
-* *Stop evidence* is a launcher's word, or the shell's that a launcher is silent beyond its limit.
-  Skein's word about the container of a launcher that has a child is counted as stale (safety P1).
-* *The end*: what runs is stopped, with evidence, before EndJob, whatever the result.
-* *Only a check-in grants a launcher*: Skein's report merely says that one may come. A container is
-  permitted only in the answer to its launcher's check-in. The cluster manager ends a launcher whose
-  request was cancelled, so such a launcher gets no container, and its child is not adopted.
-* *A child that should not run* is stopped. One that is the current incarnation of a processor
-  without a resource is adopted: the next driver finds its containers so.
+* *What is charged to the retry keys*: the causes in ``retries.CHARGED_CAUSES``; a lost launcher, or
+  one that never came, unless its host is lost; a container that YARN ends for its memory. Not
+  charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never retires a processor);
+  LEASE_LOST, reported or seen by the keeper (safety C6); UNAVAILABLE (Kafka or the AM was away,
+  which must not fail the job); CUT_OFF (the same, for one host). After any cause but FINISHED the
+  processor starts again, on the same launcher if that lives. After CUT_OFF and NO_PACKAGE the
+  launcher is released, and other hosts are requested first.
+* *Retry window*: each charged failure sets a timer, and the count becomes zero when it runs out.
+  The window begins after the last failure and the delay that follows it, as in Samza 1.8; no time
+  is stored. ``retries`` decides the delay. ``retry.count=0`` fails the job, unlike in Samza.
+* *Evidence of a stop* is a launcher's report, or the shell's that a launcher is silent beyond its
+  limit. A report by Skein about a launcher that has a child is no evidence (safety P1).
+* *The end*: every container stops, with evidence, before EndJob, whatever the result is.
+* *Only a check-in grants a launcher*: Skein's report only announces one. A container is permitted
+  only in the answer to its launcher's check-in. The cluster manager ends a launcher whose request
+  was cancelled: that launcher gets no container, and its child is not adopted.
+* *A child that should not run* is stopped. The next driver finds containers that run: it adopts a
+  child that is the current incarnation of a processor without a launcher.
 """
 
 from __future__ import annotations
@@ -103,8 +100,8 @@ from homeport.job_coordinator.model.outcomes import StopCause
 class Decision:
     """What one event led to: flush ``records``, run ``instructions``, go on from ``state``.
 
-    ``reasons``: why, in the order of deciding; for people and numbers. ``changes``: what to look at
-    of the state. Neither is a part of comparisons.
+    ``reasons``: why, in the order of the decisions; for people and metrics. ``changes``: the rows
+    of the state that may differ. Comparisons use neither.
     """
 
     state: AllocatorState
@@ -117,11 +114,11 @@ class Decision:
 def step(state: AllocatorState, event: events.Event) -> Decision:
     """Return the state after ``event``, and what follows from it. ``state`` itself is unchanged.
 
-    Total: an event that comes late, twice or for an unknown container is counted in
-    ``stale_events`` and changes nothing.
+    An event that comes late, twice or for an unknown container is counted in ``stale_events`` and
+    changes nothing.
 
     Raises:
-        InvariantViolation: a bug of ours, or of the shell's.
+        InvariantViolation: a bug in the allocator, or in the shell.
     """
     draft = Draft(state, events.describe(event))
     _HANDLERS[type(event)](draft, event)
@@ -136,7 +133,7 @@ def step(state: AllocatorState, event: events.Event) -> Decision:
 
 
 def _conclude(draft: Draft) -> None:
-    """Place, release and end the job as the state has it, whatever the event was."""
+    """Place containers, release launchers and end the job as the state, not the event, requires."""
     is_complete = draft.hosts is not None
     if draft.phase is JobPhase.ACTIVE and is_at_its_end(draft.containers, is_complete=is_complete):
         end_of_all(draft)
@@ -236,7 +233,7 @@ def _request_took_too_long(draft: Draft, timer: Timer) -> None:
 def _launch_failed(
     draft: Draft, container: ContainerState, ended: events.ResourceEnded | None = None
 ) -> None:
-    """Charge a request without a launcher; cancel it unless it has ended; try the next host."""
+    """Charge a request that brought no launcher, cancel it unless it ended, try the next host."""
     draft.end_request(container, is_served=ended is not None)
     place = container.requested_host or "any host"
     why = f": {ended.story}" if ended is not None and ended.story else ""
@@ -258,7 +255,7 @@ def _launch_failed(
 
 
 def _on_launcher_checked_in(draft: Draft, event: events.LauncherCheckedIn) -> None:
-    """The launcher is recorded and gets its order, if any; before the first JobModel, nothing."""
+    """Record the launcher and give it its order, if any; before the first JobModel do nothing."""
     if draft.phase is JobPhase.NEW:
         return
     exclusion.host_spoke(draft, event.host)
@@ -284,7 +281,7 @@ def _on_launcher_checked_in(draft: Draft, event: events.LauncherCheckedIn) -> No
 
 
 def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
-    """Release a new launcher without a child if its request was cancelled, else grant it."""
+    """Grant a new launcher without a child; release it if its request was cancelled."""
     if draft.forget_cancelled(launcher.request_id):
         draft.release(launcher)
         draft.because(
@@ -297,7 +294,7 @@ def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
 
 
 def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
-    """Give a launcher without a child that ``holder`` has the permit, or the order to stop."""
+    """Answer a launcher without a child: with its holder's permit, or with the order to stop."""
     if holder.phase is ContainerPhase.ASSIGNED:
         if allocator.may_be_permitted(draft, holder):
             allocator.permit(draft, holder, launcher)
@@ -374,10 +371,10 @@ def _launcher_gone(
     holder: ContainerState | None,
     ended: events.ResourceEnded | None,
 ) -> None:
-    """Charge a launcher that is gone, whose child has stopped, unless the host is lost.
+    """Go on after the loss of a launcher, whose child has stopped; charge it where it is known.
 
-    Its own fault is one also where the launcher has reported, before it went, that its child was
-    ended by a signal: YARN ends both for what the child did.
+    YARN may end launcher and child for what the child did. Then the failure is charged even if the
+    launcher reported before that a signal ended its child.
     """
     is_own_fault = ended is not None and ended.is_own_fault
     if holder is None:
@@ -392,8 +389,8 @@ def _launcher_gone(
     elif holder.phase is ContainerPhase.STOPPING:
         model_change.stopped(draft, holder, Trigger.RESOURCE_LOST, None)
     else:
-        # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was away,
-        # for all at once.
+        # Without a report of its end it is a lease that ran out (safety C6): Kafka may have been
+        # away, from all containers at once.
         is_known = (
             ended is not None
             and not ended.is_taken_back
@@ -413,7 +410,10 @@ def _launcher_gone(
 
 
 def _current(draft: Draft, incarnation: Incarnation, trigger: Trigger) -> ContainerState | None:
-    """The container of this last permit, if this can befall it; else None, counted as stale."""
+    """Return the container if this is its last incarnation and ``trigger`` can befall it.
+
+    Else count the event as stale and return None.
+    """
     container = draft.containers.get(incarnation.processor_id)
     if container is None or container.epoch != incarnation.epoch or container.epoch < 1:
         draft.count_stale()
@@ -478,11 +478,11 @@ def _on_container_stopped(draft: Draft, event: events.ContainerStopped) -> None:
 def _child_failed(
     draft: Draft, container: ContainerState, launcher: ResourceState, event: events.ContainerStopped
 ) -> None:
-    """Restart it at the same launcher, unless that is gone, or a command wants it elsewhere.
+    """Restart it on the same launcher, unless that is gone, or a command wants it elsewhere.
 
-    CUT_OFF: release the launcher and request another host. Our own attempt reached Kafka while the
-    launcher had its lease renewed, so the host is cut off. NO_PACKAGE: the same. No container of
-    its group requests that host first.
+    After CUT_OFF release the launcher: this attempt reached Kafka while the launcher renewed its
+    lease, so the host is cut off. After NO_PACKAGE release it, too. Then no container of the group
+    requests that host first.
     """
     next_phase = ContainerPhase.ASSIGNED
     is_moving = placement.is_launching(draft, container)
@@ -495,7 +495,7 @@ def _child_failed(
         kind = ReasonKind.CUT_OFF_RELEASED if is_cut_off else ReasonKind.PACKAGELESS_RELEASED
         draft.because(kind, host=launcher.host, detail=str(launcher.resource_id))
     if leaves:
-        # Its standby, too: where that stops for it, it would be placed on this very host.
+        # The standbys try it last, too: one that stops for its active would be placed there.
         for other in (container, *separation.others(draft, container)):
             draft.change(other.having_tried(launcher.host))
         container = draft.containers[container.processor_id]

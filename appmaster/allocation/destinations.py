@@ -1,6 +1,6 @@
-"""Where an operator's command may take a container, and what is wrong with one that it names.
+"""Where an operator's command may move a container, and what is wrong with a named destination.
 
-PURE. Questions only; nothing here changes a state. The words are Samza's.
+PURE. Nothing here changes the state. The destinations' words are Samza's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def group_id(find: Find, processor_id: ProcessorId) -> ProcessorId:
 
 
 def fault(draft: Draft, placement: Placement, container: ContainerState | None) -> str | None:
-    """Return what waiting cannot mend."""
+    """Return why the command can never be carried out; None: it may be."""
     request = placement.request
     if request.fault:
         return request.fault
@@ -64,7 +64,7 @@ def fault(draft: Draft, placement: Placement, container: ContainerState | None) 
 
 
 def drain_fault(draft: Draft, placement: Placement, container: ContainerState) -> str | None:
-    """Return why a move of a drain ends: its container is on no drained host, and may stay."""
+    """Return why a move of a drain ends: its container is on no drained host; None: go on."""
     is_open = placement.request.is_drain and placement.step in _BEFORE_ITS_STOP
     host = draft.host_of(container)
     if not is_open or draft.hosts is None or host in draft.settings.drained_hosts:
@@ -74,14 +74,14 @@ def drain_fault(draft: Draft, placement: Placement, container: ContainerState) -
 
 
 def named_host(draft: Draft, request: PlacementRequest) -> Host | None:
-    """Return the host that the request names, if it names one that counts."""
+    """Return the host that the request names; None: it has a word, or host affinity is off."""
     words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN}
     is_word = request.destination in words or not draft.settings.host_affinity_enabled
     return None if is_word else host_of(request.destination)
 
 
 def host_fault(draft: Draft, host: Host) -> str | None:
-    """Return why this host cannot be asked by name."""
+    """Return why this host cannot be requested by name; None: it can."""
     if host not in (draft.hosts or ()):
         live = draft.hosts or ()
         named = ", ".join(live) if len(live) <= _MOST_NAMED else f"{len(live)} others"
@@ -98,7 +98,7 @@ def host_fault(draft: Draft, host: Host) -> str | None:
 
 
 def group_fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
-    """Return which of its group is on this host, or on its way there (Invariant-1)."""
+    """Return which of its group has this host, or is going to (Invariant-1); None: none."""
     other = next(separation.in_the_way(draft, container, host), None)
     if other is None:
         return None
@@ -108,12 +108,12 @@ def group_fault(draft: Draft, container: ContainerState, host: Host) -> str | No
 
 
 def word(draft: Draft, request: PlacementRequest) -> str:
-    """Return the request's destination; any host where no container has a home."""
+    """Return the request's destination; without host affinity any host."""
     return request.destination if draft.settings.host_affinity_enabled else ANY_HOST
 
 
 def destination(draft: Draft, placement: Placement, container: ContainerState) -> Host | None:
-    """Return the host to ask, None: none is. Of ``any`` not its own, where there is another."""
+    """Return the host to request; None: there is none. For any host, another one if possible."""
     named = named_host(draft, placement.request)
     if named is not None:
         return named

@@ -1,10 +1,10 @@
-"""Home is requested as soon as YARN says that a container has ended there; the permit waits.
+"""Requests home as soon as YARN reports the end of a container there; the permit waits.
 
-PURE. A NodeManager that reports the end of a launcher's container lives, and so does its host: the
-next launcher is requested at once, at home. YARN's report is no evidence that what ran has stopped
-(safety P1), so the processor stays where it is until its launcher, or the keeper, has spoken: what
-is requested early is a launcher, which is kept idle until then (safety P2). When the evidence is
-in, the processor takes over its request, or finds the idle launcher at home.
+PURE. A NodeManager that reports the end of a launcher's container lives, so the next launcher is
+requested on the same host at once. The report is no evidence that the child has stopped (safety
+P1). So the processor keeps its phase until its launcher, or the keeper, gives that evidence, and
+the new launcher stays idle (safety P2). Then the processor takes over the request, or finds the
+idle launcher at home.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 
 
 def end_was_reported(draft: Draft, launcher: ResourceState, ended: ResourceEnded) -> None:
-    """Wait for evidence where YARN reports the end of a launcher whose child may still run."""
+    """Note YARN's report of the end of a launcher whose child may still run."""
     draft.resources[launcher.resource_id] = replace(launcher, ended=ended)
     holder = draft.holder(launcher.resource_id)
     draft.because(ReasonKind.END_NOT_PROVEN, holder, launcher.host, ended.story)
 
 
 def settle(draft: Draft) -> None:
-    """Hand over, withdraw and make early requests as the state wants them."""
+    """Hand over, withdraw and make early requests as the state requires."""
     ended = draft.resources.indexed(Resources.ENDED, value=True)
     if not ended and not draft.early:
         return
@@ -54,9 +54,10 @@ def settle(draft: Draft) -> None:
 
 
 def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
-    """Yield containers that only wait for the evidence of a stop in this launcher.
+    """Yield the container, if any, that only waits for the evidence of a stop in this launcher.
 
-    The container that ran in it, where it is at home; or the active that takes its place.
+    It is the active that takes the place of the launcher's container, or that container itself if
+    its home is there.
     """
     holder, host = draft.holder(ended), draft.resources[ended].host
     if draft.phase is not JobPhase.ACTIVE or holder is None or host not in (draft.hosts or ()):
@@ -85,7 +86,7 @@ def _ask(draft: Draft, container: ContainerState) -> None:
 
 
 def _close(draft: Draft, early: EarlyRequest) -> None:
-    """Give the request to its owner where that still needs it; else withdraw it."""
+    """Give the request to its owner if that still needs it; else withdraw it."""
     del draft.early[early.processor_id]
     if early.phase is EarlyPhase.OVER:
         return
@@ -110,7 +111,7 @@ def _close(draft: Draft, early: EarlyRequest) -> None:
 
 
 def granted(draft: Draft, early: EarlyRequest) -> None:
-    """Wait for the check-in from now on: Skein runs its launcher."""
+    """Wait for the check-in from now on: Skein has started its launcher."""
     if early.phase is not EarlyPhase.ASKED:
         draft.count_stale()
         return
@@ -127,8 +128,8 @@ _UNSERVED = {
 def over(draft: Draft, request_id: RequestId | None, *, is_served: bool, story: str = "") -> bool:
     """End the request, cancelled unless served; return whether there was one.
 
-    Nothing is charged: what its owner needs is requested again when the evidence is in.
-    ``story``: why it ended; empty: it took too long.
+    Nothing is charged: its owner requests again when the evidence is there. ``story``: why the
+    request ended; empty: it took too long.
     """
     early = draft.early_asker(request_id)
     if early is None:

@@ -10,9 +10,8 @@ the allocator may request one launcher there, the probe, and excludes the host a
 The allocator cancels a launcher as soon as it falls silent, so before any probe.
 
 If more than half of all hosts fall silent at once, the AM suspects itself: it excludes none of them
-and logs that (safety L5). "At once" means within ``silence_ms``: the time in which all leases run
-out, one after the other, once the AM loses its connection to all hosts. The allocator never
-excludes the only host.
+and logs that (safety L5). "At once" means within ``silence_ms``: in this time all leases run out
+after the AM has lost its connection to all hosts. The allocator never excludes the only host.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
 
 
 def is_lost(draft: Draft, host: Host | None) -> bool:
-    """Return whether ``host`` is lost, with all that ran there (not charged); False for None."""
+    """Return whether ``host`` is lost, so that no loss there is charged; False for None."""
     if host is None or draft.hosts is None:
         return False
     return host not in draft.hosts or host in draft.silent or host in draft.exclusions
@@ -121,7 +120,7 @@ def _end(draft: Draft, host: Host) -> None:
 
 
 def time_is_over(draft: Draft, kind: TimerKind, host: Host) -> None:
-    """Take the host as silent no more, or allow its probe, when its timer of ``kind`` runs out."""
+    """End the host's silence, or allow its probe, when its timer of ``kind`` has run out."""
     if kind is TimerKind.SILENCE:
         draft.silent -= {host}
     else:

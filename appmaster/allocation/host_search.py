@@ -1,15 +1,14 @@
 """Where a queued container may look for a place: home, a standby's place, another host, any host.
 
-PURE. ``candidate_hosts`` to ``best_launcher`` answer questions about one placement: constraints
-first, then preference. No host is forbidden to an active container but an excluded one. At most one
-strict request per host is pending, since YARN reserves the node for it. The allocator
-(``container_allocator``) decides which container asks. A container that is alone in its group has
-every open host, then any; of the others each takes hosts from the rest (``separation``), and an
-active among them that cannot go home takes the place of a standby (``standby_container_manager``).
+PURE. Constraints come first, then preferences. At most one strict request per host is pending,
+since YARN reserves the node for it. ``container_allocator`` decides which container requests. A
+container without standbys may have every open host, then any host. The containers of a group keep
+each other from hosts (``separation``), and an active that cannot go home takes the place of a
+standby (``standby_container_manager``).
 
 Source: HA-YARN, "This approach can be considered as a 'best-effort stickiness' policy": home first.
-Where home cannot be had, the least loaded other host, since containers that share a host share its
-loss.
+If home is not to be had, the least loaded other host, since containers on one host are lost
+together.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from homeport.job_coordinator.model.ids import Host
 
 
 class Candidates:
-    """The hosts that a container may still ask for by name in this round."""
+    """The hosts that a container may still request by name in this round."""
 
     def __init__(self, draft: Draft, container: ContainerState) -> None:
         self._draft = draft
@@ -45,7 +44,7 @@ class Candidates:
         return not any(separation.is_too_near(self._draft, taken, host) for taken in self._taken)
 
     def is_open(self, host: Host) -> bool:
-        """Return whether the host may be asked for, whatever others of the group have."""
+        """Return whether the host may be requested, whatever hosts the group has."""
         return (
             host in self._live
             and host not in self._container.tried
@@ -55,11 +54,10 @@ class Candidates:
         )
 
     def __bool__(self) -> bool:
-        """Return whether there is any."""
         return any(host in self for host in self._live)
 
     def best(self) -> Host | None:
-        """Return the one to ask for; None where there is none."""
+        """Return the host to request; None: there is none."""
         draft, container = self._draft, self._container
         return best_host(
             draft.ranking.best_first(),
@@ -70,15 +68,15 @@ class Candidates:
 
 
 def may_go_home(draft: Draft, container: ContainerState) -> bool:
-    """Return whether the host with its state may be asked for."""
+    """Return whether the host with its state may be requested."""
     return container.home is not None and container.home in Candidates(draft, container)
 
 
 def may_ask_any(draft: Draft, container: ContainerState) -> bool:
-    """Return whether a launcher that comes from anywhere may be of use.
+    """Return whether the container may request any host.
 
-    Where the group of the container stands in its way on some host, only a host that cannot be
-    asked by name is worth it: else any host is as likely as not the one that it must not have.
+    If its group keeps it from a host, the grant may be on that very host. Then only a host that
+    cannot be requested by name is worth the risk.
     """
     live = draft.hosts or ()
     allowed = separation.left_to(draft, container, live)
@@ -86,10 +84,10 @@ def may_ask_any(draft: Draft, container: ContainerState) -> bool:
 
 
 def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candidates]:
-    """Return the container and hosts for it; none: anywhere, where that may be asked.
+    """Return the container and the hosts that it may request; none: any host, if that is allowed.
 
-    An active that cannot go home may have become one that waits for its standby. Where all that is
-    left has been tried and any host must not be asked for, the round begins again.
+    An active that cannot go home may wait for its standby afterwards (FAILING_OVER). If all hosts
+    have been tried and the container may not request any host, its round begins again.
     """
     candidates = Candidates(draft, container)
     is_alone = separation.is_alone(draft, container)
@@ -113,7 +111,7 @@ def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candi
 
 
 def why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> str:
-    """Return what is in the way of the container's home, where ``host`` is another; else empty."""
+    """Return why the container does not request its home but ``host``; empty: that is its home."""
     home = container.home
     if not draft.settings.host_affinity_enabled:
         return "host affinity is off"
@@ -140,9 +138,9 @@ def best_host(
     is_candidate: Callable[[Host], bool],
     is_near: Callable[[Host], bool] = lambda _: False,
 ) -> Host | None:
-    """Return home if it is a candidate, else the first of ``ranked`` that is one; None: no host.
+    """Return home if it is a candidate, else the first candidate of ``ranked``; None: no host.
 
-    A host that is not near others of the container's group comes before all that are.
+    Hosts that are near others of the container's group come last.
     """
     if home is not None and is_candidate(home):
         return home
@@ -158,9 +156,9 @@ def best_host(
 def best_launcher(
     idle: Iterable[ResourceState], choice: Host | None, home: Host | None, load: Mapping[Host, int]
 ) -> ResourceState | None:
-    """Return the idle launcher to take rather than ask for ``choice``; None: ask.
+    """Return the idle launcher to take rather than to request ``choice``; None: request it.
 
-    One at home always; where it would not ask for home anyway, one on the host it would ask for,
+    A launcher at home is always taken. If the choice is another host, one on that host is taken,
     else the one on the least loaded host.
     """
     launchers = tuple(r for r in idle if home is None or choice != home or r.host == home)

@@ -1,7 +1,4 @@
-"""The end of a container, and of the job: what waits, waits no longer; what runs is stopped.
-
-PURE.
-"""
+"""The end of a container, and of the job, which stops all that runs. PURE."""
 
 from __future__ import annotations
 
@@ -35,10 +32,10 @@ _Containers = Containers | Edit[ProcessorId, ContainerState, Containers]
 
 
 def is_at_its_end(containers: _Containers, *, is_complete: bool) -> bool:
-    """Return whether every active container came to its end, so that the job does.
+    """Return whether every active container has ended, so that the job does.
 
-    ``is_complete``: all that an earlier driver left running has been found; until then a standby
-    that waits may be one that runs, and nothing would stop it.
+    ``is_complete``: all that an earlier driver left running has been found. Before, a standby that
+    waits may run, and nothing would stop it.
     """
     if containers.indexed(Containers.GOING, value=True):
         return False
@@ -51,7 +48,7 @@ def _have_all_ended(containers: _Containers) -> bool:
 
 
 def end_of_all(draft: Draft) -> None:
-    """End the job once every active container has ended: FAILED if any one was given up."""
+    """End the job, as every active container has ended: FAILED if one was given up."""
     failed = [str(c.last_failure) for c in draft.each(frozenset({ContainerPhase.FAILED}))]
     if failed:
         begin_ending(draft, JobResult.FAILED, "; ".join(failed))
@@ -60,13 +57,13 @@ def end_of_all(draft: Draft) -> None:
 
 
 def has_nothing_left(container: ContainerState) -> bool:
-    """Return whether it finished all there was to do: a standby's work ends with the job."""
+    """Return whether a finish of this container is its end; a standby's work ends with the job."""
     is_active = container.replica_of is None
     return is_active and not container.is_retired and not container.has_gained
 
 
 def finish(draft: Draft, container: ContainerState) -> None:
-    """Finish the container, which is not started again."""
+    """End the container, which has finished."""
     left = draft.end_request(container)
     draft.cancel_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
     draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
@@ -76,10 +73,7 @@ def finish(draft: Draft, container: ContainerState) -> None:
 
 
 def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """Set the result; the ending begins once what an earlier driver left running was found.
-
-    Before, nothing would stop what is found after the end, nor wait for it. See ``begin_if_due``.
-    """
+    """Set the result, and begin the ending if that is possible yet: see ``begin_if_due``."""
     _ending(draft, result, diagnostics)
     begin_if_due(draft)
 
@@ -93,16 +87,17 @@ def _ending(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
 
 
 def begin_if_due(draft: Draft) -> None:
-    """Begin the ending where a result stands, unless hosts are not known yet.
+    """Begin the ending if there is a result and hosts are known.
 
-    The shell reports hosts once all that an earlier driver permitted is accounted for.
+    The shell reports hosts once all that an earlier driver permitted is accounted for. Before,
+    nothing would stop a container that is found after the end, nor wait for it.
     """
     if draft.phase is JobPhase.ACTIVE and draft.ending is not None and draft.hosts is not None:
         begin_ending(draft, draft.ending.result, draft.ending.diagnostics)
 
 
 def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """Begin the ending with a result: nothing waits any more, what runs is ordered to stop."""
+    """Begin the ending: end all that waits, and order all that runs to stop."""
     draft.phase = JobPhase.ENDING
     ending = _ending(draft, result, diagnostics)
     draft.because(ReasonKind.JOB_ENDS, detail=f"{ending.result.value}, {ending.diagnostics}")
@@ -118,7 +113,7 @@ def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
 
 
 def end_if_over(draft: Draft) -> None:
-    """End the application with its result, where all has stopped that had to."""
+    """End the application with its result once everything has stopped."""
     is_over = draft.phase is JobPhase.ENDING and _have_all_ended(draft.containers)
     if is_over and draft.ending is not None:
         draft.phase = JobPhase.ENDED

@@ -1,20 +1,21 @@
 """A JobModel is published: the first of a job, a change, or the one that a new driver finds.
 
-PURE. A container that a new version overtakes (other tasks, inputs or changelog partitions, or a
-key that only a start reads) stops, with evidence, and starts again on its launcher; one that it
-does not have stops and goes, and its launcher is free. No other is touched. A successor may request
-a resource and hold a launcher meanwhile, but its permit waits until all former owners of its tasks
-have stopped (``container_allocator.may_be_permitted``). Source: safety I1, I2.
+PURE. A new version *overtakes* a container if it changes its tasks, inputs or changelog partitions,
+or a key that only a start reads. Such a container stops, with evidence, and starts again on its
+launcher. A container that the version does not have is *retired*: it stops, and its launcher is
+free. No other container is touched. A successor may request a resource and hold a launcher
+meanwhile, but its permit waits until all former owners of its tasks have stopped
+(``container_allocator.may_be_permitted``). Source: safety I1, I2.
 
 Decisions.
 
-* *A stop that a model ordered* is not charged, whatever the container says of it, nor the loss of
-  its launcher.
-* *FINISHED* stays so, unless the model gives the processor a task or input that it did not have;
-  so does a finish that is reported when the stop has been ordered. What it loses, another one runs.
-* *A new version forgives* all that was charged, and FAILED, given up, is tried again: the
-  change has perhaps mended it, and its tasks lie idle meanwhile.
-* *A retired processor that returns* before it has stopped is an overtaken one from then on.
+* *A stop that a model ordered* is not charged, whatever its cause is, nor the loss of its launcher.
+* *FINISHED* stays, unless the model gives the processor a task or input that it did not have. The
+  same holds for a finish that is reported after the order to stop. Another processor runs what it
+  loses.
+* *A new version forgives* all that was charged, and tries FAILED containers again: it may have
+  mended them, and their tasks are not processed.
+* *A retired processor that returns* before it has stopped is overtaken.
 """
 
 from __future__ import annotations
@@ -55,11 +56,10 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 _GIVEN_UP = frozenset({ContainerPhase.FAILED, ContainerPhase.BACKING_OFF})
-"""What failed before is tried again: the version forgives it, and may mend it."""
 
 
 def published(draft: Draft, event: JobModelPublished) -> None:
-    """Put the version in force; it changes no job that ends, or has it already."""
+    """Put the version in force, unless the job has it already, or ends."""
     if draft.phase is JobPhase.ACTIVE and event.version < draft.model_version:
         raise InvariantViolation(
             f"JobModel version {event.version} published over version {draft.model_version}"
@@ -92,7 +92,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
 
 
 def _take_up(draft: Draft, event: JobModelPublished) -> None:
-    """Give every processor of the model its container, in the group that the model names."""
+    """Enter or update the container of each processor in the model."""
     regrouped: list[ProcessorId] = []
     for processor_id, last_host in event.processors.items():
         known = draft.containers.get(processor_id)
@@ -132,7 +132,7 @@ def _enter(
 
 
 def _keep_apart(draft: Draft, container: ContainerState) -> None:
-    """Keep the container from hosts of its new group."""
+    """Separate the container from its new group if they are on one host."""
     host = separation.held_host(draft, container)
     if host is None or separation.may_stay(draft, container, host):
         return
@@ -146,7 +146,7 @@ def _keep_apart(draft: Draft, container: ContainerState) -> None:
 
 
 def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Predecessor, ...]:
-    """Return the stream's; what is known of those that a launcher waited for stays."""
+    """Return the stream's list; known stops stay noted."""
     listed = set(event.unfenced.get(container.processor_id, ()))
     if container.epoch:
         # The last one has no successor, so it has not been fenced.
@@ -158,7 +158,7 @@ def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Pred
 def _go_on(
     draft: Draft, event: JobModelPublished, container: ContainerState, home: Host | None
 ) -> None:
-    """Go on with a processor that was in the model before, or returns while it still stops."""
+    """Update a processor that was in the model before, or that returns while it still stops."""
     floor = event.floors.get(container.processor_id, container.floor)
     is_overtaken = container.is_overtaken or floor > container.epoch
     if container.phase in LIVE and not is_overtaken:
@@ -194,7 +194,7 @@ def _stop(draft: Draft, container: ContainerState) -> None:
 
 
 def _retire(draft: Draft, container: ContainerState) -> None:
-    """Retire a processor that the model does not have; at once where nothing of it can run."""
+    """Retire a processor that the model does not have; at once if no incarnation may run."""
     draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
@@ -205,7 +205,7 @@ def _retire(draft: Draft, container: ContainerState) -> None:
 
 
 def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
-    """Remove the container; as no permit follows its last one, a record has its stop."""
+    """Remove the container; record its stop, since no later permit will show it."""
     del draft.containers[container.processor_id]
     if container.is_temporary:
         draft.former = draft.former.set(container.processor_id, container.epoch)
@@ -214,7 +214,7 @@ def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
 
 
 def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -> None:
-    """Order a running processor to stop that the model does not have."""
+    """Stop a running processor that the model does not have."""
     draft.retired -= {running}
     found = ContainerState(
         running.processor_id, epoch=running.epoch, is_retired=True, unfenced=(Predecessor(running),)
@@ -224,7 +224,7 @@ def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -
 
 
 def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
-    """Stop waiting for one that an earlier driver left, and that this one never held."""
+    """Note the stop of an incarnation that an earlier driver left, and this one never held."""
     if event.incarnation not in draft.retired:
         draft.count_stale()
     draft.retired -= {event.incarnation}
@@ -234,9 +234,9 @@ def retired_stopped(draft: Draft, event: RetiredStopped) -> None:
 def stopped(
     draft: Draft, container: ContainerState, how: Trigger, launcher: ResourceState | None
 ) -> None:
-    """Go on under the new model after an ordered stop, or end the container.
+    """Place the container again after an ordered stop, or end it.
 
-    ``how``: reported by ``launcher``, or seen by its loss, when that is None.
+    ``how``: reported by ``launcher``, or seen by the loss of the launcher, which is None then.
     """
     is_kept = launcher is not None and launcher.ended is None
     host = launcher.host if launcher else None
@@ -264,7 +264,7 @@ def temporary_over(
 ) -> None:
     """Remove a temporary standby that ended without an order; it is not charged.
 
-    ``launcher``: which has reported it, and lives; None: it is lost too.
+    ``launcher``: the live one that reported the end; None: it is lost, too.
     """
     host = draft.host_of(standby) if launcher is not None else None
     draft.because(ReasonKind.WARM_UP_ENDED, standby, host, cause.value, other=standby.replica_of)

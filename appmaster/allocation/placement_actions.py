@@ -1,36 +1,35 @@
-"""An operator's command: this container there, or once more. A launcher is reserved first.
+"""An operator's command: moves a container to another host, or restarts it.
 
-PURE. Theory. What runs is not disturbed before its place is sure: a launcher is requested at the
-destination beside the container that runs, by a request that is known as an early one, and kept
-for it (``ResourceState.reserved_for``). Only then is the container ordered to stop; with the
-evidence of that it is assigned the reserved launcher, and its start ends the action. Whatever
-happens to the container meanwhile happens as always; where that leads to a wait it takes the
-reserved launcher at once. A restart stops first: it comes back on its launcher.
+PURE. Theory. A container is not stopped before its new place is sure. An early request, made while
+the container runs, brings a launcher at the destination, which is kept for the container
+(``ResourceState.reserved_for``). Then the container is ordered to stop; with the evidence of the
+stop it is assigned the reserved launcher, and its start ends the action. If it ends otherwise
+meanwhile and then waits, it takes the reserved launcher at once. A restart only stops the
+container, which comes back on its launcher.
 
 Decisions.
 
-* *One action at a time* in a group, an active container with its standbys; the others wait in the
-  order of their timestamps, and for a container that does not run, until it does. One that was
-  given up is taken as it is, and what was charged to it is forgiven.
-* *Answers.* Each request is deleted with its first answer, and has exactly one that is final.
+* *One action at a time* in a group, which is an active container with its standbys. The others wait
+  in the order of their timestamps; an action also waits until its container runs. A container that
+  was given up is moved at once, and what was charged to it is forgiven.
+* *Answers.* Each request is deleted with its first answer, and has exactly one final answer.
   BAD_REQUEST: nothing was done. FAILED: the container runs where it ran, goes back to its home, or
-  has come to its end; the end of the job ends all actions so. Nothing is charged to the retry keys.
-* *Failovers* come first: an active on its way to the place of a standby is stopped once it has
-started
-  there, which ends the failover.
-* *Destinations* are hosts that could be asked for the container anyway: live, not excluded, and
-  with no other of its group on it, which is looked at again before the launch. Without host
-  affinity every move is one to any host (Samza), the best other one.
+  has ended; the end of the job gives this answer to all actions. Nothing is charged to the retry
+  keys.
+* *Failovers* come first: an active on its way to a standby's place is stopped only when it has
+  started there.
+* *Destinations* are hosts that the container could request anyway: live, not excluded, without
+  another container of its group. The group is checked again before the launch. Without host
+  affinity every move goes to any host (Samza), to another one if possible.
 * *A warm move* reads the state at the destination first: see ``commands.warm_moves``.
-* *A command that comes no further* ends, and so does one that is cancelled: see
-  ``commands.unfinished``.
-* *A move of a drain* holds while the container is on a drained host and has no order to stop: the
-  drain that is taken back, or the host that it left otherwise, ends it.
-* *The next driver* knows each action by its last answer. A container that has had a
-  permit since and runs where it was to go has arrived; else the reservation is recreated, and
-  takes the launcher that was reserved before, if that comes.
+* *A command without progress*, or that is cancelled, ends: see ``commands.unfinished``.
+* *A move of a drain* ends if its container is on no drained host any more, before it is ordered to
+  stop: the drain was taken back, or the container has left the host.
+* *The next driver* knows each action by its last answer. If the container has had a permit since
+  then, and runs at its destination, it has arrived. Else the launcher is requested again; the one
+  that was reserved before is taken if it checks in.
 
-Unlike in Samza 1.8, unknown processors are answered, and a processor that was given up can be
+Unlike in Samza 1.8, unknown processors get an answer, and a processor that was given up can be
 restarted.
 """
 
@@ -70,11 +69,11 @@ from homeport.job_coordinator.model.placement import (
 
 _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 _TAKES = ASKING | {ContainerPhase.QUEUED, ContainerPhase.ASSIGNED, ContainerPhase.FAILED}
-"""Phases in which a container can be given a launcher at once."""
+"""Phases in which a container can be assigned a launcher at once."""
 
 
 def requested(draft: Draft, event: PlacementRequested) -> None:
-    """Record the request, or refuse it; one that is under way already is not begun twice."""
+    """Accept the request, or refuse it; pass over one that is under way already."""
     request = event.request
     if draft.phase is JobPhase.NEW:
         draft.count_stale()
@@ -98,7 +97,7 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
 
 
 def settle(draft: Draft) -> None:
-    """Advance every action as far as the state lets it; those begun first, then by timestamp."""
+    """Advance each action as far as the state allows; begun ones first, then by timestamp."""
     busy: set[ProcessorId] = set()
     for placement in sorted(draft.placements.values(), key=turn):
         if draft.phase is not JobPhase.ACTIVE:
@@ -116,7 +115,7 @@ def settle(draft: Draft) -> None:
 
 
 def _advance(draft: Draft, placement: Placement, *, is_busy: bool) -> None:
-    """Advance by one step, if it can be; ``is_busy``: another action of its group comes first."""
+    """Advance the action by one step if possible; ``is_busy``: one of its group comes first."""
     container = draft.containers.get(placement.request.processor_id)
     fault = destinations.fault(draft, placement, container)
     if container is None or fault is not None:
@@ -167,7 +166,7 @@ def _reason_to_wait(
 
 
 def _has_arrived(draft: Draft, placement: Placement, container: ContainerState) -> bool:
-    """Return whether nothing is left to do of an action that an earlier driver began."""
+    """Return whether the container has arrived by an action that an earlier driver began."""
     source, host = placement.source, draft.host_of(container)
     is_anew = source is not None and container.epoch > source.epoch
     if source is None or not is_anew or container.phase is not ContainerPhase.RUNNING:
@@ -231,7 +230,7 @@ def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Ho
 
 
 def claim(draft: Draft, event: LauncherCheckedIn) -> ResourceState | None:
-    """Keep a launcher that came for the container that it was reserved for; None: for none."""
+    """Reserve the launcher for the container that it was requested for; None: it is for none."""
     early = draft.early_asker(event.request_id)
     if early is None or not early.is_reservation or event.running is not None:
         return None
@@ -315,7 +314,7 @@ def _restart(draft: Draft, placement: Placement, container: ContainerState) -> N
 
 
 def is_launching(draft: Draft, container: ContainerState) -> bool:
-    """Return whether the container goes onto a reserved launcher: the action fails with it."""
+    """Return whether the container starts on a reserved launcher: its failure ends the action."""
     return any(
         p.is_launched and p.request.processor_id == container.processor_id
         for p in draft.placements.values()
@@ -326,6 +325,6 @@ def is_launching(draft: Draft, container: ContainerState) -> bool:
 
 
 def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> ContainerState:
-    """Forgive the failures of one that was given up: it is on its way again, uncharged."""
+    """Forgive the failures of a container that was given up, and put it into ``phase``."""
     anew = replace(container, failures=0, launch_failures=0, last_failure=None, tried=())
     return draft.move(anew, Trigger.COMMANDED, phase)

@@ -1,13 +1,13 @@
 """What follows from a failure: how often a container is started again, and how long it waits.
 
-PURE. Two reasons to wait, both of which spare a fault that lasts from using up every retry at once:
+PURE. Two delays keep a lasting fault from using up all retries at once:
 
-* the last retry of a container that has a home waits for
-  ``cluster-manager.container.preferred-host.last.retry.delay.ms``, as in Samza 1.8; all
-  earlier ones are at once;
-* a launch that failed waits twice as long each time, from a second up to half a minute; a launcher
-  that is permitted to run the container ends the series. How often is bounded by the retry keys,
-  where Samza has no bound. Where the host is lost nothing waits: another host is requested.
+* the last retry of a container with a home waits for
+  ``cluster-manager.container.preferred-host.last.retry.delay.ms``, as in Samza 1.8; earlier ones do
+  not wait
+* after each failed launch in a row the delay doubles, from a second up to half a minute; a permit
+  ends the series. The retry keys limit the number of launches; Samza has no limit. If the host is
+  lost there is no delay: another host is requested.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ LAUNCH_RETRY_MS = 1_000
 LAUNCH_RETRY_MAX_MS = 30_000
 
 _LONGEST_SERIES = 6
-"""From here on a rest after a failed launch grows no more, nor does the count of them."""
+"""After so many failed launches neither the delay nor their count grows."""
 
 
 def delay_ms(settings: AllocatorSettings, failed: ContainerState, trigger: Trigger) -> int:
-    """Return milliseconds; 0: at once. ``failed`` counts this failure, which was charged."""
+    """Return the delay in ms; 0: none. ``failed`` counts this failure, which was charged."""
     if trigger is Trigger.LAUNCH_FAILED:
         rest_ms = settings.launch_retry_ms << max(0, failed.launch_failures - 1)
         return min(rest_ms, LAUNCH_RETRY_MAX_MS)
@@ -66,7 +66,7 @@ CHARGED_CAUSES = frozenset(
 
 
 def is_charged(container: ContainerState, cause: StopCause) -> bool:
-    """Return whether a stop of the container by itself is charged; a standby cannot finish."""
+    """Return whether a stop without an order is charged; a standby must not finish."""
     is_standby = container.replica_of is not None
     return cause in CHARGED_CAUSES or (cause is StopCause.FINISHED and is_standby)
 
@@ -80,7 +80,7 @@ def fail(
     failure: Failure,
     is_charged: bool,
 ) -> None:
-    """Let the container go on in ``next_phase``, or rest, or give it up, perhaps with the job."""
+    """Let the container go on in ``next_phase`` or back off, or end it, perhaps with the job."""
     settings = draft.settings
     timer = Timer(TimerKind.RETRY_WINDOW, container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0
@@ -122,7 +122,7 @@ def loss(holder: ContainerState, launcher: ResourceState, ended: ResourceEnded |
 
 
 def story_of_end(ended: ResourceEnded | None) -> str:
-    """Return how a launcher ended, for people; None: no end was reported."""
+    """Return how a launcher ended, for people; ``ended`` None: no end was reported."""
     if ended is None:
         return "its launcher fell silent"
     return ": ".join(filter(None, ("its YARN container ended", ended.story)))
@@ -131,7 +131,7 @@ def story_of_end(ended: ResourceEnded | None) -> str:
 def _record_charge(
     draft: Draft, container: ContainerState, story: str, failures: int | None
 ) -> None:
-    """Record that ``failures`` counts this one; None where it is not charged."""
+    """Note the failure as a reason; ``failures``: the count with it; None: it is not charged."""
     kind = ReasonKind.NOT_CHARGED if failures is None else ReasonKind.CHARGED
     limit = draft.settings.retry_count
     count = "" if failures is None or limit < 0 else f"; failure {failures}, {limit} are forgiven"
@@ -142,7 +142,7 @@ def _record_charge(
 def record_counts(draft: Draft) -> None:
     """Record the failure counts that this step has changed, for the next driver.
 
-    The count of a container that enters with this step comes from the stream.
+    The stream has the count of a container that enters with this step.
     """
     for processor_id in draft.containers.changed:
         old, new = draft.before.container(processor_id), draft.containers.get(processor_id)

@@ -1,14 +1,13 @@
-"""An active container and its standbys stay apart: what the others of a group leave to one of them.
+"""Keeps an active container and its standbys apart: which hosts a group leaves to one of its own.
 
 PURE. Invariant-1 (STANDBY, part 2: "An active and its corresponding standby task/container should
-not be on the same host"), kept for every pair of a group, since two replicas of one active would
-share a directory too. It counts what a container holds and what it asks for, whatever its phase: a
-launcher that is set aside, or reserved by a command, an incarnation that stops. Racks: with fault
-domains apart (hard) a rack counts as a host does; with fault domains known (soft) a host in another
-rack is preferred.
+not be on the same host") holds for every pair of a group, since two replicas of one active would
+share a directory too. A container has the host that it holds or requests, whatever its phase is,
+and the host of a launcher that a command reserved for it. With fault domains apart (hard) a rack
+counts as a host does; with fault domains known (soft) a host in another rack is preferred.
 
-An active comes first: while it waits, the host with its state is kept free of its standbys, and
-what its standbys merely ask for does not stand in its way when nothing else is left to it.
+The active comes first: while it waits, its home is kept free of its standbys. If no other host is
+left, it takes a host that a standby has only requested (``standby_container_manager.make_room``).
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ def others(draft: Draft, container: ContainerState) -> list[ContainerState]:
 
 
 def is_alone(draft: Draft, container: ContainerState) -> bool:
-    """Return whether it is an active without standbys, which none has to be apart from."""
+    """Return whether it is an active without standbys."""
     is_active = container.replica_of is None
     return is_active and not draft.containers.indexed(Containers.REPLICA_OF, container.processor_id)
 
 
 def held_host(draft: Draft, container: ContainerState) -> Host | None:
-    """Return the host that the container is on, or asks for; None: none."""
+    """Return the host that the container holds or requests; None: none."""
     if container.resource_id is not None:
         return draft.host_of(container)
     return container.requested_host if container.phase in ASKING else None
 
 
 def _kept_host(draft: Draft, container: ContainerState) -> Host | None:
-    """Return the host that is kept free of others of the group for this one."""
+    """Return the host that the rest of the group must leave to this container."""
     if container.replica_of is None and container.phase in _EXPECTS_HOME:
         return container.requested_host or container.home
     return held_host(draft, container)
@@ -73,7 +72,7 @@ def _taken_hosts(draft: Draft, container: ContainerState) -> Iterator[tuple[Cont
 
 
 def _reserved_host(draft: Draft, container: ContainerState) -> Host | None:
-    """Return the host of a launcher that is reserved for it by an operator's command."""
+    """Return the host of a launcher that an operator's command has reserved for it."""
     for placement in draft.placements.values():
         if placement.request.processor_id == container.processor_id and placement.resource_id:
             launcher = draft.resources.get(placement.resource_id)
@@ -83,15 +82,12 @@ def _reserved_host(draft: Draft, container: ContainerState) -> Host | None:
 
 
 def taken_hosts(draft: Draft, container: ContainerState) -> list[Host]:
-    """The hosts that the others of its group keep from the container, as ``is_too_near`` reads."""
+    """Return the hosts that the others of its group have; see ``is_too_near``."""
     return [taken for _, taken in _taken_hosts(draft, container)]
 
 
 def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
-    """Return those of these hosts that Invariant-1 leaves to the container, in the same order.
-
-    A host that is drained is left to no container.
-    """
+    """Return those of these hosts that Invariant-1 leaves to the container, but no drained ones."""
     drained = draft.settings.drained_hosts
     hosts = tuple(h for h in hosts if h not in drained) if drained else hosts
     taken = taken_hosts(draft, container)
@@ -101,7 +97,7 @@ def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) ->
 
 
 def may_have(draft: Draft, container: ContainerState, host: Host) -> bool:
-    """Return whether Invariant-1 lets the container onto this host, which is not drained."""
+    """Return whether the host is not drained, and Invariant-1 lets the container have it."""
     return host not in draft.settings.drained_hosts and may_stay(draft, container, host)
 
 
@@ -111,7 +107,7 @@ def may_stay(draft: Draft, container: ContainerState, host: Host) -> bool:
 
 
 def is_clear(draft: Draft, container: ContainerState) -> bool:
-    """Return whether no other one of its group may run on the host that the container holds.
+    """Return whether no other container of its group may run on the host that it holds.
 
     Source: STANDBY, Invariant-2: "should be started only after its corresponding standby has been
     successfully stopped".
@@ -121,7 +117,7 @@ def is_clear(draft: Draft, container: ContainerState) -> bool:
 
 
 def shares_rack(draft: Draft, container: ContainerState, host: Host) -> bool:
-    """Return whether another one of the group is in this host's rack, where racks count."""
+    """Return whether racks count, and another container of the group is in this host's rack."""
     if not draft.settings.racks_are_preferred:
         return False
     taken = (held_host(draft, other) for other in others(draft, container))
@@ -134,6 +130,6 @@ def is_too_near(draft: Draft, taken: Host, host: Host) -> bool:
 
 
 def _is_same_rack(draft: Draft, one: Host, another: Host) -> bool:
-    """Return whether the racks are the same; False for a host whose rack is not known."""
+    """Return whether both racks are known and the same."""
     rack = draft.racks.get(one)
     return rack is not None and rack == draft.racks.get(another)

@@ -1,30 +1,30 @@
 """An active that cannot go home takes the place of a standby, once that has stopped.
 
-PURE. Theory. A failover begins where an active is to be placed and its home is no choice: the
-request for it expired, the host is lost, silent or excluded, the cluster took its container back,
-or its own standby runs there. It lasts until the active has started, wherever, and is known by
-``ContainerState.failover``. Two ways lead to a standby's place:
+PURE. Theory. A failover begins when an active is placed and cannot have its home: the request for
+it expired, the host is lost, silent or excluded, the cluster took its container back, or its own
+standby runs there. It ends when the active has started, on whatever host;
+``ContainerState.failover`` is set until then. There are two ways to a standby's place:
 
-* the standby runs: it is ordered to stop and the active waits in FAILING_OVER. The evidence of the
-  stop leaves the active the standby's launcher, if that lives (no grant, no full host); else the
-  active asks for the host, which is its home by then, as for any home;
-* it does not run: what it asks for, or has been set aside for it, is given back, and the active is
-  placed on the standby's last host as on its home.
+* The standby runs. It is ordered to stop, and the active waits in FAILING_OVER. With the evidence
+  of the stop the active gets the standby's launcher, if that lives, without a request that a full
+  host could refuse. Else it requests the host, which is its home by then.
+* The standby does not run. Its request is cancelled, or its launcher taken back, and the active is
+  placed with the standby's last host as its home.
 
-A choice that fails (host lost meanwhile, grant expired, launch failed, stop not confirmed in time)
-leads to the next one, and after the last one to any other host: the active could not be failed to
-a standby. Only where nothing else is left at all does a failover begin again.
+A choice fails if the host is lost, the request expires, the launch fails, or the stop is not
+confirmed in time. The next choice follows, and after the last one any other host: the active could
+not be failed to a standby. A failover begins again only if no host is left at all.
 
-Order of the choice: the standby that runs on the active's home, as whose state is there; those that
-run, the one with the least lag first (unknown lags last); those that start or stop; then the last
-hosts of those that do not run, in the order of their ids. A standby is chosen once in a failover.
-Unlike in Samza 1.8, the history of a failover lasts until the active has started.
+Order of the choices: the standby on the active's home, since the state is there; running standbys,
+the least lag first and unknown lags last; those that start or stop; then the last hosts of those
+that do not run, by id. Each standby is chosen once in a failover. Unlike in Samza 1.8, the history
+of a failover is kept until the active has started.
 
-The step of the choice deletes the standby's locality, points the active's there, and writes the
-failover: whatever comes of the AM then, the next driver finds the active's home at that place, and
-the standby, if that still runs, in its way (STANDBY, part 3, A.1 to A.7).
+The step of the choice deletes the standby's locality, sets the active's to that host, and writes
+the failover. If the AM ends then, the next driver finds the active's home there, and the standby,
+if that still runs, in its way (STANDBY, part 3, A.1 to A.7).
 
-The stop of a standby for its active is ordered: it is not charged.
+The stop of a standby for its active is ordered, so it is not charged.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 def lags_reported(draft: Draft, event: LagsReported) -> None:
-    """Keep the lag of standbys, and what the start of an active one has left to read."""
+    """Keep the lag of each standby, and what the start of each active has left to read."""
     is_news = False
     for processor_id in sorted(event.lags):
         container, lag = draft.containers.get(processor_id), event.lags[processor_id]
@@ -78,7 +78,7 @@ def lags_reported(draft: Draft, event: LagsReported) -> None:
 
 
 def spares_reported(draft: Draft, event: SparesReported) -> None:
-    """Note what stands ready beside standbys; for a container that is none, do nothing."""
+    """Note whether the spare beside each standby has its Spark; pass over other containers."""
     is_news = False
     for processor_id, is_ready in sorted(event.ready.items()):
         standby = draft.containers.get(processor_id)
@@ -90,15 +90,15 @@ def spares_reported(draft: Draft, event: SparesReported) -> None:
 
 
 def has_state_somewhere(active: ContainerState) -> bool:
-    """Whether a standby may hold state that this active needs: it has run, or is known to have."""
+    """Return whether a standby may have state of this active, which has run before."""
     return active.epoch > 0 or active.home is not None or active.failover is not None
 
 
 def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> ContainerState:
-    """Send the active, queued and not able to go home, to another place.
+    """Send the queued active, which cannot go home, to another place.
 
-    Afterwards it waits in FAILING_OVER, or is still queued: with the standby's last host as its
-    home, or, without a standby, for any host. ``is_last_resort``: no host is left.
+    Afterwards it waits in FAILING_OVER, or it is still queued: with the standby's last host as its
+    home, or, without a standby, for any host. ``is_last_resort``: no other host is left.
     """
     under_way = active.failover
     awaited = None if under_way is None else _to_be_awaited(draft, active, under_way)
@@ -131,9 +131,9 @@ def _may_take(draft: Draft, active: ContainerState, standby: ContainerState, hos
 def _to_be_awaited(
     draft: Draft, active: ContainerState, under_way: Failover
 ) -> ContainerState | None:
-    """Return the chosen standby where it still runs on its host; None: it need not stop first.
+    """Return the chosen standby if it still runs on its host; None: it need not stop first.
 
-    An earlier driver has seen to the rest, or a launcher that was thought gone came back with it.
+    An earlier driver chose it, or a launcher that was thought gone came back with it.
     """
     standby = draft.containers.get(under_way.standby)
     is_it = (
@@ -197,10 +197,7 @@ def _failed_to_nobody(
 
 
 def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> ContainerState:
-    """Order the standby to stop; the active waits for the evidence (Invariant-2).
-
-    What is new of either is stored with that: a host that is lost moves dozens in one step.
-    """
+    """Order the standby to stop; let the active wait for the evidence (Invariant-2)."""
     if standby.phase is not ContainerPhase.STOPPING:
         standby = draft.move(standby, Trigger.REPLACED_BY_ACTIVE, ContainerPhase.STOPPING)
         draft.because(ReasonKind.STEPS_ASIDE, standby, draft.host_of(standby), other=active)
@@ -215,7 +212,7 @@ def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> Con
 
 
 def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
-    """Return the active that waits for this standby's stop; None where none does."""
+    """Return the active that waits for this standby's stop; None: none does."""
     active = draft.containers.get(standby.replica_of)
     if active is None or active.phase is not ContainerPhase.FAILING_OVER:
         return None
@@ -225,7 +222,7 @@ def awaiting(draft: Draft, standby: ContainerState) -> ContainerState | None:
 
 
 def way_is_clear(draft: Draft, active: ContainerState, launcher: ResourceState | None) -> None:
-    """Let the active begin: the standby has stopped, and left its launcher, or None."""
+    """Let the active begin: the standby has stopped and left ``launcher``, or none."""
     draft.cancel_timer(Timer(TimerKind.STANDBY_STOP, active.processor_id))
     _give_reason(draft, ReasonKind.WAY_IS_CLEAR, active)
     if launcher is None:
@@ -241,10 +238,7 @@ def _give_reason(draft: Draft, kind: ReasonKind, active: ContainerState) -> None
 
 
 def settle(draft: Draft) -> None:
-    """End failovers that wait for a standby whose place is lost.
-
-    Those go on to the next choice, when they are placed.
-    """
+    """Give up each standby whose place is lost; its active goes on to the next choice."""
     for active in turns.failovers_to_review(draft):
         if active.failover is None or _to_be_awaited(draft, active, active.failover) is None:
             draft.cancel_timer(Timer(TimerKind.STANDBY_STOP, active.processor_id))
@@ -252,7 +246,7 @@ def settle(draft: Draft) -> None:
 
 
 def give_up_waiting(draft: Draft, active: ContainerState) -> None:
-    """Give up a standby that has not stopped in time, or in vain: not chosen again this time."""
+    """Give up the standby that the active waits for; this failover does not choose it again."""
     used = () if active.failover is None else active.failover.used
     chosen_no_more = Failover(FailoverStep.OTHER_HOST, used=used)
     queued = draft.move(active, Trigger.WAY_IS_BLOCKED, ContainerPhase.QUEUED)
@@ -269,9 +263,9 @@ def arrived(draft: Draft, container: ContainerState) -> ContainerState:
 
 
 def found_running(draft: Draft, container: ContainerState, host: Host) -> ContainerState:
-    """Note that it was found running on this host; give up what its group has asked for there.
+    """Note that the container was found running on this host, which ends its failover.
 
-    A failover is over by that: what the stream says of its locality is put right.
+    Its recorded locality is corrected, and its group gives up what it has requested there.
     """
     if container.failover is not None and container.home != host:
         draft.record(WriteLocality(container.processor_id, host, container.epoch))
@@ -283,7 +277,7 @@ def found_running(draft: Draft, container: ContainerState, host: Host) -> Contai
 
 
 def make_room(draft: Draft, active: ContainerState, is_open: Callable[[Host], bool]) -> None:
-    """Take from a standby, if any, an open host that it merely asks for."""
+    """Take an open host from a standby, if one has requested it and does not run there."""
     for standby in separation.others(draft, active):
         host = separation.held_host(draft, standby)
         if host is not None and is_open(host) and standby.phase not in LIVE:
@@ -292,7 +286,7 @@ def make_room(draft: Draft, active: ContainerState, is_open: Callable[[Host], bo
 
 
 def step_aside(draft: Draft, standby: ContainerState) -> None:
-    """Take from the standby what it asks for, or what was set aside for it."""
+    """Cancel the standby's request, or take back its launcher."""
     if standby.is_temporary:
         del draft.containers[standby.processor_id]  # it is nowhere without its launcher
     elif standby.phase in ASKING:
@@ -318,7 +312,7 @@ def choose(
 
 
 def is_replaced(state: AllocatorState, processor_id: ProcessorId) -> bool:
-    """Return whether it is a standby that runs, or ran, where its active container starts next."""
+    """Return whether it is a standby whose active starts next where it runs or ran."""
     if any(
         p.standby == processor_id and p.step is PlacementStep.GIVING_WAY for p in state.placements
     ):

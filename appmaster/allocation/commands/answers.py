@@ -1,7 +1,4 @@
-"""The answers to an operator's command, and what each step of any action does.
-
-PURE.
-"""
+"""The answers to an operator's command, and what the steps of its kinds share. PURE."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ def begin(
     step: PlacementStep,
     host: Host | None,
 ) -> Placement:
-    """Put the action into that step, towards that host; note where it began."""
+    """Put the action into this step, with this destination; note where its container was."""
     source = placement.source or PlacementSource(
         container.epoch, draft.host_of(container) or container.home
     )
@@ -50,7 +47,7 @@ def begin(
 
 
 def accept(draft: Draft, placement: Placement, reason: str) -> None:
-    """Let the request wait; answer that once."""
+    """Let the request wait; answer once that it is accepted."""
     is_news = placement.status is PlacementStatus.CREATED
     status = PlacementStatus.ACCEPTED if is_news else placement.status
     accepted = replace(placement, status=status, story=reason)
@@ -61,7 +58,7 @@ def accept(draft: Draft, placement: Placement, reason: str) -> None:
 
 
 def give_reason(draft: Draft, placement: Placement, text: str) -> None:
-    """Note how far the action has come."""
+    """Answer that the action is in progress, and how far."""
     said = replace(placement, status=PlacementStatus.IN_PROGRESS, story=text)
     draft.placements[placement.request.uuid] = said
     answer(draft, said, PlacementStatus.IN_PROGRESS, text)
@@ -74,19 +71,19 @@ def succeed(draft: Draft, placement: Placement, container: ContainerState) -> No
 
 
 def refuse(draft: Draft, placement: Placement, fault: str) -> None:
-    """Refuse the request: BAD_REQUEST where nothing was done, else FAILED."""
+    """Refuse the request: BAD_REQUEST if nothing was done, else FAILED."""
     is_begun = placement.status is PlacementStatus.IN_PROGRESS
     status = PlacementStatus.FAILED if is_begun else PlacementStatus.BAD_REQUEST
     end(draft, placement, status, fault)
 
 
 def fail(draft: Draft, placement: Placement, text: str) -> None:
-    """Fail the action; the container goes on as it was, or where it was."""
+    """Fail the action; its container goes on."""
     end(draft, placement, PlacementStatus.FAILED, text)
 
 
 def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
-    """Give the final answer; nothing stays reserved, and no temporary standby stays."""
+    """Give the final answer; give up the reserved launcher and the temporary standby."""
     del draft.placements[placement.request.uuid]
     draft.cancel_timer(Timer(TimerKind.COMMAND, placement.request.uuid))
     placement = await_no_spark(draft, placement)
@@ -101,7 +98,7 @@ def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) 
 
 
 def dismiss(draft: Draft, placement: Placement) -> None:
-    """Dismiss the temporary standby: it stops, or was not permitted yet."""
+    """Stop the temporary standby, if any; remove it if it has no permit yet."""
     standby = draft.containers.get(placement.standby)
     if standby is None or not standby.is_temporary:
         return
@@ -112,7 +109,7 @@ def dismiss(draft: Draft, placement: Placement) -> None:
 
 
 def await_no_spark(draft: Draft, placement: Placement) -> Placement:
-    """Return the action, which waits for no Spark any more, whether it came or is not needed."""
+    """Return the action without its wait for a Spark."""
     if placement.spark is not SparkWait.AWAITED:
         return placement
     draft.cancel_timer(Timer(TimerKind.SPARE_SPARK, placement.request.processor_id))
@@ -120,7 +117,7 @@ def await_no_spark(draft: Draft, placement: Placement) -> Placement:
 
 
 def withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | None = None) -> None:
-    """Withdraw the container's reservation, if any; cancelled unless just served."""
+    """Withdraw the container's reservation, if any; cancel its request unless just served."""
     early = draft.early.get(processor_id)
     if early is not None and early.is_reservation:
         del draft.early[processor_id]

@@ -1,19 +1,18 @@
-"""Commands that do not come to their end by themselves: a time limits each, and a cancel ends all.
+"""Ends commands that make no progress, or that an operator cancels.
 
-PURE. Theory. A command waits for others: for a container to run, a standby to read, an incarnation
-to stop or to start. Any of these may never come, and what waits behind the command would wait with
-it. So a command fails once it has come no further for ``AllocatorSettings.command_timeout_ms``. It
-comes further with each of its steps, and with each report by which less is left to read for what it
-waits for: a restore may take hours, one that stands still may not.
+PURE. Theory. A command waits until a container runs, a standby has read, or an incarnation stops or
+starts. That may never happen, and the commands behind it would wait as well. So a command fails if
+it makes no progress for ``AllocatorSettings.command_timeout_ms``. Progress is a step of the
+command, or a report that less is left to read than ever in this step: a restore may take hours if
+it goes on.
 
 Decisions.
 
-* *What ends by a timer of its own has no second one*: the request of a launcher, the wait for a
-  Spark. A command that waits for its turn has none: the earlier one ends.
-* *A command that ends so leaves the container as it is*: it runs on, comes back on its launcher,
-  or goes on with its start. Nothing is taken back.
-* *A cancel is a request with an answer of its own*, of the container and not of one command: an
-  operator knows what should end, and not its uuid.
+* *No second timer*: the request of a launcher and the wait for a Spark have timers of their own. A
+  command that waits for its turn has none, since the earlier command ends.
+* *The container stays as it is*: it runs on, comes back on its launcher, or goes on with its start.
+* *A cancel is a request with its own answer*, for all commands of a container: an operator knows
+  the container, but not the uuid of the command.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from homeport.job_coordinator.model.placement import PlacementRequest, Placement
 
 
 def limited(find: Find, placements: Iterable[Placement]) -> list[Placement]:
-    """Return the commands whose wait neither another timer ends nor an earlier command."""
+    """Return the commands that need a timer: no other timer ends their wait, and no earlier one."""
     found: list[Placement] = []
     busy: set[ProcessorId] = set()
     for placement in sorted(placements, key=turn):
@@ -53,7 +52,7 @@ def limited(find: Find, placements: Iterable[Placement]) -> list[Placement]:
 
 
 def settle(draft: Draft) -> None:
-    """Run the timer of each such command from its last progress."""
+    """Run the timer of each command that needs one from its last progress."""
     before = {p.request.uuid: p for p in draft.before.placements}
     due = {p.request.uuid for p in limited(draft.containers.get, draft.placements.values())}
     for uuid, placement in list(draft.placements.items()):
@@ -66,7 +65,7 @@ def settle(draft: Draft) -> None:
 
 
 def _has_come_further(draft: Draft, before: Placement | None, placement: Placement) -> bool:
-    """Return whether it is in another step, or less is left to read than ever in this one."""
+    """Return whether its step is a new one, or less is left to read than ever in this step."""
     waits_for = awaited(draft.containers.get, placement)
     left = None if waits_for is None else waits_for.lag
     is_anew = before is None or before.step is not placement.step
@@ -78,7 +77,7 @@ def _has_come_further(draft: Draft, before: Placement | None, placement: Placeme
 
 
 def awaited(find: Find, placement: Placement) -> ContainerState | None:
-    """Return the container whose progress counts: the standby that reads, or its own."""
+    """Return the container whose progress counts: the standby that reads, or the command's own."""
     if placement.step is PlacementStep.WARMING and placement.standby is not None:
         return find(placement.standby)
     return find(placement.request.processor_id)
@@ -94,7 +93,7 @@ def waits(find: Find, placement: Placement) -> str:
 
 
 def time_is_over(draft: Draft, uuid: str) -> None:
-    """End the command, which has come no further."""
+    """End the command, which has made no progress."""
     placement = draft.placements[uuid]
     story = waits(draft.containers.get, placement)
     limit_ms = draft.settings.command_timeout_ms
@@ -102,7 +101,7 @@ def time_is_over(draft: Draft, uuid: str) -> None:
 
 
 def cancel(draft: Draft, request: PlacementRequest) -> None:
-    """End all commands for the container, and leave it as it is."""
+    """End all commands for the container, which stays as it is."""
     own, name = Placement(request), f"processor {request.processor_id}"
     same = (p for p in draft.placements.values() if p.request.processor_id == request.processor_id)
     found = sorted(same, key=turn)

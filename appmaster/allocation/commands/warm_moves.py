@@ -1,39 +1,36 @@
 """A move whose state is at its destination before the container stops.
 
-PURE. Theory. What makes a move long is the reading of the state, and a standby reads that beside
-the active that works. So a standby comes first, then the order of any move: the launcher is
-reserved, the container stops, and starts there. The standby on the destination is the job's own,
-where there is one; else a temporary one on the launcher that was reserved. When it runs and is
-behind by no more than ``AllocatorSettings.warm_lag`` records, and the spare beside it has a Spark
-ready where the job's containers need one, it is ordered to stop (GIVING_WAY), and its launcher is
-reserved for the active. With the evidence of that the action is in MOVING, as
-any other. The active works on until then: it is stopped only when all is ready for it, so that what
-it misses does not depend on the size of the state.
+PURE. Theory. A move takes long because the container reads its state. A standby on the destination
+can read that state while the active works on. When it runs, its lag is at most
+``AllocatorSettings.warm_lag`` records, and the spare beside it has a Spark ready (if the job's
+containers need one), it is ordered to stop (GIVING_WAY), and its launcher is reserved for the
+active. With the evidence of that stop the action goes on as any move (MOVING): the active stops and
+starts on the reserved launcher. So the pause does not depend on the size of the state.
 
-A temporary standby is a container of the group of its active, so that all that holds of standbys
-holds of it: it shares no host with another of the group, its stop needs evidence, and an active
-that cannot go home may take its place. It is entered when a launcher at the destination is there,
-on that launcher, and is nowhere without it: it never asks for a host, is never placed again, and is
-gone with its incarnation, whatever ended that. So it is ASSIGNED, STARTING, RUNNING or STOPPING.
+The standby is the job's own if it has one there, else a *temporary* one on the launcher that was
+reserved first. A temporary standby is a container of its active's group, and all rules for standbys
+hold for it: it shares no host with the group, its stop needs evidence, and an active that cannot go
+home may take its place. It exists only on that launcher: it never requests a host, is never placed
+again, and is removed when its incarnation ends. So it is ASSIGNED, STARTING, RUNNING or STOPPING.
 
-No JobModel has it, and it has no locality: Samza's records do not know of it. Its epochs are in the
-coordinator stream as those of all processors are. A later driver finds them there without a
-processor of the model, takes the standby for a retired one, and has it stopped.
+No JobModel has it, and it has no locality, so Samza's records do not know it. The coordinator
+stream has its epochs as those of any processor. The next driver finds them without a processor of
+the model, treats the standby as a retired one, and stops it.
 
 Decisions.
 
-* *The standby stops before its active does*, not after: its stop is no part of the pause then. For
-  these moments the active has one standby less; one that dies in them takes the reserved launcher.
-* *Of the job's own standby the locality goes with the order to stop*, as in a failover: it is not
-  to come back to the place that its active takes. It waits for another host, as after a failover.
-* *What happens meanwhile happens as always*: an active that dies goes home, or fails over, to this
-  very standby perhaps, which ends the wait. A standby that ends by itself ends the action.
-* *A standby is not moved warm*: no input waits for it. An active that does not run is not
-  either: it takes the reserved launcher at once.
-* *The Spark is waited for by a timer, and by nothing else.* Whether a standby's spare is to have
-  one follows from the configuration; that it never comes, for want of memory or as it cannot start,
-  is seen in no report for sure. The container then starts one itself, as without the key.
-* *The next driver* begins the action again, from what is on the disk of the destination.
+* *The standby stops before its active*, so that its stop adds nothing to the pause. In between the
+  active has one standby less; if it dies then, it takes the reserved launcher.
+* *The job's own standby loses its locality with the order to stop*, as in a failover: its active
+  takes that place, and the standby waits for another host.
+* *Failures are handled as always*: an active that dies goes home or fails over, perhaps to this
+  very standby, which ends the wait. A standby that ends by itself ends the action.
+* *A standby is not moved warm*, since no input waits for it. An active that does not run takes the
+  reserved launcher at once.
+* *A timer limits the wait for a Spark.* The configuration decides whether a standby's spare gets
+  one. No report shows reliably that it never comes, as for want of memory. Then the container
+  starts one itself, as without the key.
+* *The next driver* begins the action again; what the destination has on its disk is used.
 """
 
 from __future__ import annotations
@@ -60,19 +57,19 @@ _READY = frozenset({ContainerPhase.RUNNING, ContainerPhase.FAILED})
 
 
 def is_warm(placement: Placement, container: ContainerState) -> bool:
-    """Return whether the state is read first: the request asks for it, and its active runs."""
+    """Return whether the state is read first: the request is warm, and its active runs."""
     is_active = container.replica_of is None
     return placement.request.is_warm and is_active and container.phase is ContainerPhase.RUNNING
 
 
 def standby_on(draft: Draft, container: ContainerState, host: Host) -> ContainerState | None:
-    """Return the job's own standby of this active that is on the host, or on its way there."""
+    """Return the job's own standby of this active that holds or requests the host."""
     found = (s for s in separation.others(draft, container) if not s.is_temporary)
     return next((s for s in found if separation.held_host(draft, s) == host), None)
 
 
 def host_of_a_standby(draft: Draft, container: ContainerState) -> Host | None:
-    """Return a host with a standby of the active already, for when no other host is left."""
+    """Return a host with a standby of the active, for when no other host is left."""
     standbys = (s for s in separation.others(draft, container) if not s.is_temporary)
     hosts = (separation.held_host(draft, s) for s in standbys)
     return next((h for h in hosts if h is not None and not destinations.host_fault(draft, h)), None)
@@ -89,7 +86,7 @@ def reason_to_wait(draft: Draft, container: ContainerState, host: Host) -> str |
 
 
 def fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
-    """Return what is wrong with a warm move's destination that waiting does not mend."""
+    """Return what is wrong with a warm move's destination for good; None: nothing."""
     if draft.host_of(container) == host:
         return f"processor {container.processor_id} runs on {host} already"
     if standby_on(draft, container, host) is not None:
@@ -98,7 +95,7 @@ def fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
 
 
 def begin_behind(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> bool:
-    """Begin where the job has a standby there, whose place the action takes; whether it has."""
+    """Begin with the job's own standby on this host, and return True; False: it has none there."""
     standby = standby_on(draft, container, host)
     if standby is None:
         return False
@@ -113,10 +110,10 @@ def begin_behind(draft: Draft, placement: Placement, container: ContainerState, 
 def warm_up(
     draft: Draft, placement: Placement, container: ContainerState, launcher: ResourceState
 ) -> bool:
-    """Return whether a temporary standby begins on the launcher, which was reserved just now.
+    """Start a temporary standby on the launcher, which was reserved just now, and return True.
 
-    Not where the container does not run any more, its group has come to this host, or an earlier
-    standby has not stopped: then the action goes on as any move.
+    Return False if the container does not run, its group has come to this host, or an earlier
+    standby has not stopped: the action goes on as any move.
     """
     if (
         not is_warm(placement, container)
@@ -148,13 +145,13 @@ def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> Pro
 
 
 def _is_in_use(draft: Draft, active: ContainerState) -> bool:
-    """Return whether its id is in use: by one that has not stopped, or by the JobModel."""
+    """Return whether a temporary standby that has not stopped, or the JobModel, uses its id."""
     own = temporary_id(active.processor_id)
     return own in draft.containers or any(i.processor_id == own for i in draft.retired)
 
 
 def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    """Let the standby give way once it is near enough; end the action where it cannot be."""
+    """Let the standby give way once it is near enough; end the action if it never will be."""
     launcher = draft.resources.get(placement.resource_id)
     standby = draft.containers.get(placement.standby)
     if launcher is None or launcher.ended is not None:
@@ -175,7 +172,7 @@ def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
 
 
 def _is_needed_more(draft: Draft, container: ContainerState, standby: ContainerState) -> bool:
-    """Return whether the container cannot go home while its standby's launcher has no work yet."""
+    """Return whether the container cannot go home, and its standby has not begun to work."""
     has_begun = standby.phase is not ContainerPhase.ASSIGNED
     if has_begun or container.phase is not ContainerPhase.QUEUED:
         return False
@@ -183,13 +180,13 @@ def _is_needed_more(draft: Draft, container: ContainerState, standby: ContainerS
 
 
 def is_near(draft: Draft, standby: ContainerState) -> bool:
-    """Whether the standby runs, and is not further behind than an active may read in its start."""
+    """Return whether the standby runs, and its lag is small enough for the active to read."""
     is_running = standby.phase is ContainerPhase.RUNNING
     return is_running and standby.lag is not None and standby.lag <= draft.settings.warm_lag
 
 
 def has_what_it_needs(settings: AllocatorSettings, standby: ContainerState) -> bool:
-    """Return whether an active that takes its place finds a Spark there, or needs none ready."""
+    """Return whether an active that takes its place finds a Spark there, or needs none."""
     is_wanted = settings.temporary_have_spark if standby.is_temporary else settings.own_have_spark
     return standby.has_spark or not is_wanted
 
@@ -202,7 +199,7 @@ def _wait_for_spark(draft: Draft, placement: Placement, standby: ContainerState)
 
 
 def wait_for_no_spark(draft: Draft, processor_id: ProcessorId) -> None:
-    """Stop waiting for what was not ready in time."""
+    """End the wait for a Spark that was not ready in time."""
     for uuid, placement in draft.placements.items():
         is_its_own = placement.request.processor_id == processor_id
         if is_its_own and placement.spark is SparkWait.AWAITED:
@@ -229,7 +226,7 @@ def _order_to_give_way(
 
 
 def give_way(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    """Move the container as any other, with the evidence that the standby has stopped."""
+    """Go on as any move, once there is evidence that the standby has stopped."""
     launcher = draft.resources.get(placement.resource_id)
     if launcher is None or launcher.ended is not None:
         answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
@@ -241,7 +238,7 @@ def give_way(draft: Draft, placement: Placement, container: ContainerState) -> N
 
 
 def _taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
-    """Let the start end the action: the active died, and has the standby's place already."""
+    """Let the start end the action: the active died, and already has the standby's place."""
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     launched = replace(placement, step=PlacementStep.MOVING, is_launched=True)
     draft.placements[placement.request.uuid] = answers.await_no_spark(draft, launched)

@@ -1,8 +1,8 @@
-"""One step's working copy of the state: the only mutable thing here, and it ends with the step.
+"""The working copy of the state in one step: the only mutable object of the allocator.
 
-PURE. Rules for editing: every change of a phase goes through ``move``, which holds it against
+PURE. Rules for editing: every change of a phase goes through ``move``, which checks it against
 ``TRANSITIONS``; timers are set and cancelled only here, so that the state's list of armed timers
-and the instructions cannot disagree.
+agrees with the instructions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, Res
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The rows that one step has set, or deleted: containers, launchers, early requests."""
+    """The keys of the rows that one step has set or deleted."""
 
     containers: frozenset[ProcessorId] = frozenset()
     resources: frozenset[ResourceId] = frozenset()
@@ -54,9 +54,9 @@ class Changes:
 
 
 class Draft:
-    """A state being changed, and what the changes demand of the shell. ``freeze`` ends it.
+    """A state that a step changes, and what the shell has to do for it. ``freeze`` ends it.
 
-    ``is_everybody_due``: whether all that are queued are placed again; see ``placement_queue``.
+    ``is_everybody_due``: whether all queued containers are placed again; see ``placement_queue``.
     """
 
     def __init__(self, state: AllocatorState, cause: str) -> None:
@@ -118,7 +118,7 @@ class Draft:
         )
 
     def changes(self) -> Changes:
-        """Return what differs from the state before, or was set to what it had been."""
+        """Return which rows were set or deleted; a row may have been set to what it was."""
         return Changes(
             frozenset(self.containers.changed),
             frozenset(self.resources.changed),
@@ -143,55 +143,55 @@ class Draft:
         return self.containers.rows(Containers.REPLICA_OF, active)
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
-        """Return the container that holds this resource; None where none does."""
+        """Return the container that holds this resource; None: none does."""
         return self.containers.first(Containers.RESOURCE, resource_id)
 
     def asker(self, request_id: RequestId | None) -> ContainerState | None:
-        """Return the container that this request is outstanding for; None where none is."""
+        """Return the container whose outstanding request this is; None: it is of none."""
         return self.containers.first(Containers.REQUEST, request_id)
 
     def early_asker(self, request_id: RequestId | None) -> EarlyRequest | None:
-        """Return the early request of this number that is outstanding; None where it is none."""
+        """Return the outstanding early request with this number; None: there is none."""
         return self.early.first(EarlyRequests.REQUEST, request_id)
 
     def launcher_of(self, request_id: RequestId | None) -> ResourceState | None:
-        """Return the launcher that came of this request; None where none did."""
+        """Return the launcher that this request has brought; None: none."""
         return self.resources.first(Resources.REQUEST, request_id)
 
     def has_child(self, launcher: ResourceState) -> bool:
-        """Return whether an incarnation must be taken to run on this launcher."""
+        """Return whether an incarnation may run on this launcher."""
         holder = self.holder(launcher.resource_id)
         return holder is not None and holder.phase in LIVE
 
     def is_leaving(self, processor_id: ProcessorId) -> bool:
-        """Return whether a launcher elsewhere is reserved for it, by an operator's command."""
+        """Return whether an operator's command has reserved a launcher elsewhere for it."""
         own = (p for p in self.placements.values() if p.request.processor_id == processor_id)
         return any(p.resource_id is not None and not p.is_launched for p in own)
 
     def idle_resources(self) -> list[ResourceState]:
-        """Return the launchers that live, unheld, unreserved, not released, by their ids."""
+        """Return the live launchers that are not held, reserved or released, by id."""
         return [self.resources[key] for key in sorted(self._occupancy.idle)]
 
     def host_of(self, container: ContainerState) -> Host | None:
-        """Return the host of the resource that ``container`` holds; None where it holds none."""
+        """Return the host of the resource that ``container`` holds; None: it holds none."""
         return None if container.resource_id is None else self.resources[container.resource_id].host
 
     @property
     def loads(self) -> Mapping[Host, int]:
-        """How many containers each host has, is requested for, or is queued for."""
+        """The number of containers that run on each host, request it, or are queued for it."""
         return self._occupancy.loads
 
     def is_asked(self, host: Host | None) -> bool:
-        """Return whether a strict request for it is outstanding: no second one may be."""
+        """Return whether a strict request for it is outstanding; there may be one at a time."""
         return self._occupancy.is_asked(host)
 
     @property
     def ranking(self) -> Ranking:
-        """The live hosts by room, load, and whether they are requested."""
+        """The live hosts by room, by load, and by whether they are requested."""
         return self._occupancy.ranking(self.hosts or (), self.room.full)
 
     def may_be_named(self, host: Host) -> bool:
-        """Return whether the host can be asked for by name, live or not."""
+        """Return whether the host, live or not, can be requested by name."""
         if self.settings.strict_hosts is None:
             return True
         if self._named is None:
@@ -199,11 +199,11 @@ class Draft:
         return host in self._named
 
     def newly_idle(self) -> list[ResourceId]:
-        """Return the launchers that became idle in this step, and are so."""
+        """Return the launchers that became idle in this step, and still are."""
         return [r for r in self._occupancy.freed if r in self._occupancy.idle]
 
     def is_closed(self, host: Host) -> bool:
-        """Return whether it must not be requested: drained, or excluded with no probe left to send.
+        """Return whether it must not be requested: it is drained, or excluded without a probe left.
 
         Source: safety P2, P3.
         """
@@ -219,28 +219,28 @@ class Draft:
         )
 
     def count_stale(self) -> None:
-        """Count an event that came too late, or twice, or for an unknown container."""
+        """Count an event that came late, twice or for an unknown container."""
         self.stale_events += 1
 
     def may_befall(self, container: ContainerState, trigger: Trigger) -> bool:
-        """Return whether this can befall the container in its phase; if not, count it as stale."""
+        """Return whether this can happen to the container in its phase; else count it as stale."""
         if trigger in TRANSITIONS[container.phase]:
             return True
         self.count_stale()
         return False
 
     def change(self, changed: ContainerState) -> ContainerState:
-        """Take the container as it is now; its phase is as before."""
+        """Store the changed container, whose phase is as before."""
         self.containers[changed.processor_id] = changed
         return changed
 
     def move(
         self, container: ContainerState, trigger: Trigger, phase: ContainerPhase
     ) -> ContainerState:
-        """Take the container as it is now, and lead it from its phase into ``phase``.
+        """Store the changed container with ``phase`` in place of its phase.
 
         Raises:
-            InvariantViolation: the table does not know this move.
+            InvariantViolation: ``TRANSITIONS`` does not have this move.
         """
         if phase not in TRANSITIONS[container.phase].get(trigger, frozenset()):
             raise InvariantViolation(
@@ -256,11 +256,11 @@ class Draft:
         self.instruct(ReleaseResource(launcher.resource_id))
 
     def record(self, record: Record) -> None:
-        """``record`` is written with those given so far."""
+        """Add ``record`` to those that the shell writes for this step."""
         self.records.append(replace(record, cause=self.cause))
 
     def instruct(self, instruction: Instruction) -> None:
-        """Give ``instruction`` after those given so far."""
+        """Add ``instruction`` after those given so far."""
         self.instructions.append(replace(instruction, cause=self.cause))
 
     def because(
@@ -272,11 +272,11 @@ class Draft:
         *,
         other: ContainerState | ProcessorId | None = None,
     ) -> None:
-        """Note why this was decided; ``Reason`` has the fields of ``detail``."""
+        """Note why this was decided; the arguments are the fields of ``Reason``."""
         self.reasons.append(Reason(kind, _id_of(of), host, _id_of(other), detail))
 
     def set_timer(self, timer: Timer, delay_ms: int) -> None:
-        """Arm the timer, from the start where it was armed."""
+        """Arm the timer; start it again if it is armed."""
         self.timers = self.timers.having(timer)
         self.instruct(SetTimer(timer, delay_ms))
 
@@ -287,7 +287,7 @@ class Draft:
             self.instruct(CancelTimer(timer))
 
     def end_failover(self, container: ContainerState) -> ContainerState:
-        """End the failover: the container has come to a place, or goes to none."""
+        """End the failover, if any: the container has found a place, or needs none."""
         if container.failover is None:
             return container
         self.cancel_timer(Timer(TimerKind.STANDBY_STOP, container.processor_id))
@@ -311,31 +311,30 @@ class Draft:
     def end_request(self, container: ContainerState, *, is_served: bool = False) -> ContainerState:
         """Return the container without its request, which is cancelled unless it was served.
 
-        The caller moves the container on.
+        The caller moves the container into its next phase.
         """
         if container.phase in ASKING and container.request_id is not None:
             self.forget_request(container.request_id, is_served=is_served)
         return replace(container, request_id=None, requested_host=None)
 
     def forget_request(self, request_id: RequestId, *, is_served: bool = False) -> None:
-        """Disarm the timers of this request; unless it was served, cancel it."""
+        """Disarm the timers of this request, and cancel it unless it was served."""
         self.cancel_timer(Timer(TimerKind.REQUEST_EXPIRY, request_id))
         self.cancel_timer(Timer(TimerKind.CHECK_IN, request_id))
         if not is_served:
             self.cancel(request_id)
 
     def cancel(self, request_id: RequestId, *, is_ended: bool = False) -> None:
-        """End whatever came, or comes, of this request.
+        """Cancel this request, and whatever launcher it has brought or will bring.
 
-        ``is_ended``: the cluster manager has reported the end of it already, and will not once
-        more.
+        ``is_ended``: the cluster manager has reported its end already, and will not do so again.
         """
         self.instruct(CancelRequest(request_id))
         if not is_ended:
             self.cancelled = self.cancelled.having(request_id)
 
     def forget_cancelled(self, request_id: RequestId | None) -> bool:
-        """Forget a request that is over or known; return whether it had been cancelled."""
+        """Forget that this request was cancelled; return whether it was."""
         if request_id is None or request_id not in self.cancelled:
             return False
         self.cancelled = self.cancelled.without(request_id)

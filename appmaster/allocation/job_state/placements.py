@@ -1,7 +1,4 @@
-"""Operators' commands as the allocator knows them: see ``placement_actions``.
-
-PURE.
-"""
+"""Operators' commands in the allocator's state; ``placement_actions`` carries them out. PURE."""
 
 from __future__ import annotations
 
@@ -17,43 +14,49 @@ from homeport.job_coordinator.model.placement import (
 
 
 class PlacementStep(Enum):
-    """Where an operator's command is."""
+    """How far an operator's command has come."""
 
     WAITING = "waiting"
-    """For its turn, or for the container to run."""
+    """It waits for its turn, or until the container runs."""
     RESERVING = "reserving"
-    """A launcher at the destination is requested; the container is as it was."""
+    """A launcher at the destination is requested; the container goes on."""
     WARMING = "warming"
-    """A standby on the destination reads the state, and follows it; the container runs on."""
+    """A standby on the destination reads the state; the container runs on."""
     GIVING_WAY = "giving-way"
-    """That standby got the order to stop; its launcher is reserved for the container."""
+    """That standby is ordered to stop; its launcher is reserved for the container."""
     MOVING = "moving"
     """The launcher is reserved: the container stops, is assigned it, starts."""
     RESTARTING = "restarting"
-    """The container got the order to stop, or was placed, and is to come back."""
+    """The container is ordered to stop, or placed, and is to come back."""
 
 
 class SparkWait(Enum):
-    """Whether a warm move waits for the Spark that its container is to find."""
+    """Whether a warm move waits for the Spark that its container is to use."""
 
     NOT_YET = "not-yet"
-    """The standby is not near, or the Spark was ready before."""
+    """The standby has still too much to read, or the Spark was ready before."""
     AWAITED = "awaited"
-    """All else is ready; the timer runs."""
+    """Only the Spark is missing; the timer runs."""
     OVER = "over"
     """It did not come in time: the container starts one itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """An operator's command under way: see ``placement``.
+    """An operator's command under way.
 
-    ``status``: the last that was answered. ``source``: where the container was when it began;
-    ``host``: where it is to go, ``resource_id``: the launcher reserved there; ``is_launched``:
-    whether the container has been assigned that. ``standby``: of a warm move, whose place it takes;
-    ``spark``: and what it still waits for. ``least``: how many records were left to read in this
-    step, at the least, for what it waits for (None: not known). ``story``: what it waits for, as
-    was answered last, for people.
+    Attributes:
+        request: the command.
+        status: of the last answer.
+        step: how far it has come.
+        source: where the container was when the command began.
+        host: where it is to go.
+        resource_id: the launcher reserved there.
+        is_launched: whether the container has been assigned that launcher.
+        standby: of a warm move, the standby whose place the container takes.
+        spark: whether a warm move waits for a Spark.
+        least: the fewest records left to read in this step; None: not known.
+        story: what it waits for, from the last answer, for people.
     """
 
     request: PlacementRequest
@@ -70,6 +73,6 @@ class Placement:
 
 
 def turn(placement: Placement) -> tuple[bool, int, str]:
-    """Return the sort key of commands: first those that have begun, then by timestamp."""
+    """Return the sort key of commands: those that have begun come first, then by timestamp."""
     request = placement.request
     return placement.step is PlacementStep.WAITING, request.timestamp_ms, request.uuid

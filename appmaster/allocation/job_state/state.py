@@ -1,22 +1,24 @@
 """What the allocator knows, as one frozen value.
 
-PURE. Rules for editing: a field that can be computed from others is not stored; a time is never
-stored (deadlines and windows are timers that the shell holds); everything that changes a phase
-goes through ``transitions``.
+PURE. Rules for editing: no field is stored that others imply, and no time (deadlines and windows
+are timers of the shell); every change of a phase goes through ``transitions``.
 
-Theory. A *container* here is a processor on its way to a resource: it waits, is permitted on a
-launcher, runs, stops. A *resource* is a launcher that checked in; it outlives the stream
-containers it runs. A request belongs to one waiting container; its grant, the check-in, may serve
-another (matching is by host).
+Theory. A *container* is a processor on its way to a resource: it waits, is permitted on a launcher,
+runs, stops. A *resource* is a launcher that checked in; it outlives the stream containers that it
+runs. A request belongs to one waiting container, but the launcher that it brings may serve another:
+they are matched by host.
 
-Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Irregular: an expired
-request leads back to QUEUED; an active that cannot go home waits in FAILING_OVER for its standby,
-which goes through STOPPING to QUEUED and leaves it the launcher; a stop on a launcher that lives
-leads to ASSIGNED on the same launcher; a new model leads the containers that it affects through
-STOPPING to ASSIGNED, on the same launcher, and takes away those that it does not have; the job's
-end leads every waiting container to STOPPED and every other through STOPPING.
+Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Other flows:
 
-What this module does not know: time, Kafka, YARN, the tasks of a processor.
+* a request expires: back to QUEUED
+* an active cannot go home: FAILING_OVER, until its standby has gone through STOPPING to QUEUED and
+  left it the launcher
+* a container stops on a launcher that lives: ASSIGNED, on that launcher
+* a new model: the containers that it affects go through STOPPING to ASSIGNED, on their launchers;
+  those that it does not have are removed
+* the job ends: what waits becomes STOPPED, what runs goes there through STOPPING
+
+This module knows nothing of time, Kafka, YARN, or the tasks of a processor.
 """
 
 from __future__ import annotations
@@ -45,37 +47,37 @@ class ContainerRole(Enum):
 
 
 class ContainerPhase(Enum):
-    """Where a processor is on its way."""
+    """The phase of a processor on its way."""
 
     FAILING_OVER = "failing-over"
     """Waits for the evidence that the standby whose place it takes has stopped (Invariant-2)."""
     QUEUED = "queued"
-    """Needs a resource, has not asked: hosts unknown, or its host is being asked for another."""
+    """Needs a resource, without a request: hosts are unknown, or another requests its host."""
     BACKING_OFF = "backing-off"
-    """Has failed, and waits before it is placed again; the retry delay's timer runs."""
+    """Has failed, and waits before it is placed again; the RETRY_DELAY timer runs."""
     REQUESTED = "requested"
     """Its request is outstanding; the expiry timer runs."""
     ALLOCATED = "allocated"
     """Skein runs its launcher, which has not checked in; the check-in timer runs."""
     ASSIGNED = "assigned"
-    """A launcher that lives is set aside for it and gets the permit with its next check-in."""
+    """Has a live launcher, which gets the permit with its next check-in."""
     STARTING = "starting"
-    """Permitted; it fences, restores, writes its locality."""
+    """Permitted; fences, restores, writes its locality."""
     RUNNING = "running"
     """Reported started."""
     STOPPING = "stopping"
-    """Ordered to stop, by a new model or the job's end; no evidence of the stop yet."""
+    """Ordered to stop; no evidence of the stop yet."""
     STOPPED = "stopped"
     """Stopped, or never started, because the job ends."""
     FINISHED = "finished"
-    """Its tasks came to their end. Not restarted, unless a new model gives it others."""
+    """Its tasks have ended. Not restarted, unless a new model gives it others."""
     FAILED = "failed"
-    """Given up: its failures exceeded the retry keys, and the job goes on without it.
+    """Given up: it failed too often, and the job goes on without it.
 
-    The next model tries it again, or a command of an operator."""
+    The next model, or an operator's command, tries it again."""
 
     __hash__ = object.__hash__
-    """As equality: of the object. Enum's own is of the name, and a fifth of the time of a step."""
+    """By identity, as equality is. Enum hashes the name, which takes a fifth of a step's time."""
 
 
 WAITING = frozenset(
@@ -88,20 +90,20 @@ WAITING = frozenset(
         ContainerPhase.ASSIGNED,
     }
 )
-"""Phases without an incarnation that may run, on the way to one."""
+"""Phases on the way to a start: no incarnation may run."""
 
 ASKING = frozenset({ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED})
-"""Phases with a request of its own."""
+"""Phases with an outstanding request."""
 
 LIVE = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING, ContainerPhase.STOPPING})
-"""Phases with an incarnation that must be taken to run."""
+"""Phases with an incarnation that may run."""
 
 TERMINAL = frozenset({ContainerPhase.STOPPED, ContainerPhase.FINISHED, ContainerPhase.FAILED})
-"""Phases that only a new model leads out of, and, of FAILED, an operator's command."""
+"""Phases that only a new model ends; FAILED an operator's command, too."""
 
 
 class JobPhase(Enum):
-    """Where the job is."""
+    """The phase of the job."""
 
     NEW = "new"
     """No JobModel yet."""
@@ -130,9 +132,13 @@ class FailureKind(Enum):
 class Failure:
     """One failure of a container.
 
-    ``story``: for people. ``incarnation``: None where none was permitted. ``cause`` and
-    ``exit_code``: as its launcher reported them; None where no launcher did. ``host``: where it
-    ran, or where a launcher was requested; None: anywhere.
+    Attributes:
+        kind: what went wrong.
+        story: the same for people.
+        incarnation: the one that failed; None: none was permitted.
+        host: where it ran, or where a launcher was requested; None: anywhere.
+        cause: as its launcher reported it; None: no launcher did.
+        exit_code: the same.
     """
 
     kind: FailureKind
@@ -148,7 +154,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Predecessor:
-    """An incarnation to be fenced by its successors; ``is_stopped``: its launcher waited for it."""
+    """An incarnation that its successors fence; ``is_stopped``: a launcher reported its stop."""
 
     incarnation: Incarnation
     is_stopped: bool = False
@@ -156,7 +162,7 @@ class Predecessor:
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """An active that cannot go home, on its way to another place; fields as in the record of it."""
+    """The way of an active that cannot go home; the fields are those of ``FailoverRecord``."""
 
     step: FailoverStep
     standby: ProcessorId | None = None
@@ -168,21 +174,29 @@ class Failover:
 class ContainerState:
     """One processor and where it is.
 
-    ``epoch`` is the last one ever permitted, ``floor`` the one that a model has raised it to, which
-    no container uses (below ``epoch``: a permit came after it), ``has_gained`` whether it has tasks
-    or input that ``epoch`` did not have, ``is_retired`` whether the model has it no more and only
-    its stop is waited for, ``model_version`` the version that incarnation runs, ``fence`` the list
-    of its permit (empty where an earlier driver gave it). ``home`` is the host with its state
-    (None: none known, or affinity off). ``requested_host`` is the host that it requests, or is
-    queued for; None: none or any. ``tried`` are the hosts that had no room in this round of
-    requests, sorted. ``unfenced`` is what the next permit must list, oldest first. ``failures``
-    counts those charged within the window; ``last_failure`` is the last one. ``launch_failures``
-    counts those in a row since a launcher last came, as far as rests grow. ``replica_of`` is the
-    active one that it is a standby of; None: it is active itself. ``lag``: how many records it is
-    behind as a standby, or has to read in its start (None: unknown); ``has_spark``: whether the
-    spare beside it has a Spark ready. ``failover`` is what is under way of an active that could
-    not go home, from the choice until it has started. ``is_temporary``: it is no processor of the
-    JobModel, but a standby for one warm move; see ``commands.warm_moves``.
+    Attributes:
+        processor_id: its id.
+        replica_of: the active that it is a standby of; None: it is active itself.
+        phase: where it is on its way.
+        epoch: of its last permit.
+        floor: to which a model has raised the epoch; no container uses this number.
+        has_gained: whether it has tasks or input that its last incarnation did not have.
+        is_retired: whether the model does not have it any more: only its stop is waited for.
+        model_version: of the JobModel that its last incarnation runs with.
+        fence: the list of its last permit; empty if an earlier driver gave that.
+        home: the host with its state; None: unknown, or host affinity is off.
+        requested_host: the host that it requests, or is queued for; None: none or any.
+        tried: the hosts that had no room in this round of requests, sorted.
+        request_id: of its outstanding request.
+        resource_id: of the launcher that it holds.
+        unfenced: what its next permit must list, oldest first.
+        failures: how many were charged within the retry window.
+        launch_failures: how many in a row brought no launcher, as far as the delay grows.
+        last_failure: the last one, charged or not.
+        lag: how many records a standby is behind, or a start has left to read; None: unknown.
+        has_spark: whether the spare beside this standby has a Spark ready.
+        failover: of an active that cannot go home, from the choice until it has started.
+        is_temporary: it is no processor of the JobModel but the standby of one warm move.
     """
 
     processor_id: ProcessorId
@@ -210,12 +224,12 @@ class ContainerState:
 
     @property
     def role(self) -> ContainerRole:
-        """What its tasks do."""
+        """Whether it is active or a standby."""
         return ContainerRole.ACTIVE if self.replica_of is None else ContainerRole.STANDBY
 
     @property
     def group(self) -> ProcessorId:
-        """The active of its group: of an active and its standbys."""
+        """The id of the active in its group, which is an active with its standbys."""
         return self.processor_id if self.replica_of is None else self.replica_of
 
     @property
@@ -229,14 +243,14 @@ class ContainerState:
         return max(self.epoch, self.floor) + 1
 
     def having_tried(self, host: Host | None) -> ContainerState:
-        """Return it with ``host`` among those that it has tried; None: as it is."""
+        """Return it with ``host`` among the tried ones; None: unchanged."""
         if host is None:
             return self
         return replace(self, tried=tuple(sorted({*self.tried, host})))
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the incarnation of the last permit must not go on: a model has overtaken it."""
+        """Whether a model has overtaken its last incarnation, which must not go on."""
         return self.is_retired or self.floor > self.epoch
 
 
@@ -244,8 +258,8 @@ class ContainerState:
 class ResourceState:
     """One launcher that checked in. A released one is kept until it is known to be gone.
 
-    ``ended``: YARN's report that its container has ended, while there is no evidence yet that what
-    it runs has stopped. ``reserved_for``: it has no holder, but this processor is to be moved here.
+    ``ended``: YARN's report that its container has ended, while there is no evidence that its child
+    has stopped. ``reserved_for``: the processor that a command moves here; it has no holder then.
     """
 
     resource_id: ResourceId
@@ -257,22 +271,22 @@ class ResourceState:
 
 
 class EarlyPhase(Enum):
-    """Where an early request is."""
+    """The phase of an early request."""
 
     ASKED = "asked"
     """Outstanding; the expiry timer runs."""
     GRANTED = "granted"
     """Skein runs its launcher, which has not checked in; the check-in timer runs."""
     OVER = "over"
-    """Its launcher came, or none will. Not asked again for the same loss."""
+    """Its launcher came, or none will. For the same loss there is no second request."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyRequest:
-    """A host is requested for a container whose stop is not proven yet.
+    """A request of a host for a container whose last incarnation may still run.
 
-    Its home, as its launcher has ended (safety P2); with ``is_reservation`` where a command wants
-    it, which runs as yet. ``story``: of one that is over, why no launcher came.
+    The host is its home, because its launcher has ended (safety P2), or, with ``is_reservation``,
+    the destination of a command. ``story``: why no launcher came, once it is over.
     """
 
     processor_id: ProcessorId
@@ -285,7 +299,7 @@ class EarlyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A host that is not asked; once ``is_probed``, one launcher may be asked of it (safety P3)."""
+    """A host that is not requested; once ``is_probed``, one request may be (safety P3)."""
 
     host: Host
     is_probed: bool = False
@@ -300,7 +314,7 @@ class Ending:
 
 
 NOWHERE = Host("")
-"""What a container is filed under that is queued, but for no host."""
+"""The value in the index QUEUED of a container that is queued for no host."""
 
 
 class Containers(Table[ProcessorId, ContainerState]):
@@ -310,11 +324,12 @@ class Containers(Table[ProcessorId, ContainerState]):
 
     index_count = 11
     PHASE, RESOURCE, REQUEST, REPLICA_OF, GOING, LISTS = range(6)
+    """The fields of these names; GOING: True for an active that has not ended; LISTS: the other
+    processors that its next permit lists."""
     ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(6, 11)
-    """Its phase, resource, request, active; True for an active that has not come to its end; the
-    other processors whose incarnations it is to fence; the host that a request not allocated names,
-    any request names, and that it is queued for (or NOWHERE); of a seeker its home, and, if it does
-    not ask for that, its phase."""
+    """Of one that seeks a launcher: the host that it requests (ASKING; ASKED: without a grant), the
+    host that it is queued for, or NOWHERE (QUEUED), its home (SEEKS_HOME), and its phase if it does
+    not seek its home (SEEKS_AWAY)."""
 
     @staticmethod
     def key_of(row: ContainerState) -> ProcessorId:
@@ -353,7 +368,7 @@ class Resources(Table[ResourceId, ResourceState]):
 
     index_count = 3
     HOST, REQUEST, ENDED = range(index_count)
-    """Its host, the request it came of, and whether YARN has said that it ended (True)."""
+    """Its host, the request that brought it, and whether YARN has reported its end (True)."""
 
     @staticmethod
     def key_of(row: ResourceState) -> ResourceId:
@@ -373,7 +388,7 @@ class EarlyRequests(Table[ProcessorId, EarlyRequest]):
 
     index_count = 3
     REQUEST, ASKED, ASKING = range(index_count)
-    """Of an outstanding one its request and host; ASKED: of one that is not granted."""
+    """The request and the host (ASKING) of an outstanding one; ASKED: of one without a grant."""
 
     @staticmethod
     def key_of(row: EarlyRequest) -> ProcessorId:
@@ -403,9 +418,9 @@ class Exclusions(Table[Host, Exclusion]):
 class Occupancy:
     """What follows from containers, resources and early requests together: see ``occupancy``.
 
-    ``idle``: the launchers that live, unheld and not released. ``loads``: how many containers
-    each host has, is requested for, or is queued for (absent: none). ``ranking``: of hosts that
-    containers were placed on lately, None where there was none to place.
+    ``idle``: the launchers that live, and are neither held nor released. ``loads``: the number of
+    containers that run on each host, request it, or are queued for it (absent: 0). ``ranking``:
+    None until a container is placed.
     """
 
     containers: Containers
@@ -420,15 +435,28 @@ class Occupancy:
 class AllocatorState:
     """All that the allocator knows. Hashable.
 
-    Order: containers, resources, early requests and placements by id, exclusions and hosts by name;
-    ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
-    ``retired`` are incarnations of processors that the model does not have, which an earlier driver
-    has perhaps left running. ``former`` {processor that the model does not have: its last epoch},
-    by which temporary standbys go on. ``cancelled``: requests of which a launcher may still come,
-    that YARN is to end. ``older`` {processor: the JobModel that its next permit names}, where that
-    is not the one in force, which has the same tasks for it. ``racks`` {host: its rack}, where it
-    is known. ``room`` is what the hosts have for a container. ``occupancy`` is derived, and None
-    where it has not been needed yet.
+    Attributes:
+        settings: what the configuration decides.
+        phase: of the job.
+        model_version: of the JobModel in force.
+        hosts: the live ones, sorted; None until observed.
+        racks: {host: its rack}, where that is known.
+        containers: by processor.
+        retired: incarnations of processors that the model does not have, which may still run.
+        former: {processor that the model does not have: its last epoch}, for temporary standbys.
+        older: {processor: the earlier JobModel, with the same tasks, that its next permit names}.
+        resources: the launchers that checked in.
+        early: the early requests by processor.
+        placements: operators' commands under way, by uuid.
+        silent: the hosts that fell silent within ``AllocatorSettings.silence_ms``.
+        exclusions: the hosts that are not requested.
+        timers: those that are armed.
+        cancelled: requests whose launcher may still come, and which YARN is to end.
+        ending: the result of the job; None: not decided.
+        next_request_id: a number that no request has had.
+        stale_events: how many there were.
+        room: what the hosts have for a container.
+        occupancy: derived; None until needed.
     """
 
     settings: AllocatorSettings

@@ -1,11 +1,10 @@
-"""Facts that reach the allocator. Each is named for its evidence, never for the request.
+"""The events of the allocator. Each is named for its evidence, never for the request.
 
-PURE. An event is an immutable value; the shell builds it, hands it to ``step`` and forgets it.
-Events may come late, twice or out of order: ``step`` is total. What the world does wrong is an
-event, never an exception.
+PURE. The shell builds an event, hands it to ``step`` and forgets it. Events may come late, twice or
+out of order. A fault of the cluster is an event, never an exception.
 
-What an event does not say: when it happened. The allocator knows no clock; a deadline is a timer
-that the shell holds, and its end is a ``TimerFired``.
+No event has a time. The allocator has no clock: a deadline is a timer of the shell, whose end is a
+``TimerFired``.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ class TimerKind(Enum):
     """What a timer limits."""
 
     REQUEST_EXPIRY = "request-expiry"
-    """How long a request may stay without a resource; its key is the request."""
+    """How long a request may stay without a grant; its key is the request."""
     CHECK_IN = "check-in"
     """How long a launcher that YARN runs may take until it checks in; its key is the request."""
     RETRY_WINDOW = "retry-window"
     """How long a failure is remembered; its key is the processor."""
     RETRY_DELAY = "retry-delay"
-    """How long a container backs off before it is placed again; its key is the processor."""
+    """How long a container waits before it is placed again; its key is the processor."""
     SILENCE = "silence"
     """How long a host counts as just fallen silent; its key is the host."""
     EXCLUSION = "exclusion"
-    """How long a host is not asked; its key is the host."""
+    """How long a host is not requested; its key is the host."""
     TOO_SMALL = "too-small"
     """How long the cluster may be too small for a container; the job has one, without a key."""
     STANDBY_STOP = "standby-stop"
@@ -51,7 +50,7 @@ class TimerKind(Enum):
     SPARE_SPARK = "spare-spark"
     """How long a warm move waits for the Spark of the spare; its key is the moved container."""
     COMMAND = "command"
-    """How long an operator's command may come no further; its key is the command's uuid."""
+    """How long an operator's command may make no progress; its key is the command's uuid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,14 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class ChargedFailures:
-    """What an earlier driver has charged to a processor, and for how long that counts, in ms."""
+    """What an earlier driver has charged to a processor, and how long that still counts, in ms."""
 
     count: int
     left_ms: int
 
 
 class FailoverStep(Enum):
-    """How far the search for a place has come of an active container that cannot go home."""
+    """How an active container that cannot go home gets another place."""
 
     STANDBY = "standby"
     """It takes the place of a standby that runs, or starts, and is ordered to stop."""
@@ -86,11 +85,11 @@ class FailoverStep(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FailoverRecord:
-    """What the stream says of a failover that is under way.
+    """The record of a failover that is under way.
 
     ``epoch``: of the active's last permit when this was decided. ``standby`` and ``host``: whose
     place it takes, and where; None with OTHER_HOST. ``used``: the standbys that this failover has
-    chosen so far, ``standby`` among them, sorted.
+    chosen so far, sorted.
     """
 
     epoch: int
@@ -102,25 +101,27 @@ class FailoverRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobModelPublished:
-    """The JobModel that permits will name from now on is in the coordinator stream.
+    """The JobModel that permits name from now on is in the coordinator stream.
 
-    The same for the first model of a job, for a change of a running one, and for the next
-    driver, perhaps in mid-change.
+    It may be the first one of a job, a change of a running job, or the one that the next driver
+    finds, perhaps in mid-change. A *floor* above the epoch means that the model has changed for the
+    processor, so that its running incarnation must be stopped.
 
-    Shapes: ``processors`` {processor_id: host it last ran on, None where unknown}; ``standbys``
-    {standby among them: the active one that it replicates}, the others are active; ``failovers``
-    {active: what is under way by the stream}, read of those that are new to the allocator;
-    ``epochs`` {processor_id: last epoch ever permitted} (absent: 0); ``floors`` {processor_id: the
-    epoch that the stream says; the next permit is above it} (absent: as ``epochs``): where it is
-    above ``epochs``, what runs must be stopped, as the model has changed for it; ``unfenced``
-    {processor_id: every incarnation that was permitted to own one of its tasks and that no later
-    one reported fenced} (its own last one need not be listed: it belongs there always); ``retired``
-    {processor_id that is not in the model: last epoch ever permitted, which may still run};
-    ``gainers``: those to which the version gives a task, or input, that they did not have (where
-    the stream had it before, perhaps others too);
-    ``failures`` {processor_id: what is charged to it already} (absent: nothing); ``former``
-    {processor_id that is not in the model: last epoch ever permitted, stopped or not}; ``older``:
-    as in ``OlderModelsWanted``, of a change of a running job.
+    Attributes:
+        version: of the model.
+        processors: {processor: the host that it last ran on; None: unknown}.
+        epochs: {processor: its last permitted epoch}; absent: 0.
+        floors: {processor: the recorded epoch, above which the next permit is}; absent: its epoch.
+        unfenced: {processor: the incarnations that owned one of its tasks and that no later one
+            has reported fenced}; its own last one belongs there even if it is not listed.
+        retired: {processor that the model does not have: its last epoch}, which may still run.
+        gainers: processors that get a task or input that they did not have; where the stream had
+            the version before, perhaps others too.
+        failures: {processor: what is charged to it already}.
+        standbys: {standby: its active}; all other processors are active.
+        failovers: {active: its failover, by the stream}, for processors new to the allocator.
+        former: {processor that the model does not have: its last epoch}, stopped or not.
+        older: as in ``OlderModelsWanted``, for a change of a running job.
     """
 
     version: int
@@ -142,11 +143,11 @@ class JobModelPublished:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What one host has for containers, of ours and of others; ``rack`` None: not known.
+    """What one host has for containers, of all applications; ``rack`` None: not known.
 
-    Memory in MB: in all, and free at the time of the report. Not ``is_live``: the cluster has had
-    the host and lost it, so that nothing of it is free. ``web``: host and port of its web service,
-    which decides nothing; empty: not known.
+    Memory in MB: in all, and free at the time of the report. ``is_live``: False for a host that the
+    cluster has lost, of which nothing is free. ``web``: host and port of its web service, for
+    people; empty: not known.
     """
 
     host: Host
@@ -159,9 +160,9 @@ class HostReport:
     web: str = field(default="", compare=False)
 
     def is_too_small(self, memory_mb: int) -> bool:
-        """Return whether a container of this size fits not even the empty host.
+        """Return whether a container of this size does not fit even the empty host.
 
-        Of cores nothing is said: YARN's default rule for what fits does not count them.
+        YARN's default rule for what fits does not count cores.
         """
         return self.memory_mb < memory_mb
 
@@ -172,11 +173,11 @@ class HostReport:
 
 @dataclass(frozen=True, slots=True)
 class HostsObserved:
-    """These hosts, and no others, are live: all of them, not the change.
+    """These hosts, and no others, are live.
 
-    The first time it also says that all that an earlier driver permitted is accounted for.
-    ``reports``: what is known of them, and of hosts that were lost; a host without a report counts
-    as having room. None at all: what was known stays.
+    The first such event also means that all that an earlier driver permitted is accounted for.
+    ``reports``: of these hosts, and of lost ones; empty: as before. A host without a report counts
+    as having room.
     """
 
     hosts: tuple[Host, ...]
@@ -190,10 +191,9 @@ class HostsObserved:
 class LauncherCheckedIn:
     """A launcher polled: it lives on ``host``, and ``running`` is its child (None: it has none).
 
-    The shell answers one without a child to come later, which is no event, until all that an
-    earlier driver permitted is accounted for: else it could be given what runs elsewhere.
-
-    ``request_id`` is the request that its Skein container was added for, as its environment says.
+    ``request_id``: the request of its container, from its environment. Until all that an earlier
+    driver permitted is accounted for, the check-in of a launcher without a child is no event: the
+    shell has it come later. Else it could get a container that runs elsewhere.
     """
 
     resource_id: ResourceId
@@ -207,7 +207,7 @@ class LauncherCheckedIn:
 
 @dataclass(frozen=True, slots=True)
 class ResourceAllocated:
-    """Skein says RUNNING of this request: granted, launched; its launcher has yet to check in."""
+    """Skein has launched the container of this request; its launcher has yet to check in."""
 
     request_id: RequestId
 
@@ -217,18 +217,16 @@ class ResourceAllocated:
 
 @dataclass(frozen=True, slots=True)
 class ResourceEnded:
-    """A YARN container is gone.
+    """A YARN container has ended.
 
-    With ``resource_id``: evidence that what ran in it has stopped (YARN reported the end **and**
-    its launcher has been silent for the whole limit). With ``request_id`` only: Skein's word,
-    which ends a request that no launcher has checked in for (also when adding the container
-    failed) and a launcher without a child, but is no evidence that an incarnation stopped
-    (safety P1).
+    With ``resource_id`` this is evidence that its child has stopped: YARN reported the end **and**
+    its launcher was silent for the whole limit. With ``request_id`` alone it is Skein's report: it
+    ends a launcher without a child, and a request whose launcher has not checked in (also if the
+    container could not be added), but is no evidence that an incarnation stopped (safety P1).
 
-    ``story`` is the cluster manager's text; ``is_own_fault``: it ended the container for what
-    the container did, as for memory beyond its limit; ``is_taken_back``: the cluster took it for
-    what was not the container's doing, as a lost node, failed disks or preemption (YARN's -100,
-    -101, -102).
+    ``story``: the cluster manager's text. ``is_own_fault``: the container caused the end, as by
+    memory beyond its limit. ``is_taken_back``: the cluster took it for another cause, as a lost
+    node, failed disks or preemption (YARN's -100, -101, -102).
     """
 
     request_id: RequestId | None = None
@@ -243,10 +241,10 @@ class ResourceEnded:
 
 @dataclass(frozen=True, slots=True)
 class LauncherSilent:
-    """A launcher was silent for so long that by its own rule it killed its child, or is gone.
+    """A launcher was silent for so long that it must have killed its child, or is gone.
 
-    The time counts from its last check-in of any kind; each that checked in is watched. The end of
-    its YARN container was not reported: that would be ``ResourceEnded``.
+    The time counts from its last check-in. The end of its YARN container was not reported: that
+    would be ``ResourceEnded``.
     """
 
     resource_id: ResourceId
@@ -267,7 +265,7 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStarted:
-    """A stream container reported: predecessors fenced, stores restored, locality written."""
+    """A stream container has fenced its predecessors, restored, and written its locality."""
 
     incarnation: Incarnation
 
@@ -277,7 +275,7 @@ class ContainerStarted:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStopped:
-    """A launcher waited for this incarnation and it is gone, or will never run it, and says so."""
+    """A launcher reports that this incarnation has ended, or that it will never run it."""
 
     incarnation: Incarnation
     cause: StopCause
@@ -289,10 +287,10 @@ class ContainerStopped:
 
 @dataclass(frozen=True, slots=True)
 class RetiredStopped:
-    """Of an incarnation that an earlier driver left, and whose processor the model does not have.
+    """An incarnation has stopped that an earlier driver left, and whose processor no model has.
 
-    A launcher has waited for it, or the keeper says that its lease is over; ``cause`` is for the
-    coordinator stream, as ``set-stopped`` has it.
+    Its launcher reported the stop, or the keeper that its lease is over. ``cause``: as the record
+    ``set-stopped`` has it.
     """
 
     incarnation: Incarnation
@@ -306,7 +304,7 @@ class RetiredStopped:
 class FencesReported:
     """``incarnation`` has fenced these for good: it was the newest of its processor afterwards.
 
-    One that initialises its id later is stopped by what the coordinator stream says.
+    If one of them initialises its id later, the coordinator stream shows it that it must stop.
     """
 
     incarnation: Incarnation
@@ -318,9 +316,9 @@ class FencesReported:
 
 @dataclass(frozen=True, slots=True)
 class FencedByDriver:
-    """The transactional id of this incarnation was initialised **after** its launcher said stopped.
+    """The transactional id of this incarnation was initialised **after** its reported stop.
 
-    Nothing of it is open, and it initialises nothing any more.
+    It has no open transaction, and will initialise nothing again.
     """
 
     incarnation: Incarnation
@@ -331,9 +329,9 @@ class FencedByDriver:
 
 @dataclass(frozen=True, slots=True)
 class LagsReported:
-    """Containers have left to read {processor: records}; the others are as before.
+    """How many records containers have left to read: {processor: records}; others as before.
 
-    A standby reports what it is behind, a container that starts what its restores have left.
+    For a standby it is its lag, for a container that starts what its restores have left.
     """
 
     lags: Mapping[ProcessorId, int]
@@ -344,7 +342,7 @@ class LagsReported:
 
 @dataclass(frozen=True, slots=True)
 class SparesReported:
-    """Whether the spare beside each standby has its Spark ready; the others are as before."""
+    """Whether the spares beside these standbys have their Spark ready; others as before."""
 
     ready: Mapping[ProcessorId, bool]
 
@@ -355,9 +353,9 @@ class SparesReported:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequested:
-    """The orderly end of the job: an entitled request asks for it, or an earlier driver began it.
+    """The job is to end in order: by an entitled request, or because an earlier driver began it.
 
-    ``result``: one of YARN's final states, which the job ends with.
+    ``result``: one of YARN's final states.
     """
 
     result: str = "KILLED"
@@ -369,11 +367,11 @@ class ShutdownRequested:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequested:
-    """An operator requests a container's place, now or at an earlier driver that has not ended it.
+    """An operator requests a container's place, from this driver or from an earlier one.
 
-    ``refusal``: why its reader refuses it already, as being for another run of the job; empty
-    where it does not. ``is_resumed``: it has been answered, but not finally, by an earlier driver;
-    ``source`` as the answer has it: None, where the action was not begun.
+    ``refusal``: why its reader refuses it, as being for another run of the job; empty: it does not.
+    ``is_resumed``: an earlier driver has answered it, but not finally; ``source``: from that
+    answer; None: the action was not begun.
     """
 
     request: PlacementRequest
@@ -397,7 +395,7 @@ class SettingsChanged:
 
 @dataclass(frozen=True, slots=True)
 class OlderModelsWanted:
-    """The next permits of these processors name an earlier JobModel, with the same tasks for them.
+    """Some processors start next with an earlier JobModel, which has the same tasks for them.
 
     Shapes: ``older`` {processor_id: its version}; all others start with the one in force.
     """

@@ -2,17 +2,17 @@
 
 PURE. Contract for the shell:
 
-1. All records of a decision are flushed to the coordinator stream **before** any of its
-instructions is run. 2. Instructions are run in the order given. Every one may be repeated and must
-then change nothing. 3. The answer to a check-in is ``order_for(decision.instructions,
-resource_id)`` of the decision that this very check-in led to; None means ``wait`` (with a child:
-go on). PermitContainer comes only as such an answer. Orders given to a launcher by other decisions
-(StopContainer, ReleaseResource) come again at its next check-in, so the shell need not keep them.
-4. What comes of an instruction returns as an event; a refusal too (adding a container failed:
-``ResourceEnded`` of its request).
+1. It flushes all records of a decision to the coordinator stream **before** it runs any of its
+   instructions.
+2. It runs the instructions in the order given. To repeat one changes nothing.
+3. It answers a check-in with ``order_for(decision.instructions, resource_id)`` of the decision that
+   this very check-in led to; None means ``wait`` (with a child: go on). PermitContainer comes only
+   as such an answer. Orders to launchers in other decisions (StopContainer, ReleaseResource) come
+   again at the next check-in, so the shell need not keep them.
+4. It returns the outcome of an instruction as an event, a refusal too (adding a container failed:
+   ``ResourceEnded`` of its request).
 
-``cause`` names the event that an instruction follows from; it is for people and takes no part in
-comparisons.
+``cause`` names the event that led to it, for people; comparisons do not use it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,12 @@ class JobResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Caused:
-    """What has a cause: set where it is recorded, or instructed."""
-
     cause: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteProcessorEpoch(_Caused):
-    """Record: this epoch is about to be permitted, and must fence these (safety I1, L3)."""
+    """Record: this epoch is going to be permitted, and must fence these (safety I1, L3)."""
 
     processor_id: ProcessorId
     epoch: int
@@ -58,10 +56,9 @@ class WriteProcessorEpoch(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class WriteFailover(_Caused):
-    """Record: the active is on its way to ``host``, to take the place of ``standby``.
+    """Record: the active goes to ``host``, to take the place of ``standby``.
 
-    One record per active, so a later choice replaces the one before; fields as in
-    ``FailoverRecord``.
+    A later choice replaces the record of the active. The fields are those of ``FailoverRecord``.
     """
 
     active: ProcessorId
@@ -74,7 +71,7 @@ class WriteFailover(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class EndFailover(_Caused):
-    """Record: no failover of this active is under way any more."""
+    """Record: the failover of this active has ended."""
 
     active: ProcessorId
 
@@ -90,16 +87,16 @@ class WriteLocality(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class DeleteLocality(_Caused):
-    """Record: the processor, and its tasks, belong nowhere."""
+    """Record: the processor and its tasks belong on no host."""
 
     processor_id: ProcessorId
 
 
 @dataclass(frozen=True, slots=True)
 class WritePlacementResponse(_Caused):
-    """Record: what became of the request so far; it takes the place of what was said before.
+    """Record: the answer to the request so far; it replaces the one before.
 
-    ``source``: of an action that is in progress, for the driver that finds it. ``standby``: which
+    ``source``: of an action that is in progress, for the next driver. ``standby``: the one that
     gives way to the container, for people.
     """
 
@@ -112,14 +109,14 @@ class WritePlacementResponse(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class DeletePlacementRequest(_Caused):
-    """Record: the request has been read; its answer, if it is to have one, is written with this."""
+    """Record: the request has been read; its answer, if there is one, is written with this."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFailureCount(_Caused):
-    """Record: so many failures are charged to the processor now."""
+    """Record: the number of failures that are charged to the processor now."""
 
     processor_id: ProcessorId
     count: int
@@ -127,7 +124,7 @@ class WriteFailureCount(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class WriteStop(_Caused):
-    """Record: the incarnation has stopped, and no later permit of its processor says so.
+    """Record: the incarnation has stopped, and no later permit of its processor shows it.
 
     ``how``: the cause of the stop, as ``set-stopped`` has it.
     """
@@ -146,9 +143,9 @@ class WriteJobEnd(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class RequestResource(_Caused):
-    """Ask for one container: on ``host`` and nowhere else, or where there is room (None).
+    """Request one YARN container: on ``host`` and nowhere else, or where there is room (None).
 
-    The request's number travels in the container's environment and comes back with its check-in.
+    The launcher finds the request's number in its environment and sends it with its check-ins.
     """
 
     request_id: RequestId
@@ -157,14 +154,14 @@ class RequestResource(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest(_Caused):
-    """End the Skein container of this request, whatever became of it; it may have ended."""
+    """Cancel this request, and end its Skein container if it has one; it may have ended."""
 
     request_id: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class PermitContainer(_Caused):
-    """Send the launcher ``run``. It comes again, the same, until the launcher has such a child.
+    """Send the launcher ``run``; repeated until the launcher has such a child.
 
     One child per epoch (safety C4): a launcher that has run it already answers ``stopped``.
     """
@@ -177,9 +174,9 @@ class PermitContainer(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class StopContainer(_Caused):
-    """Send the launcher ``stop`` for this incarnation. It comes again until a stop is reported.
+    """Send the launcher ``stop`` for this incarnation; repeated until a stop is reported.
 
-    A launcher that does not run it reports ``stopped`` as well, and never runs it from then on.
+    A launcher that does not run it reports ``stopped`` as well, and never runs it afterwards.
     """
 
     resource_id: ResourceId
@@ -188,14 +185,14 @@ class StopContainer(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResource(_Caused):
-    """Send the launcher ``exit``: it is not needed, or no longer."""
+    """Send the launcher ``exit``: it is not needed."""
 
     resource_id: ResourceId
 
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(_Caused):
-    """Hand in ``TimerFired(timer)`` after this long; a timer that is armed starts again."""
+    """Hand in ``TimerFired(timer)`` after ``delay_ms``; a timer that is armed starts again."""
 
     timer: Timer
     delay_ms: int
@@ -210,14 +207,14 @@ class CancelTimer(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class SuspectOurselves(_Caused):
-    """Report: so many hosts fell silent at once that the fault is the AM's (safety L5)."""
+    """Report that more than half of the hosts fell silent at once: the AM's fault (safety L5)."""
 
     hosts: tuple[Host, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EndJob(_Caused):
-    """End the application with this result: nothing of the job runs any more. Given once, last."""
+    """End the application with this result: nothing of the job runs. Given once, at the end."""
 
     result: JobResult
     diagnostics: str
@@ -250,11 +247,11 @@ Instruction = (
 
 
 def in_order(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Return the records of one decision, in the order in which the stream gets them.
+    """Return the records of one decision in the order in which the stream gets them.
 
-    A reader ignores a locality that is written while the failover of its processor is under way;
-    so the begin, or the end, of a failover comes before localities. Failure counts and stops have
-    the order of their processors.
+    The begin or end of a failover comes before localities: a reader ignores a locality that is
+    written while the failover of its processor is under way. Failure counts and stops are in the
+    order of their processors.
     """
     return tuple(sorted(records, key=_place))
 

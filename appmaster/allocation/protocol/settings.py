@@ -14,20 +14,25 @@ from homeport.job_coordinator.model.ids import Host
 class AllocatorSettings:
     """The part of the configuration that decides, from ``ClusterManagerConfig`` and ``JobConfig``.
 
-    ``retry_count``: failures that are forgiven, below zero all of them. ``strict_hosts``: hosts
-    that can be asked for by name, fixed when the application was submitted; None: every live host.
-    ``last_retry_delay_ms``, ``launch_retry_ms``: see ``retries``; 0 for no rest. ``silence_ms``: in
-    what time hosts that fall silent do so at once. ``exclusion_ms``: after what time an excluded
-    host is probed; see ``exclusion``. ``container_memory_mb``, ``container_cores``: the size of
-    every container, of both roles (safety P4); 0: not known, and fits everywhere.
-    ``stop_timeout_ms``: how long a standby may take to stop for its active.
-    ``racks_are_preferred``: the containers of a group are put in different racks where possible;
-    ``racks_are_apart``: always. ``warm_lag``: how many records a standby may be behind when its
-    active container stops for a warm move. ``own_have_spark``, ``temporary_have_spark``: whether
-    the spare beside the job's own standbys, or beside temporary ones, is to have a Spark ready,
-    which a warm move waits for, but no longer than ``spark_timeout_ms``. ``drained_hosts``: where
-    no container is placed. ``command_timeout_ms``: how long an operator's command may come no
-    further.
+    Attributes:
+        retry_count: failures that are forgiven; below zero: all.
+        strict_hosts: hosts that can be requested by name, fixed at submission; None: all live ones.
+        last_retry_delay_ms: see ``retries``; 0: no delay.
+        launch_retry_ms: the same.
+        silence_ms: the time within which hosts fall silent "at once"; see ``exclusion``.
+        exclusion_ms: the time after which an excluded host is probed.
+        container_memory_mb: the size of every container, active or standby (safety P4); 0: not
+            known, fits everywhere.
+        container_cores: the same.
+        stop_timeout_ms: how long a standby may take to stop for its active.
+        racks_are_preferred: the containers of a group run in different racks if possible.
+        racks_are_apart: they always do.
+        warm_lag: the largest lag of a standby, in records, that ends the wait of a warm move.
+        own_have_spark: whether the spares beside the job's own standbys are to have a Spark ready.
+        temporary_have_spark: the same for temporary standbys.
+        spark_timeout_ms: how long a warm move waits for that Spark.
+        drained_hosts: where no container is placed.
+        command_timeout_ms: how long an operator's command may make no progress.
     """
 
     host_affinity_enabled: bool
