@@ -331,7 +331,7 @@ def fences_reported(draft: Draft, event: FencesReported) -> None:
 
 
 def fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
-    """Drop the incarnation if its launcher reported the stop; a revoked one may yet begin (I1)."""
+    """Drop the incarnation if its stop was reported; a revoked one may yet begin (safety I1)."""
     fenced = event.incarnation
     _drop_unfenced(draft, [fenced], lambda p: p.is_stopped and p.incarnation == fenced)
 

@@ -1,10 +1,10 @@
 """Requests home as soon as YARN reports the end of a container there; the permit waits.
 
 PURE. A NodeManager that reports the end of a launcher's container lives, so the next launcher is
-requested on the same host at once. The report is no evidence that the child has stopped (safety
-P1). So the processor keeps its phase until its launcher, or the keeper, gives that evidence, and
-the new launcher stays idle (safety P2). Then the processor takes over the request, or finds the
-idle launcher at home.
+requested on the same host at once. The report is no evidence that the child has stopped
+(safety P1). So the processor keeps its phase until its launcher, or the keeper, gives that
+evidence, and the new launcher stays idle (safety P2). Then the processor takes over the request, or
+finds the idle launcher at home.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What must hold of the whole state after every step, as sentences.
+"""What must hold for the state after every step, as sentences.
 
-PURE. ``check`` looks at every row. ``check_step`` looks, where it gets the changes, at what a step
-has changed and at what that concerns, so that the shell can call it after every step in production.
-A broken sentence is a bug of ours; it ends the AM attempt with its story.
+PURE. ``check`` looks at every row. With ``changes`` ``check_step`` looks only at the changed rows
+and at those that they concern, so that the shell can call it after every step in production. A
+broken sentence is a bug in the allocator, and ends the AM attempt.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Rows:
     early: Sequence[EarlyRequest]
 
     def hosts(self) -> set[Host]:
-        """Return the hosts that these ask for, or wait for."""
+        """Return the hosts that these request, or are queued for."""
         wanted = {c.requested_host for c in self.containers if c.requested_host is not None}
         return wanted | {e.host for e in self.early}
 
@@ -63,7 +63,7 @@ def check(state: AllocatorState) -> None:
     """Check that ``state`` is sound.
 
     Raises:
-        InvariantViolation: it is not; the message names every broken sentence, and shows the state.
+        InvariantViolation: it is not; the message has every broken sentence, and the state.
     """
     rows = _all_rows(state)
     broken = [*_of_state(state, rows, rows.hosts()), *_of_timers(state), *_of_tables(state)]
@@ -73,9 +73,9 @@ def check(state: AllocatorState) -> None:
 def check_step(
     before: AllocatorState, after: AllocatorState, story: str, changes: Changes | None = None
 ) -> None:
-    """Check that ``after`` is sound and may follow ``before``; ``story``: what came between.
+    """Check that ``after`` is sound and may follow ``before``; ``story``: the event between them.
 
-    ``changes``: what differs, of a ``before`` that is sound; None: perhaps everything.
+    ``changes``: the rows that differ from a sound ``before``; None: perhaps all.
 
     Raises:
         InvariantViolation: as ``check``, with the story.
@@ -300,7 +300,7 @@ def _of_placements(state: AllocatorState, rows: _Rows) -> Iterator[str]:
 
 
 def _awaited_launcher(state: AllocatorState, processor_id: ProcessorId) -> ResourceState | None:
-    """Return the one in which the processor ran, or the standby whose stop it waits for."""
+    """Return the launcher in which the processor ran, or that of the standby it waits for."""
     container = state.container(processor_id)
     if container is not None and container.phase is ContainerPhase.FAILING_OVER:
         under_way = container.failover
@@ -328,7 +328,7 @@ def _needs(timers: frozenset[Timer]) -> str:
 def _of_timers_changed(
     before: AllocatorState, was: _Rows, after: AllocatorState, rows: _Rows
 ) -> Iterator[str]:
-    """Yield the timers among what has changed that are not as needed, or that came or went."""
+    """Yield the broken sentences about the timers of the changed rows, and about other timers."""
     were, needed = _timers_needed(before, was), _timers_needed(after, rows)
     if (before.silent, before.exclusions) != (after.silent, after.exclusions):
         were |= _host_timers_needed(before, but=after)
@@ -377,7 +377,7 @@ def _timers_of_commands(state: AllocatorState) -> set[Timer]:
 def _host_timers_needed(
     state: AllocatorState, but: AllocatorState | None = None
 ) -> frozenset[Timer]:
-    """Those of silent and of excluded hosts; ``but``: without what that state needs as well."""
+    """Return the timers of silent and excluded hosts, except those that ``but`` needs, too."""
     silent, closed = state.silent, _closed(state)
     if but is not None:
         silent, closed = silent - but.silent, closed - _closed(but)
@@ -432,7 +432,7 @@ def _of_job_succession(before: AllocatorState, after: AllocatorState) -> Iterato
 def _of_permit(
     before: AllocatorState, old: ContainerState, launcher: ResourceState | None
 ) -> Iterator[str]:
-    """Yield what a step breaks that has permitted, on ``launcher``, what was ``old`` before."""
+    """Yield the broken sentences about a permit on ``launcher`` in this step, of ``old`` before."""
     name = f"processor {old.processor_id}"
     if old.phase in LIVE:
         yield f"{name} is permitted again only after it stopped"
@@ -494,7 +494,7 @@ def _of_failover(draft: Draft, container: ContainerState) -> Iterator[str]:
 
 
 def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
-    """Yield the broken sentences about standbys that got the order to give way in this step."""
+    """Yield the broken sentences about standbys that were ordered to give way in this step."""
     gave_way = {p.request.uuid for p in before.placements if p.step is PlacementStep.GIVING_WAY}
     for placement in after.placements:
         standby = after.containers.get(placement.standby)
@@ -508,7 +508,7 @@ def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str
 
 
 def _has_place(draft: Draft, container: ContainerState) -> bool:
-    """Return whether its group leaves the container a host to ask for, or to stay on."""
+    """Return whether its group leaves the container a host to request, or any host."""
     if separation.is_alone(draft, container) and not draft.settings.drained_hosts:
         return True
     fresh = replace(container, tried=())
@@ -516,7 +516,7 @@ def _has_place(draft: Draft, container: ContainerState) -> bool:
 
 
 def _read(state: AllocatorState) -> Draft:
-    """A draft that is only asked; frozen at once, or it and its tables would hold each other."""
+    """Return a draft for reading. It is frozen, or it and its tables would refer to each other."""
     draft = Draft(state, "")
     draft.freeze()
     return draft

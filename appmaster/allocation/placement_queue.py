@@ -1,10 +1,10 @@
 """Which queued containers a step has to place again.
 
 PURE. Theory. A queued container names a host, and waits until no request for that host is
-outstanding. Then the first in its queue is placed again: actives before standbys, then by id. A
-container is also placed again when
+outstanding. Then the first container in the host's queue is placed again: actives before standbys,
+then by id. A container is also placed again when
 
-- it, or a container of its group, has changed, or a launcher is reserved for one no more;
+- it, or a container of its group, has changed, or has lost the launcher reserved for it;
 - its host was excluded, or its home is open again; without a host: any exclusion changed;
 - a launcher that it may have has become idle;
 - a less loaded host is free, and no container waits for that one.
@@ -35,7 +35,7 @@ def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
 
     Args:
         draft: the step under way.
-        done: those that this step has considered. One of them comes again when its host is free.
+        done: those that this step has placed; one of them comes again if its host is free.
     """
     if draft.is_everybody_due:
         found = set(draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED))

@@ -1,8 +1,8 @@
-"""Which containers wait, and what is in the way on each host, whatever the reason is.
+"""Which containers wait, and what keeps them from each host: for people.
 
-PURE. Derived from the state and the hosts' last reports; nothing is decided here. Where capacity is
-short for ever the allocator goes on asking in its rounds, each request for its whole time; this is
-how people learn of it, and of what would help.
+PURE. Derived from the state and the hosts' last reports; nothing is decided here. If capacity is
+short for ever the allocator goes on with its rounds of requests. This report shows that, and what
+would help.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _sentence(
 
 
 def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) -> str:
-    """Return what is in the way of every container there; empty: nothing that is known."""
+    """Return what keeps every container from this host; empty: nothing that is known."""
     settings = state.settings
     if host not in (state.hosts or ()):
         return "is lost" if report is not None and not report.is_live else "is not live"
@@ -115,7 +115,7 @@ def _lack(settings: AllocatorSettings, report: HostReport) -> str:
 
 
 def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Host, str]]:
-    """Yield what is in the way of this container alone: hosts that it tried, and its group."""
+    """Yield what keeps this container alone from hosts: its requests there, and its group."""
     for host in container.tried:
         yield host, "gave it no container in time"
     active = container.group

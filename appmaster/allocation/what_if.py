@@ -1,15 +1,13 @@
-"""What would come of the loss of hosts, or of a command: the machine, driven on from its state.
+"""What would follow from the loss of hosts, or from a command: the allocator runs on by itself.
 
-PURE, without side effects: ``step`` never changes the state it is given, and nothing carries out
-what it instructs here. The world around it is one in which nothing else goes wrong: every launcher
-of the lost hosts is silent at once and the ResourceManager calls these hosts lost; what is ordered
-to stop stops, what is permitted starts, a standby that is to give way has read all and has its
-Spark, a request is granted where there is room and runs out where
-there is none, a rest is over at once.
+PURE, without side effects: ``step`` never changes its state, and nothing here carries out the
+instructions. In the simulated cluster nothing else goes wrong. Every launcher on a lost host is
+silent at once, and the ResourceManager reports these hosts lost. Containers stop when ordered and
+start when permitted. A standby that gives way has read everything and has its Spark. A request is
+granted if there is room, else it expires. A delay is over at once.
 
-It ends when nothing is left to happen: a container's requests run out once per host and once for
-any; a container that has had no place anywhere is given up here. ``MAX_ROUNDS`` bounds it whatever
-happens.
+The simulation ends when nothing is left to happen. A container's requests expire once per host and
+once for any host; then it counts as without a place. ``MAX_ROUNDS`` limits the simulation.
 """
 
 from __future__ import annotations
@@ -46,25 +44,25 @@ from homeport.job_coordinator.model.placement import PlacementRequest
 from homeport.job_coordinator.status.outlook import ShownFate, ShownOutlook
 
 MAX_ROUNDS: Final = 200
-"""Each round answers all requests that stand at its beginning."""
+"""Each round answers all requests that are outstanding when it begins."""
 
 _FULFILLED: Final = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 
 
 def known_hosts(state: AllocatorState) -> frozenset[Host]:
-    """Return the hosts that can be asked about: live ones, and those with a launcher."""
+    """Return the hosts that a question may name: live ones, and those with a launcher."""
     return frozenset({*(state.hosts or ()), *(r.host for r in state.resources)})
 
 
 def what_if(
     state: AllocatorState, lost: frozenset[Host], reports: Sequence[events.HostReport] = ()
 ) -> ShownOutlook:
-    """Return what would come of the loss of these hosts, now.
+    """Return what would follow from the loss of these hosts now.
 
     Args:
         state: unchanged.
-        lost: those that are not known have no part in it.
-        reports: what hosts have; one without a report has room for everything.
+        lost: unknown hosts change nothing.
+        reports: what hosts have; a host without a report has room for everything.
     """
     future = _Future(state, lost, tuple(_lost(r) if r.host in lost else r for r in reports))
     future.lose()
@@ -85,9 +83,10 @@ def what_if(
 
 @dataclass(frozen=True, slots=True)
 class CommandOutlook:
-    """What would come of an operator's command; ``fates`` as of the loss of hosts.
+    """What would follow from an operator's command.
 
-    ``answer``: the last one, and so final where nothing would be in its way; None: there is none.
+    ``answer``: the last one, which is final if nothing would be in the way; None: there is none.
+    ``fates``: as in ``ShownOutlook.containers``.
     """
 
     answer: WritePlacementResponse | None
@@ -97,7 +96,7 @@ class CommandOutlook:
 def what_if_commanded(
     state: AllocatorState, request: PlacementRequest, reports: Sequence[events.HostReport] = ()
 ) -> CommandOutlook:
-    """Return what would come of this command, now. ``state`` and ``reports`` as of ``what_if``."""
+    """Return what would follow from this command now; the other arguments as in ``what_if``."""
     future = _Future(state, frozenset(), tuple(reports))
     future.feed(events.PlacementRequested(request))
     future.calm()
@@ -105,7 +104,7 @@ def what_if_commanded(
 
 
 class _Future:
-    """The state as it would become; ends with the question."""
+    """The simulation: the state, and the cluster around it."""
 
     def __init__(
         self, state: AllocatorState, lost: frozenset[Host], reports: tuple[events.HostReport, ...]
@@ -120,14 +119,14 @@ class _Future:
         self._reports = reports
         self._room = {r.host: _room(state.settings, r) for r in reports}
         self._used: Counter[Host] = Counter()
-        """How many more launchers of ours a host has than it was reported with."""
+        """How many launchers of this job a host has gained since its report."""
         self._asked = _asked(state)
         self._placeless: set[ProcessorId] = set()
-        """Whose request for any host has run out."""
+        """Containers whose request for any host has expired."""
         self._launchers = 0
 
     def reports(self) -> tuple[events.HostReport, ...]:
-        """Return what the hosts would have, less what was given to launchers."""
+        """Return the reports of the hosts as they would be."""
         settings = self.state.settings
         return tuple(
             replace(
@@ -139,7 +138,7 @@ class _Future:
         )
 
     def feed(self, event: events.Event) -> bool:
-        """Return one step; whether anything came of it."""
+        """Run one step; return whether anything followed from it."""
         decision = step(self.state, event)
         self.state = decision.state
         self.reasons += decision.reasons
@@ -149,7 +148,7 @@ class _Future:
             elif isinstance(record, WritePlacementResponse):
                 self.answers[record.request.uuid] = record
         for instruction in decision.instructions:
-            # All others are read off the state, as launchers ask for theirs again.
+            # The state shows all other instructions: launchers ask for theirs again.
             if isinstance(instruction, RequestResource):
                 self._asked[instruction.request_id] = instruction.host
             elif isinstance(instruction, CancelRequest):
@@ -157,7 +156,7 @@ class _Future:
         return bool(decision.reasons or decision.records or decision.instructions)
 
     def lose(self) -> None:
-        """Silence the launchers of the lost hosts, as the ResourceManager reports them."""
+        """Silence the launchers on the lost hosts, which the ResourceManager reports lost."""
         for resource in list(self.state.resources):
             if resource.host in self._lost:
                 self.feed(events.LauncherSilent(resource.resource_id))
@@ -165,7 +164,7 @@ class _Future:
         self.feed(events.HostsObserved(left, self._reports))
 
     def calm(self) -> bool:
-        """Run what is left to happen; False: that was too much."""
+        """Run until nothing is left to happen; False: that took too many rounds."""
         for _ in range(MAX_ROUNDS):
             happened = [self._happens(event) for event in list(self._due())]
             if not any(happened):
@@ -173,7 +172,7 @@ class _Future:
         return False
 
     def _due(self) -> Iterator[events.Event]:
-        """Yield the next events of what the state waits for."""
+        """Yield the events that the state waits for."""
         yield from self._of_containers()
         yield from self._of_launchers()
         for standby in [p.standby for p in self.state.placements if p.standby is not None]:
@@ -207,7 +206,7 @@ class _Future:
         return [c for c in map(self.state.container, found) if c is not None]
 
     def _answer(self, request_id: RequestId, host: Host | None) -> events.Event:
-        """Return a launcher where there is room, else the end of the time to wait for one."""
+        """Return a check-in if there is room, else the expiry of the request."""
         place = self._roomiest() if host is None else host
         if place is None or place in self._lost or not self._has_room(place):
             return events.TimerFired(Timer(TimerKind.REQUEST_EXPIRY, request_id))
@@ -216,7 +215,7 @@ class _Future:
         return events.LauncherCheckedIn(id_, place, None, request_id)
 
     def _roomiest(self) -> Host | None:
-        """Return where the scheduler would put what may go anywhere."""
+        """Return the host on which the scheduler would grant a request for any host."""
         load = {h: 0 for h in self.state.hosts or () if self._has_room(h)}
         for resource in self.state.resources:
             if resource.host in load:
@@ -227,7 +226,7 @@ class _Future:
         return host not in self._room or self._room[host] > self._used[host]
 
     def _happens(self, event: events.Event) -> bool:
-        """Return whether anything comes of ``event``, after others of its round."""
+        """Feed ``event``, unless others of its round made it void; return as ``feed`` does."""
         match event:
             case events.TimerFired(timer=timer) if timer not in self.state.timers:
                 return False
@@ -256,7 +255,7 @@ class _Future:
 
 
 def _asked(state: AllocatorState) -> dict[RequestId, Host | None]:
-    """Return {request that is outstanding: the host it names}."""
+    """Return {outstanding request: its host}."""
     own = {
         c.request_id: c.requested_host
         for c in state.containers
@@ -285,7 +284,7 @@ def _launcher(state: AllocatorState, container: ContainerState | None) -> Resour
 
 
 def _fates(before: AllocatorState, future: _Future) -> Iterator[ShownFate]:
-    """Of those that are not afterwards where and what they were; of each kind the last reason."""
+    """Yield what becomes of each container that changes, with the last reason of each kind."""
     why: dict[ProcessorId, dict[ReasonKind, Reason]] = {}
     for reason in future.reasons:
         if reason.processor_id is not None:

@@ -1,8 +1,7 @@
-"""What hosts have for one container, and how good each is for the next one to place.
+"""Whether a container fits on each host, and how the hosts rank for the next one to place.
 
-PURE. All containers of a job have one size (safety P4). How much is free is not kept: what decides
-is only whether a container fits. The numbers are for people, and the shell has them. A host that
-gets a container moves to another rank; the others stay where they are.
+PURE. All containers of a job have one size (safety P4), so the state only has whether one fits.
+The shell has the free memory and cores, for people.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Rank = tuple[bool, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """These hosts by their rank: the lower, the better. ``full``: as ``Room`` has it."""
+    """These hosts by their rank: the lower, the better. ``full``: as in ``Room``."""
 
     hosts: tuple[Host, ...]
     full: frozenset[Host]
@@ -30,16 +29,16 @@ class Ranking:
     by_rank: Map[Rank, Map[Host, None]]
 
     def best_first(self) -> Iterator[Host]:
-        """Yield all of them by rank, and those of one rank by name."""
+        """Yield the hosts by rank, then by name."""
         for rank in sorted(self.by_rank):
             hosts = self.by_rank[rank]
-            # Mostly the first one will do.
+            # Mostly the caller takes the first one.
             first = min(hosts)
             yield first
             yield from sorted(hosts.delete(first))
 
     def moved(self, host: Host, rank: Rank) -> Ranking:
-        """Return the ranking with the host at this rank; the same where it is none of these."""
+        """Return the ranking with the host at this rank; unchanged if it does not have the host."""
         was = self.rank_of.get(host)
         if was is None or was == rank:
             return self
@@ -53,7 +52,7 @@ _NOBODY: Map[Host, None] = Map()
 
 
 def ranked(hosts: tuple[Host, ...], full: frozenset[Host], rank: Callable[[Host], Rank]) -> Ranking:
-    """Return these hosts by their rank, by the rank that ``rank`` gives each."""
+    """Return these hosts, ranked by ``rank``."""
     rank_of = {host: rank(host) for host in hosts}
     by_rank: dict[Rank, dict[Host, None]] = {}
     for host, found in rank_of.items():
@@ -63,12 +62,12 @@ def ranked(hosts: tuple[Host, ...], full: frozenset[Host], rank: Callable[[Host]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is known of room; by default nothing, and then there is room everywhere.
+    """Where a container fits; without reports everywhere.
 
-    ``full``: live hosts where not one more container fits now. ``small``: live hosts where none
-    fits though they be empty. ``is_large_enough``: whether the ResourceManager takes a request of
-    the size while it has these live hosts; ``could_be``: the same with those that it lost.
-    ``largest``: MB and cores of the largest host, for people.
+    ``full``: live hosts where no further container fits now. ``small``: live hosts where none fits
+    even if they are empty. ``is_large_enough``: whether the ResourceManager accepts a request of
+    the size with these live hosts; ``could_be``: the same with its lost hosts, too. ``largest``: MB
+    and cores of the largest host, for people.
     """
 
     full: frozenset[Host] = frozenset()
@@ -79,7 +78,7 @@ class Room:
 
 
 def room_of(reports: Iterable[HostReport], settings: AllocatorSettings) -> Room:
-    """Return what these hosts have for a container of the size in ``settings``."""
+    """Return where a container of the size in ``settings`` fits on these hosts."""
     memory_mb, cores = settings.container_memory_mb, settings.container_cores
     said = tuple(reports)
     live = tuple(r for r in said if r.is_live)
@@ -93,9 +92,9 @@ def room_of(reports: Iterable[HostReport], settings: AllocatorSettings) -> Room:
 
 
 def _takes(reports: tuple[HostReport, ...], settings: AllocatorSettings) -> bool:
-    """Whether a ResourceManager with these hosts takes a request; where it has reported none, yes.
+    """Return whether a ResourceManager with these hosts accepts a request; True without reports.
 
-    It holds memory and cores each against the most that any host has.
+    It compares memory and cores, each by itself, with the most that any host has.
     """
     most_mb, most_cores = _largest(reports)
     fits = settings.container_memory_mb <= most_mb and settings.container_cores <= most_cores

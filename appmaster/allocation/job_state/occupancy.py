@@ -1,7 +1,8 @@
-"""Which launchers are idle, how loaded each host is, which is best: kept as a step changes it.
+"""Which launchers are idle, how loaded each host is, and how hosts rank; updated in each step.
 
-PURE. What containers, resources and early requests say together cannot be an index of any of them.
-It is derived from the tables that it names: a state whose tables are others is given a new one.
+PURE. This follows from containers, resources and early requests together, so it cannot be an index
+of one of their tables. An ``Occupancy`` names the tables that it was derived from; for a state with
+other tables it is counted again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 
 
 def occupancy_of(state: AllocatorState) -> Occupancy:
-    """Return the occupancy of the state's tables, as it was kept, or counted where none was."""
+    """Return the occupancy of the state's tables, the kept one if it is theirs."""
     kept = state.occupancy
     if (
         kept is not None
@@ -37,7 +38,7 @@ def occupancy_of(state: AllocatorState) -> Occupancy:
 
 
 def counted(state: AllocatorState) -> Occupancy:
-    """Return the occupancy of the state's tables, by a look at every row; nothing is ranked."""
+    """Return the occupancy of the state's tables, counted from every row, without a ranking."""
     loads: dict[Host, int] = {}
     for container in state.containers:
         launcher = state.resources.get(container.resource_id)
@@ -52,14 +53,14 @@ def counted(state: AllocatorState) -> Occupancy:
 
 
 def is_useful(launcher: ResourceState) -> bool:
-    """Return whether a container may be given this launcher, if none has it."""
+    """Return whether a container may get this launcher, if none holds it."""
     return not launcher.is_released and launcher.ended is None and launcher.reserved_for is None
 
 
 class OccupancyEdit:
-    """An occupancy that follows the changes of a step. ``freeze`` gives what it has become.
+    """An occupancy that follows the changes of a step, until ``freeze``.
 
-    ``freed``: the launchers that became idle in this step, and perhaps are so no more.
+    ``freed``: the launchers that became idle in this step, though perhaps not for long.
     """
 
     __slots__ = (
@@ -105,7 +106,7 @@ class OccupancyEdit:
         )
 
     def ranking(self, hosts: tuple[Host, ...], full: frozenset[Host]) -> Ranking:
-        """Return the ranking of these hosts, kept while they are the ones asked for."""
+        """Return the ranking of these hosts; the last one is kept."""
         kept = self._ranking
         if kept is None or kept.hosts != hosts or kept.full != full:
             kept = self._ranking = ranked(hosts, full, lambda host: self._rank(host, full))
@@ -138,7 +139,7 @@ class OccupancyEdit:
 
     def _resource_changed(self, old: ResourceState | None, new: ResourceState | None) -> None:
         if old is not None and new is None:
-            # Its holder is still counted there until it is changed itself.
+            # Its holder counts there until the step changes the holder.
             self._gone[old.resource_id] = old.host
         for launcher in (old, new):
             if launcher is not None:

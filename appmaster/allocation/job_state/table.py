@@ -1,11 +1,9 @@
-"""A persistent table: frozen, cheap to change, and found by what its rows have in common.
+"""A persistent table: frozen, cheap to change, with indexes.
 
-PURE. A state of ten thousand containers is followed by one in which two of them differ. A table
-shares what did not change with the one before it (``immutables.Map``), so a step costs what it
-changes. What would need a look at every row, such as the containers that are queued, is answered by
-indexes: each has the keys of the rows by one of their properties. Indexes are derived: ``Edit``,
-which alone changes a table, keeps them. Two tables with the same rows are equal whatever became of
-them before.
+PURE. A step may change two of ten thousand containers. A table shares the rest with the one before
+it (``immutables.Map``), so the cost of a step depends on what it changes. An index has the keys of
+the rows by one of their properties, as the phase, so that no question needs a look at every row.
+Only ``Edit`` changes a table, and keeps its indexes. Tables with the same rows are equal.
 """
 
 from __future__ import annotations
@@ -23,17 +21,16 @@ T = TypeVar("T")
 F = TypeVar("F", bound="Table[Any, Any]")
 
 IndexValues = tuple[Any, ...]
-"""A row's value in each index; None: it is not there, a frozenset: it is under each of these."""
+"""A row's value in each index. None: it is not in there; a frozenset: it has each of these."""
 
 Index = Map[Any, "Map[Any, None]"]
 _NONE: Map[Any, None] = Map()
 
 
 class Table(ABC, Generic[K, V]):
-    """Rows by their key; iteration is over the rows, in the order of the keys.
+    """Rows by their key; iteration yields the rows in the order of the keys.
 
-    A kind of table says what a row's key and its index values are. Tables of the same rows are
-    equal and have the same hash. ``indexes``: one {value: keys} each.
+    A subclass defines a row's key and its index values. ``indexes``: one {value: keys} each.
     """
 
     __slots__ = ("indexes", "order", "rows_by_key")
@@ -108,17 +105,17 @@ class Table(ABC, Generic[K, V]):
     def followed_by(
         self, rows: Map[K, V], indexes: tuple[Index, ...], order: tuple[K, ...] | None
     ) -> Self:
-        """Return what this table has become; ``order``: the sorted keys, None where not known."""
+        """Return the next table, with these rows; ``order``: the sorted keys; None: not known."""
         table = type(self).__new__(type(self))
         table.rows_by_key, table.indexes, table.order = rows, indexes, order
         return table
 
 
 class Edit(MutableMapping[K, V], Generic[K, V, F]):
-    """A table being changed; ``freeze`` gives the table that it has become.
+    """A table while a step changes it; ``freeze`` returns the result.
 
-    ``changed``: the keys of the rows that were set or deleted. ``noticed`` gets every such
-    row: as it was (None: there was none), and as it is (None: deleted).
+    ``changed``: the keys of the rows that were set or deleted. ``noticed`` gets each such row as it
+    was (None: there was none) and as it is (None: deleted).
     """
 
     __slots__ = ("_has_same_keys", "_indexes", "_map", "_noticed", "_table", "changed")
@@ -186,7 +183,7 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         return None if keys is None else self._map[min(keys)]
 
     def freeze(self) -> F:
-        """Return the table as it has become: the same object where nothing was set."""
+        """Return the changed table; the same object if nothing was set or deleted."""
         self._noticed = None
         if not self.changed:
             return self._table

@@ -1,7 +1,7 @@
-"""What may befall a container, and where each of it may lead: the allocator's table, as data.
+"""What may happen to a container in each phase, and the phases that may follow: a table.
 
-PURE. ``Draft.move`` holds every change of a phase against it. What the table cannot express is in
-``invariants``: which container holds which resource, which timers are armed.
+PURE. ``Draft.move`` checks every change of a phase against it. ``invariants`` has what the table
+cannot express: which container holds which resource, which timers are armed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase
 
 
 class Trigger(Enum):
-    """What befalls one container: the first group by events, the second by our own decisions."""
+    """What happens to one container: the first group by events, the second by decisions."""
 
     CHECKED_IN = "launcher checked in"
     ALLOCATED = "request allocated"
@@ -36,7 +36,7 @@ class Trigger(Enum):
     JOB_ENDING = "job ends"
 
     __hash__ = object.__hash__
-    """As equality: see ContainerPhase."""
+    """By identity: see ContainerPhase."""
 
 
 _P = ContainerPhase
@@ -117,8 +117,8 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Trigger, frozenset[ContainerPhase]]
         }
     )
 )
-"""phase -> what befalls the container -> the phases it may be in afterwards.
+"""{phase: {trigger: the phases that may follow}}.
 
-A happening of the first group that is missing in a row is stale there: counted, and nothing
-changes. One of the second group that is missing is a bug of ours.
+A trigger of the first group that a phase does not have is stale there: it is counted, and changes
+nothing. A missing one of the second group is a bug.
 """

@@ -1,10 +1,10 @@
-"""Two snapshots of the cluster into the events between them: levels, not edges.
+"""Turns two snapshots of the cluster into the events between them.
 
-PURE. Theory. The shell polls and compares whole snapshots, so a lost callback heals with the next
-poll. Comparing with nothing (``before`` None) reports all that is so; ``step`` counts as stale what
-it knows already, so a shell that is in doubt may do that at any time.
+PURE. Theory. The shell polls and compares whole snapshots, so that the next poll makes up for a
+lost one. Compared with nothing (``before`` None) a snapshot gives events for all that it has. The
+shell may do that at any time: ``step`` counts known facts as stale.
 
-What this module does not know: launchers and their children. What Skein says of a container is
+This module knows nothing of launchers and their children. Skein's report about a container is
 evidence for a request, not for an incarnation (safety P1).
 """
 
@@ -25,7 +25,7 @@ from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
 
 class SkeinContainerState(Enum):
-    """Skein's states, as far as they matter here."""
+    """The states of Skein that the allocator distinguishes."""
 
     REQUESTED = "requested"
     """WAITING or REQUESTED: YARN has not granted it."""
@@ -37,10 +37,9 @@ class SkeinContainerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SkeinContainer:
-    """One container as Skein shows it; ``request_id`` None: not one that we asked for.
+    """One container as Skein shows it; ``request_id`` None: the allocator has not requested it.
 
-    Of one that has ended: ``story``, ``is_own_fault`` and ``is_taken_back`` as in
-    ``ResourceEnded``.
+    ``story``, ``is_own_fault`` and ``is_taken_back``: of one that has ended; see ``ResourceEnded``.
     """
 
     skein_id: str
@@ -60,7 +59,7 @@ class SkeinContainer:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a poll saw: all of Skein's containers, all live hosts, and what is known of these."""
+    """The result of a poll: all of Skein's containers, all live hosts, and reports of hosts."""
 
     containers: tuple[SkeinContainer, ...] = ()
     hosts: tuple[Host, ...] = ()
@@ -70,10 +69,10 @@ class Snapshot:
 def events_between(
     before: Snapshot | None, after: Snapshot, *, memory_mb: int = 0, cores: int = 0
 ) -> tuple[Event, ...]:
-    """Return what became true from ``before`` (None: unknown) to ``after``.
+    """Return the events from ``before`` (None: unknown) to ``after``: hosts first, then by request.
 
-    Order: hosts first, then by request. A container that vanished has ended. What hosts have free
-    is news only where it makes a difference to one container of this size.
+    A container that vanished has ended. A change of what hosts have free is an event only if it
+    makes a difference to a container of this size.
     """
     events: list[Event] = []
     size = memory_mb, cores
@@ -94,7 +93,7 @@ def events_between(
 
 
 def _deciding(snapshot: Snapshot, memory_mb: int, cores: int) -> Hashable:
-    """Return what decisions depend on, of the hosts."""
+    """Return the facts about hosts that decisions depend on."""
     known = {
         (r.host, r.rack, r.memory_mb, r.cores, r.is_live, r.has_room(memory_mb, cores))
         for r in snapshot.reports

@@ -1,14 +1,13 @@
-"""Why the allocator decided what it decided: facts of a known kind, each with its sentence.
+"""Why the allocator decided as it did: reasons of a known kind, each with its sentence.
 
-PURE. A reason says what was decided, for which container, and by what, in the step that decided
-it. What people see (``homeport explain``, ``/v1/events``, the log) and what is counted
-(``/metrics``) both come of reasons, with the events and instructions around them: the machine
-counts nothing and words nothing itself.
+PURE. A reason names what was decided, for which container, and why. ``homeport explain``,
+``/v1/events``, the log and ``/metrics`` all show or count reasons, with the events and instructions
+around them; the deciding code itself counts nothing and has no sentences.
 
-Rules for editing: the deciding function says why, once, where it decides (``Draft.because``). A
-repetition, such as an order that comes again with each check-in, has no reason of its own. A new
-kind needs its sentence in ``_SENTENCES``, and a test that brings it about. The values of kinds are
-what ``/v1/events`` serves: they are never renamed.
+Rules for editing: the deciding function gives the reason once, where it decides
+(``Draft.because``). A repeated order, as with each check-in, has no reason. A new kind needs its
+sentence in ``_SENTENCES``, and a test that brings it about. ``/v1/events`` serves the values of the
+kinds: they are never renamed.
 """
 
 from __future__ import annotations
@@ -184,19 +183,19 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.COMMAND_FAILED: "A command for {subject} has failed",
     }
 )
-"""One sentence of each kind, without its full stop; what it was decided by follows as its detail.
+"""The sentence of each kind, without its full stop; the detail follows it.
 
-``{subject}``: "processor 0"; ``{Subject}``: the same where a sentence begins; ``{host}``: its name,
-or "any host"; ``{other}``: the other processor.
+``{subject}``: "processor 0"; ``{Subject}``: the same at the beginning of a sentence; ``{host}``:
+its name, or "any host"; ``{other}``: the other processor.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One decision and what it was decided by; ``str()`` is its sentence.
+    """One decision and its reason; ``str()`` is its sentence.
 
-    ``processor_id``: whose decision it is; None where it is about a host, a launcher or the job.
-    ``other``: a second processor that has a part in it. ``detail``: for people, never parsed.
+    ``processor_id``: the processor that it is about; None: it is about a host, a launcher or the
+    job. ``other``: a second processor. ``detail``: for people, never parsed.
     """
 
     kind: ReasonKind
