@@ -12,6 +12,7 @@ OFFSET is as new as its newest file, and checkpoint directories and vanished tas
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -58,6 +59,9 @@ class Verdict:
 
     is_removable: bool
     reason: str
+
+
+IN_USE = Verdict(is_removable=False, reason="in use")
 
 
 def owners(
@@ -121,7 +125,7 @@ def judged(
 ) -> Verdict:
     """Return what becomes of a directory whose newest file is ``age_ms`` old."""
     if is_held:
-        return Verdict(is_removable=False, reason="in use")
+        return IN_USE
     if owner is not None and owner.role is not HostRole.ELSEWHERE:
         return Verdict(is_removable=False, reason=f"the job's own: {owner.role} on this host")
     what = _reason(kind, owner)
@@ -156,16 +160,13 @@ def freed_bytes(links: Iterable[tuple[tuple[int, int], int, int]]) -> int:
     A file with a name elsewhere (a checkpoint shares its tables with the store) gives back nothing.
     Shapes: ``links`` ((device, inode), names it has, bytes on the disk) per name.
     """
-    removed: dict[tuple[int, int], int] = {}
-    sizes: dict[tuple[int, int], tuple[int, int]] = {}
+    removed: Counter[tuple[int, int]] = Counter()
+    freed = 0
     for file, names, size in links:
-        removed[file] = removed.get(file, 0) + 1
-        sizes[file] = (names, size)
-    return sum(_freed(removed[file], names, size) for file, (names, size) in sizes.items())
-
-
-def _freed(removed: int, names: int, size: int) -> int:
-    return size if removed >= names else 0
+        removed[file] += 1
+        if removed[file] == names:
+            freed += size
+    return freed
 
 
 def task_directory(store: str, task_name: TaskName) -> PurePosixPath:

@@ -68,11 +68,6 @@ def decode(data: bytes) -> str:
     return text
 
 
-def offset_text(offset: int) -> str:
-    """Return the text of OFFSET: the bare offset."""
-    return str(offset)
-
-
 def offset_v2_text(system: str, stream: str, partition: int, offset: int) -> str:
     """Return the text of OFFSET-v2: a JSON map of the changelog partition's key to its offset."""
     key = SystemStreamPartition(system, stream, partition).name

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from homeport.container.progress.host_directories import (
+    IN_USE,
     DirectoryKind,
     Owner,
     Verdict,
@@ -17,7 +18,7 @@ from homeport.container.progress.host_directories import (
 )
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import DirectoryHeldError
-from homeport.container.storage.host_survey import Extent, FoundDirectory, extent_of
+from homeport.container.storage.host_survey import FoundDirectory, extent_of
 
 Owners = Callable[[], Mapping[PurePosixPath, Owner]]
 """Whose the directories are, by what the coordinator stream says at the call."""
@@ -29,7 +30,6 @@ class Judgement:
 
     found: FoundDirectory
     kind: DirectoryKind
-    owner: Owner | None
     verdict: Verdict
 
 
@@ -43,21 +43,10 @@ class Limit:
 
 def judge(found: FoundDirectory, owners: Mapping[PurePosixPath, Owner], limit: Limit) -> Judgement:
     """Return what becomes of ``found`` as it was seen."""
-    return _judged(found, owners, limit, found.extent, is_held=found.holder is not None)
-
-
-def _judged(
-    found: FoundDirectory,
-    owners: Mapping[PurePosixPath, Owner],
-    limit: Limit,
-    extent: Extent,
-    *,
-    is_held: bool,
-) -> Judgement:
     owner, kind = owners.get(found.name), kind_of(found.name, owners)
-    age_ms = limit.now_ms - extent.newest_ms
+    is_held, age_ms = found.holder is not None, limit.now_ms - found.extent.newest_ms
     verdict = judged(kind, owner, is_held=is_held, age_ms=age_ms, limit_ms=limit.age_ms)
-    return Judgement(found, kind, owner, verdict)
+    return Judgement(found, kind, verdict)
 
 
 def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgement, int]:
@@ -72,10 +61,10 @@ def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgeme
     try:
         directory = StoreDirectory(found.path, below=found.path.parents[1])
     except DirectoryHeldError:
-        return _judged(found, owners(), limit, found.extent, is_held=True), 0
+        return replace(judge(found, owners(), limit), verdict=IN_USE), 0
     try:
-        extent = extent_of(found.path)
-        judgement = _judged(found, owners(), limit, extent, is_held=False)
+        found = replace(found, extent=extent_of(found.path), holder=None)
+        judgement = judge(found, owners(), limit)
         if not judgement.verdict.is_removable:
             return judgement, 0
         directory.remove()
@@ -83,4 +72,4 @@ def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgeme
         directory.release()
     with contextlib.suppress(OSError):
         found.path.parent.rmdir()  # the store's folder, if that was its last task
-    return judgement, freed_bytes(extent.links)
+    return judgement, freed_bytes(found.extent.links)

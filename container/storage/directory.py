@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,14 +27,6 @@ _Value = TypeVar("_Value")
 _TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetFound:
-    """What the file that counts has, and when it was written (ms since the epoch)."""
-
-    offset: int
-    written_ms: int
-
-
 class DirectoryFiles:
     """The files beside a store in the directory ``path``, which is there, read without its lock."""
 
@@ -48,15 +39,18 @@ class DirectoryFiles:
         with room_on_disk_of(self.path):
             return any(entry.name != LOCK_FILE for entry in self.path.iterdir())
 
-    def read_offset(self, changelog: SystemStream, partition: int) -> OffsetFound | None:
-        """Return what the first of OFFSET-v2, OFFSET, SIDE-INPUT-OFFSETS has; None without any.
+    def read_offset(self, changelog: SystemStream, partition: int) -> tuple[int | None, int]:
+        """Return the offset in the first of OFFSET-v2, OFFSET and SIDE-INPUT-OFFSETS.
+
+        With it comes the time at which that file was written, in ms since 1970; (None, 0): there is
+        no such file.
 
         Raises:
             DiskError: it may not be read.
             ForeignOffsetError: one of them is of another changelog; the message names it.
             WireError: one of them is damaged.
         """
-        found: OffsetFound | None = None
+        found: tuple[int | None, int] = None, 0
         for name in offset_file.READ_ORDER:
             offset = self.read(
                 name, lambda text: offset_file.parse_offset_v2(text, changelog, partition)
@@ -64,8 +58,8 @@ class DirectoryFiles:
             if offset is None:
                 continue
             # Where one of them is damaged, what else there is may be, too: all are read.
-            written_ms = (self.path / name).stat().st_mtime_ns // 1_000_000
-            found = found or OffsetFound(offset, written_ms)
+            if found[0] is None:
+                found = offset, self.written_ms(name)
         return found
 
     def read_meta(self) -> store_meta.StoreMeta | None:
@@ -200,7 +194,7 @@ class StoreDirectory(DirectoryFiles):
         Raises:
             DiskError: there is no room for it, or no right; it says what it said before.
         """
-        self.write_text(offset_file.OFFSET_FILE, offset_file.offset_text(offset))
+        self.write_text(offset_file.OFFSET_FILE, str(offset))
 
     def write_offset_v2(
         self, changelog: SystemStream, partition: int, offset: int, *, is_standby: bool = False

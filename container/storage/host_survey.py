@@ -104,15 +104,6 @@ class FoundDirectory:
     holder: Holder | None
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetTexts:
-    """What the files of offsets say, as they stand; None: it is not there, or damaged."""
-
-    offset: str | None
-    offset_v2: str | None
-    side_input_offsets: str | None
-
-
 def job_folders(root: Path) -> list[Path]:
     """Return the folders of all jobs below ``root``; StoreError where it cannot be read."""
     return _folders(root)
@@ -172,20 +163,15 @@ def _unreadable(error: OSError) -> None:
     raise StoreError(f"{error.filename}: it cannot be read: {error.strerror}")
 
 
-def offset_texts(directory: Path) -> OffsetTexts:
-    """Return what the files of offsets in ``directory`` say."""
-
-    def text_of(name: str) -> str | None:
+def offset_texts(directory: Path) -> dict[str, str | None]:
+    """Return {name of a file of offsets: its text; None: it is not there, or damaged}."""
+    found: dict[str, str | None] = {}
+    for name in offset_file.READ_ORDER:
         try:
-            return offset_file.decode((directory / name).read_bytes())
+            found[name] = offset_file.decode((directory / name).read_bytes())
         except (OSError, WireError):
-            return None
-
-    return OffsetTexts(
-        text_of(offset_file.OFFSET_FILE),
-        text_of(offset_file.OFFSET_V2_FILE),
-        text_of(offset_file.SIDE_INPUT_OFFSETS_FILE),
-    )
+            found[name] = None
+    return found
 
 
 def state_found(path: Path, store: StoreConfig, task: TaskModel) -> LocalState:

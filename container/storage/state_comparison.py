@@ -14,7 +14,9 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.engine.storage_engine import StorageEngine
@@ -25,7 +27,6 @@ Pairs = Iterable[tuple[bytes, bytes]]
 
 _DIGEST_BYTES = 16
 _FIRST = 10
-_MERGED = 1000
 _DELETED, _PRESENT, _UNKNOWN = b"d", b"p", b"u"
 _SINCE, _UP_TO = b"+", b"="
 
@@ -61,13 +62,15 @@ class Comparison:
 class Changelog:
     """One partition of a changelog, and where it stood when the comparison began.
 
-    ``forgets``: topic and store drop what is old, each in its own time (a store with a time to
-    live), so a key that only one of them has proves nothing.
+    ``position``: the last offset that the store has of it. ``forgets``: topic and store drop old
+    records, each in its own time (a store with a time to live), so a key that only one of them has
+    proves nothing.
     """
 
     stream: SystemStream
     partition: int
     range: ChangelogRange
+    position: int
     forgets: bool = False
 
 
@@ -85,50 +88,37 @@ def compare_stores(own: Pairs, other: Pairs) -> Comparison:
     return found
 
 
-def compare_with_changelog(
-    own: Pairs, position: int, changelog: Changelog, reader: RecordReader, digests: StorageEngine
-) -> Comparison:
-    """Return how a store at ``position`` differs from what its changelog has up to there.
-
-    ``digests``: an empty store; what is left in it is of no use.
-
-    Raises:
-        DiskFullError: there is no room for the digests.
-        UnavailableError: the changelog could not be read to its head.
-    """
-    _replay(digests, position, changelog, reader)
-    found = Comparison()
-    for key, value, said in _side_by_side(own, digests.scan()):
-        _compare(found, key, value, said, forgets=changelog.forgets)
-    return found
-
-
-def compare_with_partitions(
+def compare_with_changelogs(
     own: Pairs,
-    logs: Sequence[tuple[int, Changelog]],
+    changelogs: Sequence[Changelog],
     reader: RecordReader,
     digests: Sequence[StorageEngine],
 ) -> Comparison:
-    """Compare as ``compare_with_changelog`` a store that several partitions fill.
+    """Return how a store differs from what its changelogs have up to its position in each.
 
-    A key that two of them have is not decided: nothing says which record came last.
+    A key that two of them have is not decided: nothing shows which record came last.
 
-    ``logs``: (position, partition) of each. ``digests``: one more empty store than there are logs.
+    ``digests``: an empty store for each changelog; what is left in it is of no use.
+
+    Raises:
+        DiskFullError: there is no room for the digests.
+        UnavailableError: a changelog could not be read to its head.
     """
-    *parts, merged = digests
-    for part, (position, log) in zip(parts, logs, strict=True):
-        _replay(part, position, log, reader)
-        pairs = iter(part.scan())
-        while batch := dict(islice(pairs, _MERGED)):
-            known = merged.get_all(list(batch))
-            both = _SINCE + _UNKNOWN
-            entries = zip(batch.items(), known, strict=True)
-            merged.write({k: v if was is None else both for (k, v), was in entries}, None)
+    for changelog, part in zip(changelogs, digests, strict=True):
+        _replay(part, changelog, reader)
     found = Comparison()
-    forgets = any(log.forgets for _, log in logs)
-    for key, value, said in _side_by_side(own, merged.scan()):
+    forgets = any(changelog.forgets for changelog in changelogs)
+    for key, value, said in _side_by_side(own, _merged([part.scan() for part in digests])):
         _compare(found, key, value, said, forgets=forgets)
     return found
+
+
+def _merged(parts: Sequence[Pairs]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys of all ``parts``, in byte order."""
+    by_key = itemgetter(0)
+    for key, pairs in groupby(merge(*parts, key=by_key), by_key):
+        values = [value for _, value in pairs]
+        yield key, values[0] if len(values) == 1 else _SINCE + _UNKNOWN
 
 
 def _compare(
@@ -156,11 +146,9 @@ def _kind(value: bytes | None, said: bytes | None) -> Kind | None:
     return None if said is not None and said[2:] == _digest(value) else Kind.OTHER_VALUE
 
 
-def _replay(
-    digests: StorageEngine, position: int, changelog: Changelog, reader: RecordReader
-) -> None:
+def _replay(digests: StorageEngine, changelog: Changelog, reader: RecordReader) -> None:
     stream, partition, ends = changelog.stream, changelog.partition, changelog.range
-    middle = min(max(position + 1, ends.oldest), ends.head)
+    middle = min(max(changelog.position + 1, ends.oldest), ends.head)
     if ends.oldest < middle:
         for chunk in reader.read(stream, partition, ends.oldest, middle):
             digests.write({k: _UP_TO + _state(v) for k, v in chunk.entries.items()}, None)

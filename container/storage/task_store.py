@@ -30,7 +30,7 @@ from homeport.container.progress.transaction_plan import (
     StoreProgress,
     flush_plan,
 )
-from homeport.container.storage.directory import DirectoryFiles, OffsetFound, StoreDirectory
+from homeport.container.storage.directory import DirectoryFiles, StoreDirectory
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
@@ -204,33 +204,23 @@ def open_task_store(
         return TaskStore(config, task, directory, LocalState(exists=False), None)
     kind = persistent_engine(config.factory)
     fault, local = found_files(config.changelog, task, directory, kind)
+    engine = None
     if fault is None and not (local.meta and local.meta.version != FORMAT):
         try:
             engine = engines.open(config, directory.path)
+            local = replace(local, position=engine.position)
         except DiskError:
             raise
         except StoreError as error:
-            fault = Refusal(RefusalReason.DAMAGED_STORE, str(error))
-        else:
-            return _opened(TaskStore(config, task, directory, local, engine))
-    return TaskStore(config, task, directory, replace(local, fault=fault), None)
-
-
-def _opened(store: TaskStore) -> TaskStore:
-    """Return the store with its position; closed, and due for a rebuild, where damaged."""
-    engine = store.opened()
-    try:
-        position = engine.position
-    except DiskError:
-        raise
-    except StoreError as error:
-        with contextlib.suppress(DamagedStoreError):
-            engine.close()
-        story = error.story if isinstance(error, DamagedStoreError) else str(error)
-        fault = Refusal(RefusalReason.DAMAGED_STORE, story)
-        return replace(store, engine=None, local=replace(store.local, fault=fault))
-    store.local = replace(store.local, position=position)
-    store.flushed_offset = store.local.offset_file
+            if engine is not None:
+                with contextlib.suppress(DamagedStoreError):
+                    engine.close()
+                engine = None
+            story = error.story if isinstance(error, DamagedStoreError) else str(error)
+            fault = Refusal(RefusalReason.DAMAGED_STORE, story)
+    store = TaskStore(config, task, directory, replace(local, fault=fault), engine)
+    if engine is not None:
+        store.flushed_offset = local.offset_file
     return store
 
 
@@ -246,22 +236,15 @@ def found_files(
     if damage is not None:
         return Refusal(RefusalReason.DAMAGED_STORE, damage), local
     try:
-        offset = directory.read_offset(changelog, task.changelog_partition)
+        offset, written_ms = directory.read_offset(changelog, task.changelog_partition)
     except ForeignOffsetError as error:
         return Refusal(RefusalReason.FOREIGN, str(error)), local
     except WireError as error:
         return Refusal(RefusalReason.DAMAGED_OFFSET, str(error)), local
     try:
-        local = _local(offset, directory.read_meta())
+        meta = directory.read_meta()
     except WireError as error:
         return Refusal(RefusalReason.DAMAGED_META, str(error)), local
+    local = LocalState(exists=True, offset_file=offset, offset_time_ms=written_ms, meta=meta)
     story = kind.fault(directory.path)
     return None if story is None else Refusal(RefusalReason.DAMAGED_STORE, story), local
-
-
-def _local(offset: OffsetFound | None, meta: StoreMeta | None) -> LocalState:
-    if offset is None:
-        return LocalState(exists=True, meta=meta)
-    return LocalState(
-        exists=True, offset_file=offset.offset, offset_time_ms=offset.written_ms, meta=meta
-    )

@@ -44,9 +44,9 @@ def _written(path: Path, offset: int, *, side: bool) -> dict[str, bytes]:
 
 def _read(path: Path, changelog: SystemStream) -> int | None:
     directory = StoreDirectory(path)
-    found = directory.read_offset(changelog, 3)
+    found, _ = directory.read_offset(changelog, 3)
     directory.release()
-    return None if found is None else found.offset
+    return found
 
 
 @pytest.mark.parametrize("side", [False, True])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -18,11 +17,10 @@ from homeport.container.adjunct.frames import (
     StoreFrames,
     too_large,
 )
-from homeport.container.adjunct.manager import Layer
+from homeport.container.adjunct.manager import Filling
 from homeport.container.adjunct.versions import Versions
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers
-from homeport.container.storage.adjunct.filled_store import FilledStore, Handed
-from homeport.container.storage.adjunct.unbounded_store import UnboundedStore
+from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.adjunct.versioned_store import VersionedStore, dealt
 from homeport.container.storage.task_store import passed
 
@@ -32,113 +30,69 @@ _numbers = count(1)
 """Of changes; a Spark may outlive the container whose stores they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
-    """What a layer changes for readers; None: the key has no value any more."""
+class _NextVersions:
+    """Which version of a store will be served next, before it is written.
 
-    entries: Mapping[bytes, bytes | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """All that readers see from a layer on; to be read before another layer is taken or written."""
-
-    pairs: Iterable[tuple[bytes, bytes]]
-
-
-class StoreHead(ABC):
-    """Of one store, which has begun; of each layer both calls are made, in the order of layers."""
-
-    store: FilledStore
-
-    def pairs(self) -> Iterable[tuple[bytes, bytes]]:
-        """Return what readers see before any layer is taken."""
-        return self.store.entries.scan()
-
-    @abstractmethod
-    def taken(self, layer: object) -> Update | Replacement | None:
-        """Return what readers will see once the newest ``layer`` is written; None: the same."""
-
-    @abstractmethod
-    def written(self) -> None:
-        """Note that the oldest layer was written."""
-
-
-class _UnboundedHead(StoreHead):
-    def __init__(self, store: UnboundedStore) -> None:
-        self.store = store
-
-    def taken(self, layer: object) -> Update | Replacement | None:
-        assert isinstance(layer, Layer)  # noqa: S101 - for the type checker
-        return Update(layer.entries) if layer.entries else None
-
-    def written(self) -> None:
-        """Do nothing: the change went on at once."""
-
-
-class _VersionedHead(StoreHead):
-    """Only a version that begins to be served is a change: what it has is read then."""
+    It takes each layer twice, in the order of the layers: by ``taken`` and then by ``written``.
+    """
 
     def __init__(self, store: VersionedStore) -> None:
-        self.store: VersionedStore = store
+        self._store = store
         self._versions = store.versions
-        self._waiting: deque[tuple[Handed, ...]] = deque()
+        self._waiting: deque[tuple[Filling, ...]] = deque()
 
-    def taken(self, layer: object) -> Update | Replacement | None:
-        assert isinstance(layer, tuple)  # noqa: S101 - for the type checker
+    def taken(self, layer: tuple[Filling, ...]) -> Iterator[tuple[bytes, bytes]] | None:
+        """Return what readers see once the newest ``layer`` is written; None: the same as before.
+
+        It is read before another layer is taken or written.
+        """
         before = self._versions.catalogue.served
         self._waiting.append(layer)
         self._versions = self._after(self._versions, layer, None)
         served = self._versions.catalogue.served
-        if served is None or served == before:
-            return None
-        return Replacement(self._pairs_of(served))
+        return None if served is None or served == before else self._pairs_of(served)
 
     def written(self) -> None:
+        """Note that the oldest layer was written."""
         self._waiting.popleft()
 
     def _pairs_of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
         found: dict[int, dict[bytes, bytes | None]] = {}
-        versions = self.store.versions
+        versions = self._store.versions
         for layer in self._waiting:
             versions = self._after(versions, layer, found)
         new = found.get(number, {})
-        yield from ((k, v) for k, v in self.store.pairs_of(number) if k not in new)
+        yield from ((k, v) for k, v in self._store.pairs_of(number) if k not in new)
         yield from ((k, v) for k, v in new.items() if v is not None)
 
     def _after(
         self,
         versions: Versions,
-        layer: tuple[Handed, ...],
+        layer: tuple[Filling, ...],
         found: dict[int, dict[bytes, bytes | None]] | None,
     ) -> Versions:
-        """Return the versions once ``layer`` is written; what goes into which is in ``found``."""
+        """Return the versions once ``layer`` is written; add the entries of each to ``found``."""
         for run, keys, values in layer:
             taken = versions.take(run)
             if found is not None:
                 for number, entries in dealt(taken, keys, values).items():
                     found.setdefault(number, {}).update(entries)
             versions = taken.versions
-        share = self.store.planned.store.minimum_share_percent
+        share = self._store.planned.store.minimum_share_percent
         while (verdict := versions.verdict(share)) is not None:
             versions = versions.decided(verdict)
         return versions
 
 
-def head_of(store: FilledStore) -> StoreHead:
-    """Return that of a store without versions, or with such."""
-    if isinstance(store, VersionedStore):
-        return _VersionedHead(store)
-    assert isinstance(store, UnboundedStore)  # noqa: S101 - for the type checker: no third kind
-    return _UnboundedHead(store)
-
-
 @dataclass
 class _Part:
-    """One store, of a task or of the container. ``changes`` are not in ``rows`` yet."""
+    """One store, of a task or of the container. ``changes`` are not in ``rows`` yet.
 
-    head: StoreHead
+    ``versions``: those of its data set; None: it has no versions.
+    """
+
     rows: FrameRows
+    versions: _NextVersions | None
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def merge_changes(self) -> None:
@@ -173,34 +127,36 @@ class AdjunctFrames:
         self._changed = set(self._parts)
 
     def _part(self, store: FilledStore, columns: EntryColumns) -> _Part:
-        head = head_of(store)
-        part = _Part(head, FrameRows.of(columns, head.pairs(), self._limit_bytes))
-        self._of_store[store] = part
+        rows = FrameRows.of(columns, store.entries.scan(), self._limit_bytes)
+        versions = _NextVersions(store) if isinstance(store, VersionedStore) else None
+        part = self._of_store[store] = _Part(rows, versions)
         return part
 
     def taken(self, layers: Layers) -> None:
         """Take ``layers``, which the stores will have from the batch on that brought them."""
         for store, layer in layers:
-            part = self._of_store.get(store)
-            change = None if part is None else part.head.taken(layer)
-            if part is None or change is None:
+            part, name = self._of_store.get(store), store.planned.store.name
+            if part is None:
                 continue
-            self._changed.add(store.planned.store.name)
-            if isinstance(change, Replacement):
-                part.changes = {}
-                part.rows = FrameRows.of(part.rows.columns, change.pairs, self._limit_bytes)
-                continue
-            part.changes |= change.entries
-            if len(part.changes) > _MOST_CHANGES:
-                part.merge_changes()
-                self._require_room({store.planned.store.name: part.rows.rows})
+            if part.versions is not None:
+                # Only a version that begins to be served is a change: all of it is read then.
+                pairs = part.versions.taken(layer)
+                if pairs is not None:
+                    part.rows = FrameRows.of(part.rows.columns, pairs, self._limit_bytes)
+                    self._changed.add(name)
+            elif layer.entries:
+                part.changes |= layer.entries
+                self._changed.add(name)
+                if len(part.changes) > _MOST_CHANGES:
+                    part.merge_changes()
+                    self._require_room({name: part.rows.rows})
 
     def written(self, layers: Layers) -> None:
         """Note that the stores have what ``layers`` have."""
         for store, _ in layers:
             part = self._of_store.get(store)
-            if part is not None:
-                part.head.written()
+            if part is not None and part.versions is not None:
+                part.versions.written()
 
     def frames(self) -> StoreFrames:
         """Return {store: its rows} as the batch finds them whose layers were taken last.

@@ -197,7 +197,9 @@ class AdjunctStorage:
 
     def _at_head(self, item: FilledStore) -> ClockReading | None:
         now = self.clocks()
-        found = [self.followed[ssp].at_head for ssp in item.partitions if ssp in self.followed]
+        found = [
+            self.followed[ssp].at_head for ssp in item.planned.partitions if ssp in self.followed
+        ]
 
         def age_ms(at: ClockReading) -> float:
             passed_ms = elapsed_ms(at, now)
@@ -208,7 +210,7 @@ class AdjunctStorage:
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
         """Note the loss in the store that the partition fills, as ``FilledStore.lost``."""
         for item in self._opened:
-            if partition in item.partitions:
+            if partition in item.planned.partitions:
                 item.lost(partition, position)
 
     @property
@@ -316,7 +318,9 @@ class OpenStores:
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
         """Return the partitions whose stores begin with nothing."""
-        return [p for item in self.stores.values() if item.was_reset for p in item.partitions]
+        return [
+            p for item in self.stores.values() if item.was_reset for p in item.planned.partitions
+        ]
 
 
 NO_STORES = OpenStores({})

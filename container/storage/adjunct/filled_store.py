@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
-from homeport.container.adjunct.manager import Layer
+from homeport.container.adjunct.manager import Filling, Layer
 from homeport.container.adjunct.recovery import (
     META_FILE,
     NO_STORE,
@@ -40,8 +40,6 @@ from homeport.container.storage.storage_engines import StorageEngines
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 Reached = Callable[[AdjunctStep], None]
-Handed = tuple[Run, Bytes, Bytes]
-"""What one call of ``take`` hands over."""
 _RENEWALS = 10
 """Within the time for which the stream keeps deletions, ``ADJUNCT-META`` is written so often."""
 
@@ -132,10 +130,6 @@ class FilledStore(ABC):
     # -- what each kind of store says
 
     @abstractmethod
-    def _story_of_files(self) -> str | None:
-        """Return why the files that are there are no store; None where they may be one."""
-
-    @abstractmethod
     def _open_found(self) -> Mapping[SystemStreamPartition, int]:
         """Open what was found; return its positions.
 
@@ -170,7 +164,7 @@ class FilledStore(ABC):
         """Take as ``AdjunctSink``; tasks see it once the layer is written."""
 
     @abstractmethod
-    def sealed(self) -> Layer | tuple[Handed, ...] | None:
+    def sealed(self) -> Layer | tuple[Filling, ...] | None:
         """Return all that it was handed since the last call; None where that is nothing."""
 
     @abstractmethod
@@ -212,31 +206,18 @@ class FilledStore(ABC):
         Raises:
             DiskError: there is no room for what opening writes, or no right to it.
         """
-        directory = self._directory
-        if not (self.planned.store.is_kept and directory.has_content):
-            return NO_STORE
-        story = directory.read_damage() or self._story_of_files()
-        if story is not None:
-            return FoundStore(exists=True, fault=Refusal(RefusalReason.DAMAGED_STORE, story))
+        found = found_beside(self._directory) if self.planned.store.is_kept else NO_STORE
+        if found.meta is None:
+            return found
         try:
-            meta, newest_ms = meta_in(directory)
-        except RefusedStoreError as error:
-            return FoundStore(exists=True, fault=error.refusal)
-        if meta is None:
-            return FoundStore(exists=True)
-        positions, fault = self._opened()
-        return FoundStore(True, meta, positions, newest_ms, fault)  # noqa: FBT003 - it exists
-
-    def _opened(self) -> tuple[Mapping[SystemStreamPartition, int], Refusal | None]:
-        try:
-            return self._open_found(), None
+            return replace(found, positions=self._open_found())
         except DiskError:
             raise
         except RefusedStoreError as error:
-            return {}, error.refusal
+            return replace(found, fault=error.refusal)
         except (StoreError, WireError) as error:
             story = error.story if isinstance(error, DamagedStoreError) else str(error)
-            return {}, Refusal(RefusalReason.DAMAGED_STORE, story)
+            return replace(found, fault=Refusal(RefusalReason.DAMAGED_STORE, story))
 
     @property
     def topic_id(self) -> str:
@@ -324,11 +305,6 @@ class FilledStore(ABC):
         is_on_disk = self._config.is_persistent
         return extent_of(self._directory.path).size_bytes if is_on_disk else None
 
-    @property
-    def partitions(self) -> Collection[SystemStreamPartition]:
-        """Return the partitions that fill it."""
-        return self.planned.partitions
-
     def close(self) -> None:
         """Close and unlock the store; what was not written is gone."""
         try:
@@ -337,18 +313,23 @@ class FilledStore(ABC):
             self._directory.release()
 
 
-def meta_in(files: DirectoryFiles) -> tuple[AdjunctMeta | None, int]:
-    """Return what ADJUNCT-META has and when it was written; None and 0 without the file.
+def found_beside(files: DirectoryFiles) -> FoundStore:
+    """Return what the files beside a store have of it; its positions are not among them.
 
     Raises:
-        DiskError: it may not be read.
-        RefusedStoreError: it is damaged.
+        DiskError: they may not be read.
     """
+    if not files.has_content:
+        return NO_STORE
+    story = files.read_damage()
+    if story is not None:
+        return FoundStore(exists=True, fault=Refusal(RefusalReason.DAMAGED_STORE, story))
     try:
         meta = files.read(META_FILE, parse_meta)
-        return meta, 0 if meta is None else files.written_ms(META_FILE)
+        newest_ms = 0 if meta is None else files.written_ms(META_FILE)
     except WireError as error:
-        raise RefusedStoreError(RefusalReason.DAMAGED_META, str(error)) from None
+        return FoundStore(exists=True, fault=Refusal(RefusalReason.DAMAGED_META, str(error)))
+    return FoundStore(exists=True, meta=meta, newest_ms=newest_ms)
 
 
 def catalogue_in(files: DirectoryFiles) -> Catalogue:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
-from homeport.container.adjunct.recovery import META_FILE, NO_STORE, FoundStore
+from homeport.container.adjunct.recovery import META_FILE, FoundStore
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import CATALOGUE_FILE, PARTS_KEY, parse_parts
 from homeport.container.adjunct.versions import VersionProgress, Versions, began_ms
 from homeport.container.engine.storage_engine import PersistentEngineFactory, StoreView
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
-from homeport.container.storage.adjunct.filled_store import (
-    RefusedStoreError,
-    StoreFacts,
-    catalogue_in,
-    meta_in,
-)
+from homeport.container.storage.adjunct.filled_store import StoreFacts, catalogue_in, found_beside
 from homeport.container.storage.directory import DirectoryFiles
 from homeport.container.storage.storage_engines import persistent_engine
-from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +75,9 @@ def look(path: Path, planned: PlannedStore, factory: str) -> AdjunctLook:
     ``factory``: the store's engine. What a container has not flushed is not seen.
     """
     files = DirectoryFiles(path)
-    if not files.has_content:
-        return AdjunctLook(NO_STORE)
-    story = files.read_damage()
-    if story is not None:
-        return AdjunctLook(FoundStore(True, fault=Refusal(RefusalReason.DAMAGED_STORE, story)))  # noqa: FBT003 - it exists
-    try:
-        meta, newest_ms = meta_in(files)
-    except RefusedStoreError as error:
-        return AdjunctLook(FoundStore(True, fault=error.refusal))  # noqa: FBT003 - it exists
-    fault, facts, kind = None, None, persistent_engine(factory)
+    found, kind = found_beside(files), persistent_engine(factory)
+    if found.fault is not None or not found.exists:
+        return AdjunctLook(found)
     try:
         if planned.store.is_bounded:
             facts = _of_versions(files, planned, kind)
@@ -98,8 +85,8 @@ def look(path: Path, planned: PlannedStore, factory: str) -> AdjunctLook:
             facts = StoreFacts.of_parts(_parts_at(path, kind), None, None)
     except (StoreError, WireError) as error:
         fault = Refusal(RefusalReason.DAMAGED_STORE, str(error))
-    positions: Mapping[SystemStreamPartition, int] = {} if facts is None else facts.positions
-    return AdjunctLook(FoundStore(True, meta, positions, newest_ms, fault), facts)  # noqa: FBT003 - as above
+        return AdjunctLook(replace(found, fault=fault))
+    return AdjunctLook(replace(found, positions=facts.positions), facts)
 
 
 def _of_versions(

@@ -38,10 +38,10 @@ class UnboundedStore(FilledStore):
         self._intake = Intake({})
         self._newest_ms = 0
 
-    def _story_of_files(self) -> str | None:
-        return persistent_engine(self._config.factory).fault(self._directory.path)
-
     def _open_found(self) -> Mapping[SystemStreamPartition, int]:
+        fault = persistent_engine(self._config.factory).fault(self._directory.path)
+        if fault is not None:
+            raise StoreError(fault)
         self._engine = self._engines.open(self._config, self._directory.path)
         text = self._engine.get(PARTS_KEY)
         if text is None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import StoreError
 from homeport.container.adjunct.extractor import Bytes
+from homeport.container.adjunct.manager import Filling
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
 from homeport.container.adjunct.version_text import (
     CATALOGUE_FILE,
@@ -47,7 +48,6 @@ from homeport.container.progress.refusal import RefusalReason
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
-    Handed,
     Reached,
     RefusedStoreError,
     StoreFacts,
@@ -69,25 +69,26 @@ class VersionedStore(FilledStore):
     """As ``FilledStore``; tasks see the newest whole version, and nothing before there is one.
 
     What it is handed waits as it is: versions are dealt out when the layer is written.
+    ``versions``: as they stand with all that was written. ``served``: the one that tasks see.
     """
 
     def __init__(self, setup: StoreSetup) -> None:
         super().__init__(setup)
-        self._versions = Versions(setup.planned.partitions)
+        self.versions = Versions(setup.planned.partitions)
         self._open: dict[int, StorageEngine] = {}
         self._unflushed: set[int] = set()
-        self._shown: int | None = None
+        self.served: int | None = None
         self._under_way: tuple[AdjunctStep, Future[None]] | None = None
         self._decided: tuple[VersionVerdict, list[AdjunctStep]] | None = None
         self._dropping: list[tuple[AdjunctStep, Future[None]]] = []
-        self._handed: list[Handed] = []
+        self._handed: list[Filling] = []
         self._late: tuple[int, ...] = ()
         self._strays = 0
         self._heard_ms: int | None = None
 
     @property
     def _is_whole(self) -> bool:
-        return self._shown is not None or not self.planned.partitions
+        return self.served is not None or not self.planned.partitions
 
     def awaits(self, clock_ms: Callable[[], int]) -> str | None:
         """Return its first version, as ``FilledStore``, while its stream brings something."""
@@ -97,7 +98,7 @@ class VersionedStore(FilledStore):
         if self._heard_ms is None:
             self._heard_ms = now_ms
         silent_ms = now_ms - self._heard_ms
-        what = f"adjunct store {self.name}: {awaited(self._versions)}"
+        what = f"adjunct store {self.name}: {awaited(self.versions)}"
         if silent_ms <= store.late_ms:
             return what
         late, bootstrap = keys.STORE_ADSTORE_LATE_MS, keys.STREAM_BOOTSTRAP
@@ -109,16 +110,6 @@ class VersionedStore(FilledStore):
             "without it"
         )
 
-    @property
-    def served(self) -> int | None:
-        """Return the version that tasks see."""
-        return self._shown
-
-    @property
-    def versions(self) -> Versions:
-        """As they stand with all that was written."""
-        return self._versions
-
     def pairs_of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield what was written of that version; nothing where there is none of it."""
         if number in self._open:
@@ -129,7 +120,7 @@ class VersionedStore(FilledStore):
         """Return as ``FilledStore``, of the version that tasks see, and where all of them stand."""
         served, size_bytes, late = self.served, self._size_bytes(), len(self._late)
         if served is None:
-            awaits = None if self._is_whole else awaited(self._versions)
+            awaits = None if self._is_whole else awaited(self.versions)
             return StoreFacts(0, size_bytes, self.positions, late=late, awaits=awaits)
         text = self._engine_of(served).get(PARTS_KEY)
         parts = parse_parts((text or b"{}").decode())
@@ -138,24 +129,21 @@ class VersionedStore(FilledStore):
 
     # -- the start
 
-    def _story_of_files(self) -> str | None:
-        for number in self._found_numbers():
-            story = DirectoryFiles(self._path(number)).read_damage()
-            if story is not None:
-                return f"version {number}: {story}"
-        return None
-
     def _open_found(self) -> Mapping[SystemStreamPartition, int]:
+        for number in self._found_numbers():
+            damage = DirectoryFiles(self._path(number)).read_damage()
+            if damage is not None:
+                raise StoreError(f"version {number}: {damage}")
         catalogue = catalogue_in(self._directory)
         for number in removable(catalogue, self._found_numbers()):
             self._remove(number)
         stores = self._opened_versions(catalogue)
-        self._versions = Versions.found(self.planned.partitions, catalogue, stores)
+        self.versions = Versions.found(self.planned.partitions, catalogue, stores)
         known = {*catalogue.settled_below, *(p for parts in stores.values() for p in parts)}
         if len(known) == 1 < len(self.planned.partitions):
             story = "it was of one partition: its versions were counted, and now have numbers"
             raise RefusedStoreError(RefusalReason.FOREIGN, story)
-        return {p: self._versions.cursor(p).next for p in known}
+        return {p: self.versions.cursor(p).next for p in known}
 
     def _opened_versions(self, catalogue: Catalogue) -> dict[int, VersionProgress]:
         """Return {version: its parts} of those that have begun, which are open.
@@ -186,7 +174,7 @@ class VersionedStore(FilledStore):
     @property
     def positions(self) -> Mapping[SystemStreamPartition, int]:
         """Return them as ``FilledStore`` has them."""
-        return {p: self._versions.cursor(p).next for p in self.planned.partitions}
+        return {p: self.versions.cursor(p).next for p in self.planned.partitions}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
         """Serve no version that the partition had not ended there."""
@@ -197,25 +185,25 @@ class VersionedStore(FilledStore):
             position.lost,
             partition.partition,
         )
-        self._handed.append(_behind_gap(partition, position))
+        self._handed.append((Run(partition, (), (), gone_below=position.offset), (), ()))
 
     def _start(self, starts: Mapping[SystemStreamPartition, InputPosition]) -> None:
         for partition, position in sorted(starts.items()):
-            self._versions = self._versions.begun(partition, position.offset)
+            self.versions = self.versions.begun(partition, position.offset)
             if position.lost:
                 self.lost(partition, position)
-        for number, parts in self._versions.building.items():
+        for number, parts in self.versions.building.items():
             self._write_to(number, {}, parts)
-        self._write_catalogue(self._versions.catalogue)
-        self._shown = self._versions.catalogue.served
-        if self._shown is not None:
-            self.entries.engine = self._engine_of(self._shown)
+        self._write_catalogue(self.versions.catalogue)
+        self.served = self.versions.catalogue.served
+        if self.served is not None:
+            self.entries.engine = self._engine_of(self.served)
         self.switch_versions(passed, passed)
 
     def _forget(self) -> None:
         self._unflushed.clear()
-        self._shown = None
-        self._versions = Versions(self.planned.partitions)
+        self.served = None
+        self.versions = Versions(self.planned.partitions)
 
     # -- its work
 
@@ -223,23 +211,23 @@ class VersionedStore(FilledStore):
         """Take as ``AdjunctSink``; it belongs to a version once the layer is written."""
         self._handed.append((run, keys, values))
 
-    def sealed(self) -> tuple[Handed, ...] | None:
+    def sealed(self) -> tuple[Filling, ...] | None:
         """Return all that it was handed since the last call; None where that is nothing."""
         handed, self._handed = self._handed, []
         return tuple(handed) or None
 
-    def write(self, layer: tuple[Handed, ...], reached: Reached, begins: Reached) -> None:
+    def write(self, layer: tuple[Filling, ...], reached: Reached, begins: Reached) -> None:
         """Write ``layer`` into its versions; tasks see the newest that is whole."""
         step = AdjunctStep(AdjunctAction.WRITE, self.name)
         begins(step)
         self._heard_ms = None
         for run, names, values in layer:
-            taken = self._versions.take(run)
+            taken = self.versions.take(run)
             entries = dealt(taken, names, values)
             for number in taken.parts:
                 parts = taken.versions.building[number]
                 self._write_to(number, entries.get(number, {}), parts)
-            self._versions = taken.versions
+            self.versions = taken.versions
             self._strays += taken.strays
         reached(step)
 
@@ -270,7 +258,7 @@ class VersionedStore(FilledStore):
         if self._decided is not None:
             self._show(self._decided, reached, begins)
             return True
-        verdict = self._verdict()
+        verdict = self.versions.verdict(self.planned.store.minimum_share_percent)
         if verdict is None:
             return False
         flush = flush_step(self.name, verdict)
@@ -279,10 +267,10 @@ class VersionedStore(FilledStore):
             self._unflushed.discard(verdict.number)
             self._begin_beside(flush, self._engine_of(verdict.number).flush, begins)
             return True
-        first, *rest = verdict_plan(self.name, self._versions, verdict)
+        first, *rest = verdict_plan(self.name, self.versions, verdict)
         # From now on nothing more is written to what the catalogue settles.
-        self._versions = self._versions.decided(verdict)
-        self._decided, catalogue = (verdict, rest), self._versions.catalogue
+        self.versions = self.versions.decided(verdict)
+        self._decided, catalogue = (verdict, rest), self.versions.catalogue
         self._begin_beside(first, lambda: self._write_catalogue(catalogue), begins)
         return True
 
@@ -301,15 +289,12 @@ class VersionedStore(FilledStore):
             assert step.version is not None  # noqa: S101 - for the type checker: it is about one
             if step.action is AdjunctAction.SWITCH_VERSION:
                 self.entries.engine = self._engine_of(step.version)
-                self._shown = step.version
+                self.served = step.version
                 reached(step)
             else:
                 removal = partial(_removed, self._taken_out(step.version), self._path(step.version))
                 self._dropping.append((step, self._beside.submit(removal)))
         self._say(verdict)
-
-    def _verdict(self) -> VersionVerdict | None:
-        return self._versions.verdict(self.planned.store.minimum_share_percent)
 
     def _say(self, verdict: VersionVerdict) -> None:
         of = f"adjunct store {self.name}: version {verdict.number} of {verdict.records} records"
@@ -326,7 +311,7 @@ class VersionedStore(FilledStore):
 
         And how many records and markers came that belong to no version.
         """
-        late = self._versions.late(now_ms, self.planned.store.late_ms)
+        late = self.versions.late(now_ms, self.planned.store.late_ms)
         for number in late:
             if number not in self._late:
                 _LOG.warning("adjunct store %s: version %d has no end yet", self.name, number)
@@ -344,11 +329,8 @@ class VersionedStore(FilledStore):
         if self._under_way is not None:
             self._wait(self._under_way[1])
         for number in sorted(self._unflushed):
-            self._flush(number)
-
-    def _flush(self, number: int) -> None:
-        self._engine_of(number).flush()
-        self._unflushed.discard(number)
+            self._engine_of(number).flush()
+            self._unflushed.discard(number)
 
     # -- engines and folders
 
@@ -413,10 +395,6 @@ def _removed(engine: StorageEngine | None, path: Path) -> None:
         engine.close()
     with room_on_disk_of(path.parent):
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _behind_gap(partition: SystemStreamPartition, position: InputPosition) -> Handed:
-    return Run(partition, (), (), gone_below=position.offset), (), ()
 
 
 def dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:

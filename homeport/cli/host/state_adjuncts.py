@@ -40,7 +40,7 @@ from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.state_comparison import (
     Changelog,
     Comparison,
-    compare_with_partitions,
+    compare_with_changelogs,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -207,14 +207,14 @@ def _compared(
         # before.
         forgets = "delete" in policy or not store.is_bootstrap
     logs = [
-        (part.next - 1, Changelog(store.stream, ssp.partition, kept[ssp], forgets))
+        Changelog(store.stream, ssp.partition, kept[ssp], part.next - 1, forgets)
         for ssp, part in sorted(view.parts.items())
     ]
-    memory = RocksDbMemory(_SCRATCH_BYTES, len(logs) + 1)
+    memory = RocksDbMemory(_SCRATCH_BYTES, len(logs))
     with tempfile.TemporaryDirectory(prefix="homeport-") as scratch:
-        stores = [RocksDbStore(Path(scratch, str(n)), memory) for n in range(len(logs) + 1)]
+        stores = [RocksDbStore(Path(scratch, str(n)), memory) for n in range(len(logs))]
         try:
-            return compare_with_partitions(view.scan(), logs, entries, stores)
+            return compare_with_changelogs(view.scan(), logs, entries, stores)
         finally:
             for digests in stores:
                 digests.close()

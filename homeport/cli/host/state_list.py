@@ -21,6 +21,11 @@ from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner, kind_of
+from homeport.container.progress.offset_file import (
+    OFFSET_FILE,
+    OFFSET_V2_FILE,
+    SIDE_INPUT_OFFSETS_FILE,
+)
 from homeport.container.progress.restore import (
     ChangelogRange,
     ChangelogTopic,
@@ -32,7 +37,6 @@ from homeport.container.storage.changelog_reader import ChangelogReader
 from homeport.container.storage.directory_lock import Holder
 from homeport.container.storage.host_survey import (
     FoundDirectory,
-    OffsetTexts,
     found_directories,
     job_folders,
     offset_texts,
@@ -90,7 +94,7 @@ class Row:
     found: FoundDirectory
     kind: DirectoryKind
     owner: Owner | None
-    texts: OffsetTexts
+    texts: Mapping[str, str | None]
     local: LocalState | None
     head: int | None
     reason: str | None
@@ -135,9 +139,9 @@ class Row:
             bytes=self.found.extent.size_bytes,
             files=self.found.extent.files,
             newest_ms=self.found.extent.newest_ms,
-            offset=self.texts.offset,
-            offset_v2=self.texts.offset_v2,
-            side_input_offsets=self.texts.side_input_offsets,
+            offset=self.texts[OFFSET_FILE],
+            offset_v2=self.texts[OFFSET_V2_FILE],
+            side_input_offsets=self.texts[SIDE_INPUT_OFFSETS_FILE],
             position=self.position,
             head=self.head,
             behind=standing.behind,
@@ -156,7 +160,7 @@ class Row:
         parts = [self._whose(), self._extent()]
         if self.adjunct is not None:
             parts.append(str(self.adjunct))
-        elif self.texts.offset is not None or self.local is not None:
+        elif self.texts[OFFSET_FILE] is not None or self.local is not None:
             parts.append(self._offsets())
         parts.append(self._age())
         if self.found.holder is not None:
@@ -179,7 +183,7 @@ class Row:
         return f"{size(extent.size_bytes)} in {number(extent.files, 'file')}"
 
     def _offsets(self) -> str:
-        known = [f"OFFSET {self.texts.offset or 'none'}"]
+        known = [f"OFFSET {self.texts[OFFSET_FILE] or 'none'}"]
         if self.position is not None:
             known.append(f"position {self.position}")
         if self.head is not None:

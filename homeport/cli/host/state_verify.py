@@ -24,7 +24,7 @@ from homeport.container.storage.state_comparison import (
     Changelog,
     Comparison,
     compare_stores,
-    compare_with_changelog,
+    compare_with_changelogs,
 )
 from homeport.container.storage.storage_engines import persistent_engine, view_of
 from homeport.job_coordinator.model.ids import TaskName
@@ -157,10 +157,11 @@ def _with_changelog(
             if position >= ends.head:
                 fault = f"position {position} is beyond the changelog's end {ends.head}"
                 return replace(answer, fault=fault)
-            log = Changelog(changelog, partition, ends, "delete" in job.cleanup_policy(changelog))
+            forgets = "delete" in job.cleanup_policy(changelog)
+            log = Changelog(changelog, partition, ends, position, forgets)
             memory = RocksDbMemory(_SCRATCH_BYTES, 1)
             with closing(RocksDbStore(Path(scratch), memory)) as digests:
-                found = compare_with_changelog(view.scan(), position, log, reader, digests)
+                found = compare_with_changelogs(view.scan(), [log], reader, [digests])
             return replace(answer, comparison=found)
     except StoreError as error:
         return replace(answer, position=None, fault=str(error))

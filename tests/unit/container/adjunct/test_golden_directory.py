@@ -72,7 +72,7 @@ FILES = {
         parts_text,
         parse_parts,
     ),
-    "offset": File(9_223_372_036_854_775_807, offset_file.offset_text, offset_file.parse_offset),
+    "offset": File(9_223_372_036_854_775_807, str, offset_file.parse_offset),
     "offset-v2": File(
         42,
         lambda offset: offset_file.offset_v2_text("kafka", "a.b-log", 3, offset),

@@ -21,8 +21,7 @@ CHANGELOG = SystemStream("kafka", "store1-changelog")
 
 
 def _offset(directory: StoreDirectory) -> int | None:
-    found = directory.read_offset(CHANGELOG, 0)
-    return None if found is None else found.offset
+    return directory.read_offset(CHANGELOG, 0)[0]
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def test_offset_files_are_written_beside_the_store(
     directory: StoreDirectory, tmp_path: Path
 ) -> None:
     """Both forms, Samza's bytes, nothing temporary left."""
-    assert directory.read_offset(CHANGELOG, 0) is None
+    assert directory.read_offset(CHANGELOG, 0) == (None, 0)
     assert not directory.has_content
     directory.write_offset(42)
     directory.write_offset_v2(CHANGELOG, 0, 42)

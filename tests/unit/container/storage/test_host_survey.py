@@ -53,8 +53,8 @@ def test_the_survey_finds_what_a_start_would_find(tmp_path: Path) -> None:
     held = _made(tmp_path)
     local = state_found(tmp_path, STORE, TASK)
     assert (local.fault, local.offset_file, local.position) == (None, 7, 7)
-    texts = offset_texts(tmp_path)
-    assert (texts.offset, texts.offset_v2, texts.side_input_offsets) == ("7", None, None)
+    texts = {"OFFSET": "7", "OFFSET-v2": None, "SIDE-INPUT-OFFSETS": None}
+    assert offset_texts(tmp_path) == texts
     held.release()
 
 
@@ -70,7 +70,7 @@ def test_damage_is_of_its_kind(tmp_path: Path) -> None:
     assert _fault(tmp_path) is RefusalReason.DAMAGED_STORE
     (tmp_path / "OFFSET").write_bytes(b"7")
     assert _fault(tmp_path) is RefusalReason.DAMAGED_OFFSET
-    assert offset_texts(tmp_path).offset is None
+    assert offset_texts(tmp_path)["OFFSET"] is None
 
 
 def test_a_store_in_memory_finds_nothing_of_an_earlier_engine(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from homeport.container.storage.state_comparison import (
     Comparison,
     Kind,
     compare_stores,
-    compare_with_changelog,
-    compare_with_partitions,
+    compare_with_changelogs,
 )
 
 STREAM = SystemStream("kafka", "log")
@@ -49,10 +48,10 @@ def _compared(
 ) -> Comparison:
     head = records[-1][0] + 1 if records else 0
     oldest = records[0][0] if records else 0
-    changelog = Changelog(STREAM, 3, ChangelogRange(oldest, head), forgets)
+    changelog = Changelog(STREAM, 3, ChangelogRange(oldest, head), position, forgets)
     pairs = sorted(store.items())
     with closing(RocksDbStore(scratch, RocksDbMemory(1 << 24, 1))) as digests:
-        return compare_with_changelog(pairs, position, changelog, _Log(records), digests)
+        return compare_with_changelogs(pairs, [changelog], _Log(records), [digests])
 
 
 RECORDS: Records = [
@@ -148,15 +147,15 @@ def test_a_store_of_several_partitions_is_compared_as_of_each_position(tmp_path:
         [(0, b"b", b"1"), (1, b"both", b"2"), (2, b"c", b"1"), (3, b"c", None), (4, b"d", b"1")],
     ]
     logs = [
-        (position, Changelog(STREAM, number, ChangelogRange(0, len(records))))
+        Changelog(STREAM, number, ChangelogRange(0, len(records)), position)
         for number, (position, records) in enumerate(zip((1, 3), partitions, strict=True))
     ]
 
     def compared(folder: str, **store: bytes) -> Comparison:
-        memory = RocksDbMemory(1 << 24, 3)
-        digests = [RocksDbStore(tmp_path / folder / str(n), memory) for n in range(3)]
+        memory = RocksDbMemory(1 << 24, 2)
+        digests = [RocksDbStore(tmp_path / folder / str(n), memory) for n in range(2)]
         own = sorted((key.encode(), value) for key, value in store.items())
-        found = compare_with_partitions(own, logs, _Partitions(partitions), digests)
+        found = compare_with_changelogs(own, logs, _Partitions(partitions), digests)
         for item in digests:
             item.close()
         return found
