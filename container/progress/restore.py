@@ -1,4 +1,4 @@
-"""What one store reads of its changelog before it is used, what is trimmed there, and how fast.
+"""Which part of its changelog a store reads before it is used, how fast, and what is trimmed.
 
 PURE. Source: safety S1, S2, S3, S8; Samza 1.8 ``TransactionalStateTaskRestoreManager``.
 """
@@ -27,13 +27,13 @@ _MB = 1_000_000
 class LocalState:
     """What was found in a store's directory.
 
-    ``position`` is the changelog offset under the reserved key: the store holds everything up to
-    it. ``offset_file`` is what OFFSET says, ``meta`` what STORE-META does. ``fault`` says why one
-    of them, or the store, cannot be read.
+    ``position``: the changelog offset under the reserved key; the store has all records up to it.
+    ``offset_file``: the offset in OFFSET; ``meta``: STORE-META; ``fault``: why one of them, or the
+    store, cannot be read. ``offset_time_ms``: when OFFSET was written; without STORE-META nothing
+    else shows the age of the directory.
 
-    A directory of Samza's has neither the reserved key nor STORE-META. Beside what its OFFSET names
-    it may hold writes that never reached the changelog, so it is not used. ``offset_time_ms``: when
-    OFFSET was written; where STORE-META is missing, the only evidence of the directory's age.
+    A directory of Samza's has neither the reserved key nor STORE-META. It is not used: behind the
+    offset in its OFFSET it may have writes that never reached the changelog.
     """
 
     exists: bool
@@ -92,10 +92,10 @@ def expected_meta(
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """Read [start, head), after the directory was emptied where ``rebuild`` is true.
+    """Read [start, head); ``rebuild``: after the directory was emptied.
 
-    ``reason`` says in words why all is read, and ``refusal`` of which kind that is; both None where
-    the local state is good. Without any local state there is a reason and no refusal.
+    ``reason``: why all is read, in words; ``refusal``: its kind. Both are None where the local
+    state is good. Without any local state there is a reason and no refusal.
     """
 
     start: int
@@ -106,10 +106,12 @@ class RestorePlan:
 
 
 def plan_restore(local: LocalState, changelog: ChangelogRange, expected: StoreMeta) -> RestorePlan:
-    """Return only what follows the store's own position where that is trusted, else everything."""
+    """Return the plan: what follows the store's own position where that is trusted, else all."""
     if not local.exists:
         return RestorePlan(changelog.oldest, changelog.head, reason="no state on this host")
-    judged = local.fault or _foreign(local, expected) or _position(local, changelog, expected)
+    # Before any offset is looked at: those of another topic mean nothing.
+    foreign = None if local.meta is None else meta_fault(local.meta, expected)
+    judged = local.fault or foreign or _position(local, changelog, expected)
     if isinstance(judged, Refusal):
         return RestorePlan(
             changelog.oldest,
@@ -186,11 +188,6 @@ def may_be_compacted(topic: ChangelogTopic, age_ms: int) -> bool:
     return not topic.deletes_by_age and age_ms >= topic.compaction_lag_ms * _LAG_PART
 
 
-def _foreign(local: LocalState, expected: StoreMeta) -> Refusal | None:
-    # Before any offset is looked at: those of another topic mean nothing.
-    return None if local.meta is None else meta_fault(local.meta, expected)
-
-
 def _position(local: LocalState, changelog: ChangelogRange, expected: StoreMeta) -> int | Refusal:
     """Return the offset up to which the store holds everything, or why it cannot be used."""
     if local.offset_file is None:
@@ -221,31 +218,31 @@ def _position(local: LocalState, changelog: ChangelogRange, expected: StoreMeta)
 
 
 class RestoreMeter:
-    """Counts what one restore has read, in offsets; the rate is that of the last ten seconds."""
+    """Counts the records that one restore has read; its rate is of the last ten seconds."""
 
     def __init__(self, store: str, task: TaskName, plan: RestorePlan, now_s: float) -> None:
-        """Nothing of ``plan`` has been read at ``now_s``."""
+        """Begin at ``now_s``, when nothing of ``plan`` has been read."""
         self._store = store
         self._task = task
         self._head = plan.head
         self._next = plan.start
-        self._records = 0
+        self.records = 0
         self._bytes = 0
         self._past = deque([(now_s, 0, plan.start)])
         """(when, records by then, next offset by then) within the window, oldest first."""
 
     def read(self, records: int, size: int, last_offset: int) -> None:
-        """Note so many more records, of ``size`` bytes together, up to ``last_offset``."""
-        self._records += records
+        """Count ``records`` more, of ``size`` bytes together, up to ``last_offset``."""
+        self.records += records
         self._bytes += size
         self._next = last_offset + 1
 
     def progress(self, now_s: float) -> RestoreProgress:
-        """Return how far it has come by ``now_s``."""
+        """Return the progress by ``now_s``."""
         while len(self._past) > 1 and now_s - self._past[0][0] > _WINDOW_S:
             self._past.popleft()
         since_s, records, offset = self._past[0]
-        self._past.append((now_s, self._records, self._next))
+        self._past.append((now_s, self.records, self._next))
         passed_s = now_s - since_s
         remaining = max(0, self._head - self._next)
         is_moving = passed_s > 0 and self._next > offset
@@ -253,10 +250,10 @@ class RestoreMeter:
         return RestoreProgress(
             store=self._store,
             task=self._task,
-            records=self._records,
+            records=self.records,
             bytes=self._bytes,
             remaining=remaining,
-            records_per_s=round((self._records - records) / passed_s, 1) if passed_s > 0 else 0.0,
+            records_per_s=round((self.records - records) / passed_s, 1) if passed_s > 0 else 0.0,
             seconds_left=None if seconds_left is None else round(seconds_left, 1),
         )
 

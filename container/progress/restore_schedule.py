@@ -10,14 +10,10 @@ only when they are written out (``bulk_store``); both are bounded, and so is wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from homeport.config.settings.memory_rule import MemoryShares
 from homeport.container.progress.restore import RestorePlan
-
-T = TypeVar("T")
 
 SMALL_OFFSETS = 50_000
 """Up to so many offsets are read in place: about the time that a worker takes to start."""
@@ -63,12 +59,6 @@ class WorkerLimits:
 def is_read_in_place(plan: RestorePlan, *, is_persistent: bool) -> bool:
     """Return whether the container itself reads the store: no other process fills its memory."""
     return not is_persistent or plan.head - plan.start <= SMALL_OFFSETS
-
-
-def largest_first(restores: Iterable[tuple[T, RestorePlan]]) -> list[T]:
-    """Return the stores as workers take them: the longest first, of equal ones the first given."""
-    ordered = sorted(restores, key=lambda item: item[1].start - item[1].head)
-    return [item for item, _ in ordered]
 
 
 def worker_limits(shares: MemoryShares, cores: int, stores: int) -> WorkerLimits:

@@ -92,27 +92,6 @@ class _Worker:
             self.fault = _ERRORS.get(fact["error"], WorkerStoreError)(fact["text"])
 
 
-def brief_of(
-    restore: StoreRestore, *, config: Config, memory_mb: int, cores: int, flush_s: float
-) -> WorkerBrief:
-    """Return what the worker of ``restore`` reads on its standard input."""
-    store, plan = restore.store, restore.plan
-    return WorkerBrief(
-        config=dict(config),
-        store=store.config.name,
-        system=store.changelog.system,
-        topic=store.changelog.stream,
-        partition=store.task.changelog_partition,
-        start=plan.start,
-        head=plan.head,
-        path=str(store.directory.path),
-        memory_mb=memory_mb,
-        cores=cores,
-        flush_s=flush_s,
-        parent=os.getpid(),
-    )
-
-
 class RestoreWorkers:
     """Worker processes of one container.
 
@@ -165,13 +144,6 @@ class RestoreWorkers:
             _end(running)
 
     def _started(self, restore: StoreRestore) -> _Worker:
-        brief = brief_of(
-            restore,
-            config=self._config,
-            memory_mb=self._limits.worker_mb,
-            cores=self._cores,
-            flush_s=self._flush_s,
-        )
         process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
@@ -184,8 +156,25 @@ class RestoreWorkers:
             raise AssertionError("a worker's input and output are pipes")
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
             # In ASCII: a path may have bytes that are no UTF-8.
-            pipe.write(json.dumps(msgspec.to_builtins(brief)).encode())
+            pipe.write(json.dumps(msgspec.to_builtins(self._brief_of(restore))).encode())
         return _Worker(restore, process, process.stdout)
+
+    def _brief_of(self, restore: StoreRestore) -> WorkerBrief:
+        store, plan = restore.store, restore.plan
+        return WorkerBrief(
+            config=dict(self._config),
+            store=store.config.name,
+            system=store.changelog.system,
+            topic=store.changelog.stream,
+            partition=store.task.changelog_partition,
+            start=plan.start,
+            head=plan.head,
+            path=str(store.directory.path),
+            memory_mb=self._limits.worker_mb,
+            cores=self._cores,
+            flush_s=self._flush_s,
+            parent=os.getpid(),
+        )
 
     def _is_to_run_again(self, worker: _Worker) -> bool:
         """Return whether the ended worker found its store damaged; raise other faults."""

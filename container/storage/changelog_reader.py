@@ -1,4 +1,4 @@
-"""ChangelogReader: how the stores of a container are handed what their changelogs hold."""
+"""ChangelogReader: how a container reads the changelogs of its stores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homeport.job_coordinator.status.container_report import RestoreProgress
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some consecutive records of a changelog: {key: last value}, how many they were, their end."""
+    """Consecutive records of a changelog: {key: last value}, their number, and their end."""
 
     entries: Mapping[bytes, bytes | None]
     records: int
@@ -29,17 +29,17 @@ class Chunk:
 
 
 class RecordReader(Protocol):
-    """How the records of a partition are read."""
+    """Reads the records of partitions."""
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
         """Yield the committed records of [start, head), in order."""
 
 
 class ChangelogReader(RecordReader, Protocol):
-    """How changelogs are read at a start."""
+    """Reads changelogs at a start."""
 
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
-        """Return what the broker knows of each stream."""
+        """Return the broker's answer about each stream."""
 
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
         """Return the oldest offset and the head of each (stream, partition), in the order given."""
@@ -49,7 +49,7 @@ class RestoreListener(Protocol):
     """The receiver of reports on restores."""
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
-        """Note that the store is about to be read from ``plan.start`` on."""
+        """Note that the store's changelog is read from ``plan.start`` on."""
 
     def restore_progress(self, progress: RestoreProgress) -> None:
         """Note the progress of a store's restore, about once a second while it reads."""

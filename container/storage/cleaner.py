@@ -21,7 +21,7 @@ from homeport.container.storage.directory_lock import DirectoryHeldError
 from homeport.container.storage.host_survey import FoundDirectory, extent_of
 
 Owners = Callable[[], Mapping[PurePosixPath, Owner]]
-"""Whose the directories are, by what the coordinator stream says at the call."""
+"""Returns the owner of each directory, from the coordinator stream as it is at the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How old the newest file of what is removed is at least, and the present time."""
+    """The least age of the newest file in a directory that is removed, and the present time."""
 
     age_ms: int
     now_ms: int

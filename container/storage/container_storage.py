@@ -39,11 +39,11 @@ from homeport.job_coordinator.status.figures import FIGURES, Sample
 class ContainerStorage:
     """All stores of all tasks of one container.
 
-    ``logged_root`` holds stores with a changelog, ``scratch_root`` those without, which live no
-    longer than their container. ``grouper``: the class that made the tasks of the input. ``wait``:
-    how long other holders of the directories are waited for, of which we say to be ``holder``.
-    ``adjuncts``: those that inputs fill; None: the job has none. ``forms`` {store: the forms of its
-    keys and values, in brief}; those that are known before ``restore`` are in STORE-META.
+    ``logged_root`` holds stores with a changelog, ``scratch_root`` the others, which end with their
+    container. ``grouper``: the class that made the tasks of the input. ``wait``: how long this
+    container waits for other holders of its directories. ``holder``: this container, for lock
+    files. ``adjuncts``: the stores that inputs fill; None: the job has none. ``forms`` {store: the
+    forms of its keys and values, in brief}: STORE-META has those that are known before ``restore``.
     """
 
     logged_root: Path
@@ -64,7 +64,7 @@ class ContainerStorage:
     def open(self) -> None:
         """Lock every directory, and open every store that can be opened.
 
-        A store that cannot be is marked for a rebuild.
+        A store that cannot be opened is marked for a rebuild.
 
         Raises:
             DirectoryHeldError: another process holds a directory, also after the wait.
@@ -109,7 +109,7 @@ class ContainerStorage:
     ) -> dict[str, dict[str, Restored]]:
         """Bring every store to the head of its changelog; return {store: {task: how}}.
 
-        OFFSET of each names that head, and STORE-META when it stood there.
+        Then OFFSET has that head, and STORE-META the time at which the store stood there.
         """
         manager = RestoreManager(
             self._engines, self.grouper, reader, listener, workers, forms=self.forms
@@ -144,7 +144,7 @@ class ContainerStorage:
         return NONE_STORED if self.adjuncts is None else self.adjuncts.inputs
 
     def figures(self) -> Iterator[Sample]:
-        """Return what the open stores report of themselves."""
+        """Return the figures of the open stores."""
         return store_figures(self._opened)
 
     @property
@@ -162,12 +162,12 @@ class ContainerStorage:
         }
 
     def changes(self) -> list[Changes]:
-        """Return what the open transaction changed in stores with a changelog, to be sent now.
+        """Return the open transaction's changes to stores with a changelog, to be sent now.
 
-        What is written from now on belongs to the next transaction.
+        Later writes belong to the next transaction.
 
         Raises:
-            StoreError: a call of a store has failed in it, whatever became of that error.
+            StoreError: a call of a store has failed, even if user code caught the error.
         """
         self._engines.require_sound()
         self._sending = self.clocks()
@@ -182,7 +182,7 @@ class ContainerStorage:
         Shapes: ``positions`` {(changelog topic, partition): offset of the last record}.
         """
         item = self._of(store)
-        # A commit shows that no other process had written by then, to any of these changelogs.
+        # The commit proves that no other process had written to these changelogs by then.
         item.at_head = self._sending
         item.apply(positions)
 
@@ -200,7 +200,7 @@ class ContainerStorage:
     def has_first_changes(self) -> bool:
         """Return whether a store holds something but has no OFFSET yet.
 
-        A crash would have it rebuilt in full, so its first flush is not put off.
+        After a crash it would be restored in full, so its first flush is not put off.
         """
         return any(item.has_first_changes for item in self._opened)
 
@@ -208,7 +208,7 @@ class ContainerStorage:
         """Flush every store that moved, write its OFFSET, and return how many moved.
 
         Raises:
-            StoreError: one has failed; of one that is damaged its next start is to know.
+            StoreError: a store has failed. A new OFFSET would hide its damage from the next start.
         """
         self._engines.require_sound()
         moved = sum([item.flush(reached, begins) for item in self._opened])
@@ -231,7 +231,7 @@ class ContainerStorage:
 
 
 def store_figures(stores: Iterable[TaskStore]) -> Iterator[Sample]:
-    """Yield the figures of each store, summed over its tasks; what all share has no sum."""
+    """Yield the figures of each store, summed over its tasks, and those that all stores share."""
     sums: Counter[tuple[str, str]] = Counter()
     shared: dict[str, int] = {}
     for store in stores:

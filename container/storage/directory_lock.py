@@ -1,7 +1,7 @@
 """DirectoryLock: one opener of a store's directory at a time.
 
-The lock is the kernel's, so that it ends with its holder whatever becomes of that one; the lock
-file's text is for people, and says nothing about the right to write (safety S5).
+The kernel has the lock, so that it ends with its holder in any case. The text of the lock file is
+for people, and gives no right to write (safety S5).
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ NO_WAIT = LockWait()
 class DirectoryLock:
     """An exclusive lock, until ``release``.
 
-    Child processes do not inherit it, but for those that are started with ``descriptor``: the lock
-    is held until the last of them has ended, too.
+    Only child processes that are started with ``descriptor`` inherit it. The lock is then held
+    until the last of them has ended, too.
     """
 
     def __init__(self, path: Path, own: Holder, wait: LockWait, below: Path | None = None) -> None:
-        """The lock of the directory ``path`` is held, and names its holder.
+        """Take the lock of the directory ``path``, and write its holder into the lock file.
 
-        ``below``: the folders between it and ``path`` are this user's alone; None: ``path`` is
+        ``below``: all folders between it and ``path`` must be this user's alone; None: ``path`` is
         ``<job>/<store>/<task>`` below it.
 
         Raises:
@@ -192,7 +192,7 @@ class DirectoryLock:
         return self._fd
 
     def release(self) -> None:
-        """Let another have it, once no child that was given ``descriptor`` is left."""
+        """Release the lock; children that have ``descriptor`` keep it until they end."""
         with contextlib.suppress(OSError):
             os.close(self._fd)
 

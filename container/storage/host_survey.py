@@ -1,4 +1,4 @@
-"""What lies on this host below a root of state directories; only looked at, by no lock."""
+"""Reads the state directories of this host, without their locks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def lock_holder(directory: Path) -> Holder | None:
 
 
 def _taker_of(wanted: str) -> int | None:
-    """The process that took the lock of that file, by the kernel's list; it may have ended."""
+    """Return the process that took the lock of that file; it may have ended."""
     try:
         lines = _LOCKS.read_text(encoding="ascii").splitlines()
     except OSError:
@@ -136,7 +136,9 @@ def _folders(path: Path) -> list[Path]:
 
 
 def extent_of(directory: Path) -> Extent:
-    """Return what ``directory`` takes, without files that vanish meanwhile and the lock's age.
+    """Return what ``directory`` takes; files that vanish meanwhile are left out.
+
+    The lock file makes it no newer.
 
     Raises:
         StoreError: it may not be read.

@@ -1,11 +1,11 @@
-"""Is a store what its changelog says, or what another directory says? Key by key, of any size.
+"""Compares a store, of any size, with its changelogs or with another directory, key by key.
 
-A changelog is replayed into a scratch store of digests, which keeps them in the order of the keys;
-then both are walked side by side. Memory stays what the scratch store may use.
+A changelog is replayed into a scratch store of digests, which has them in the order of the keys.
+Then both are walked side by side: only the scratch store takes memory.
 
-The changelog is replayed to its head, not only to the store's position: a key that was written
-again since may have lost, to compaction, the record that the store is at. Such a key is compared
-where the record is still there, and left undecided else.
+A changelog is replayed to its head. A key that was written again behind the store's position may
+have lost its older record to compaction. It is compared where that record is still there; else it
+is left undecided.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Kind(StrEnum):
 
 @dataclass
 class Comparison:
-    """What came of a comparison: keys compared, those left undecided, those that differ.
+    """The outcome of a comparison: how many keys were compared, were left undecided, and differ.
 
-    ``first``: the first keys that differ, in byte order, each with how.
+    ``first``: the first keys that differ, in byte order, each with its difference.
     """
 
     compared: int = 0

@@ -33,10 +33,10 @@ class StorageEngines:
         self._failures: dict[Path, StoreError] = {}
 
     def open(self, config: StoreConfig, path: Path) -> StorageEngine:
-        """Return the store of ``config``, open; what it keeps on the disk is in ``path``.
+        """Open the store of ``config``, whose files are in ``path``.
 
-        Once a call of it has failed, ``require_sound`` raises; where that is damage, the directory
-        is marked too.
+        Once a call of the store has failed, ``require_sound`` raises. A directory with damage is
+        marked, too.
 
         Raises:
             DiskError: there is no room for what opening writes, or no right to it.
@@ -49,7 +49,7 @@ class StorageEngines:
         return self._openers[kind](config, path, functools.partial(self._failed, path))
 
     def require_sound(self) -> None:
-        """Raise the StoreError of an open store that has failed, even where user code hid it."""
+        """Raise the StoreError of an open store that has failed, even if user code caught it."""
         for failure in self._failures.values():
             raise failure
 
@@ -71,7 +71,7 @@ def persistent_engine(name: str) -> PersistentEngineFactory:
 
 
 def view_of(path: Path) -> StoreView:
-    """Return a view of the store in ``path``, by the engine of its files; else by the first."""
+    """Return a view of the store in ``path`` by the engine that knows its files, else the first."""
     engines = [persistent_engine(n) for n, e in STORAGE_ENGINES.items() if e.is_persistent]
     found = (engine for engine in engines if engine.fault(path) is None)
     return next(found, engines[0]).view(path)
@@ -85,4 +85,4 @@ def _factory_of(name: str) -> StorageEngineFactory:
 
 
 for _name in STORAGE_ENGINES:
-    _factory_of(_name)  # A spare process imports every engine before its start is due.
+    _factory_of(_name)  # A spare process has imported every engine before it gets its job.

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.refusal import RefusalReason
+from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import (
     ChangelogRange,
     ChangelogTopic,
+    LocalState,
     RestoreMeter,
-    RestorePlan,
     expected_meta,
     plan_restore,
     restored,
 )
-from homeport.container.progress.restore_schedule import is_read_in_place, largest_first
+from homeport.container.progress.restore_schedule import is_read_in_place
 from homeport.container.progress.store_meta import StoreMeta
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.storage_engines import StorageEngines
@@ -34,10 +34,7 @@ _TELL_S = 1.0
 
 
 class StoreRestore:
-    """Read in place, or by a worker that has the directory open meanwhile.
-
-    ``clock``: seconds that never go back.
-    """
+    """The restore of one store: in place, or by a worker that has the directory open meanwhile."""
 
     def __init__(
         self,
@@ -45,17 +42,14 @@ class StoreRestore:
         changelog: ChangelogRange,
         expected: StoreMeta,
         listener: RestoreListener,
-        clock: Callable[[], float],
     ) -> None:
-        """Nothing is read yet. ``expected``: what STORE-META is to say, its time being now."""
+        """Plan the restore, and read nothing yet. ``expected``: STORE-META as of now."""
         self.store = store
         self.plan = plan_restore(store.local, changelog, expected)
         self._changelog = changelog
         self._expected = expected
         self._listener = listener
-        self._clock = clock
-        self._records = 0
-        self._reported_s = clock()
+        self._reported_s = time.monotonic()
         self._meter = self._new_meter()
 
     def begin(self) -> None:
@@ -69,11 +63,11 @@ class StoreRestore:
             store.rebuild()
 
     def hand_over(self) -> None:
-        """Close the store for a worker, whose flushes will be believed.
+        """Close the store for a worker, from whose flushes a later restore may continue.
 
-        Where all is read, STORE-META dates from now: a reader that goes on from there within the
-        time that deletions are kept misses none (safety S2). Else it says what it said, as the
-        store has not stood at the head since; a directory without one gets one of OFFSET's time.
+        Where all is read, STORE-META has the present time: a restore that continues while deletions
+        are kept misses none (safety S2). Else it has the time it had, as the store has not stood at
+        the head since. A directory without STORE-META gets one with the time of OFFSET.
         """
         store = self.store
         if store.engine is not None:
@@ -86,15 +80,13 @@ class StoreRestore:
             store.write_meta(replace(self._expected, at_head=written))
 
     def again_from_nothing(self, why: StoreError) -> bool:
-        """Plan a restore in full of the unusable store; False: it was new already."""
+        """Plan to restore the unusable store in full; return False where it was new already."""
         if self.plan.reason is not None:
             return False
         _LOG.warning("store %s is read in full: %s", self.store.name, why)
         self.store.rebuild()
-        oldest, head = self._changelog.oldest, self._changelog.head
-        kind = RefusalReason.DAMAGED_STORE
-        self.plan = RestorePlan(oldest, head, rebuild=True, reason=str(why), refusal=kind)
-        self._records = 0
+        damaged = LocalState(exists=True, fault=Refusal(RefusalReason.DAMAGED_STORE, str(why)))
+        self.plan = plan_restore(damaged, self._changelog, self._expected)
         self._meter = self._new_meter()
         self.hand_over()
         return True
@@ -114,10 +106,9 @@ class StoreRestore:
             engine.write({}, plan.head - 1)
 
     def read(self, records: int, size: int, last_offset: int) -> None:
-        """Count so many more records; the listener hears of it about once a second."""
-        self._records += records
+        """Count ``records`` more; report the progress about once a second."""
         self._meter.read(records, size, last_offset)
-        now_s = self._clock()
+        now_s = time.monotonic()
         if now_s - self._reported_s >= _TELL_S:
             self._reported_s = now_s
             self._listener.restore_progress(self._meter.progress(now_s))
@@ -129,14 +120,14 @@ class StoreRestore:
     def merging(self, files: int) -> None:
         """Report that a worker merges so many files before the store is used."""
         _LOG.info("restored %s: merging %d files", self.store.name, files)
-        progress = self._meter.progress(self._clock())
+        progress = self._meter.progress(time.monotonic())
         self._listener.restore_progress(replace(progress, merging=files))
 
     def finish(self, engines: StorageEngines, now: ClockReading) -> Restored:
-        """Open the store here, at the head, where it was known to stand then.
+        """Open the store, which stands at the head as of ``now``.
 
         Raises:
-            StoreError: it does not.
+            StoreError: it stands elsewhere.
         """
         store, head = self.store, self.plan.head
         if store.engine is None:
@@ -149,13 +140,13 @@ class StoreRestore:
         if head > 0:
             store.position = head - 1
         store.expected, store.at_head = self._expected, now
-        result = restored(self.plan, self._records)
+        result = restored(self.plan, self._meter.records)
         self._listener.restore_finished(store.config.name, store.task.task_name, result)
         return result
 
     def _new_meter(self) -> RestoreMeter:
         task = self.store.task.task_name
-        return RestoreMeter(self.store.config.name, task, self.plan, self._clock())
+        return RestoreMeter(self.store.config.name, task, self.plan, time.monotonic())
 
 
 class Workers(Protocol):
@@ -177,7 +168,6 @@ class RestoreManager:
     reader: ChangelogReader
     listener: RestoreListener
     workers: Workers
-    clock: Callable[[], float] = time.monotonic
     forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def restore(
@@ -185,7 +175,7 @@ class RestoreManager:
     ) -> dict[str, dict[str, Restored]]:
         """Bring each of ``stores`` to the head of its changelog; return {store: {task: how}}.
 
-        ``now``: the time before the request of the heads; each store held then all there was.
+        ``now``: the time before the heads are requested. A store at its head had all records then.
 
         Raises:
             StoreError: a changelog was recreated while it was read.
@@ -205,7 +195,6 @@ class RestoreManager:
                     self.forms.get(store.config.name),
                 ),
                 self.listener,
-                self.clock,
             )
             for store, changelog in zip(stores, self.reader.ranges(places), strict=True)
         ]
@@ -230,7 +219,9 @@ class RestoreManager:
         if by_workers:
             for restore in by_workers:
                 restore.hand_over()
-            self.workers.run(largest_first((r, r.plan) for r in by_workers))
+            # The longest first, so that none begins when the others are done.
+            by_workers.sort(key=lambda restore: restore.plan.start - restore.plan.head)
+            self.workers.run(by_workers)
 
     def _require_same_topics(
         self, restores: Sequence[StoreRestore], topics: Mapping[SystemStream, ChangelogTopic]

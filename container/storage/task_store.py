@@ -47,10 +47,10 @@ def passed(_step: Step | FlushStep | AdjunctStep) -> None:
 
 @dataclass
 class TaskStore:
-    """One store of one task. ``flushed_offset`` is what OFFSET has; None: there is no file.
+    """One store of one task. ``flushed_offset``: the offset in OFFSET; None: there is no file.
 
-    ``expected``: what STORE-META is to say; None before the restore, and without a changelog.
-    ``at_head``: when the store was last known to hold all that its changelog held.
+    ``expected``: the STORE-META of its directory; None before the restore, and without a changelog.
+    ``at_head``: when the store was last known to have all records of its changelog.
     """
 
     config: StoreConfig
@@ -135,7 +135,7 @@ class TaskStore:
         self.position = position
 
     def flush(self, reached: Reached = passed, begins: Reached = passed) -> bool:
-        """Flush the store, write where it stood into OFFSET, and return whether it had moved."""
+        """Flush the store, write its position into OFFSET, and return whether it had moved."""
         progress = self._progress()
         meta = self._meta()
         for step in flush_plan(self.id, progress):
@@ -230,7 +230,7 @@ def found_files(
     directory: DirectoryFiles,
     kind: PersistentEngineFactory,
 ) -> tuple[Refusal | None, LocalState]:
-    """Return what is wrong with the files beside the store or its own, and what they say."""
+    """Return the fault of the directory's files, and the state that they show."""
     local = LocalState(exists=True)
     damage = directory.read_damage()
     if damage is not None:

@@ -22,7 +22,7 @@ _SHOWN = 80
 
 
 class Entries(Protocol):
-    """The bytes below: an overlay, or what is read only."""
+    """The bytes of a store: an overlay, or entries that are only read."""
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``; None where there is none."""
@@ -41,7 +41,7 @@ class Entries(Protocol):
 
 
 class ValueGuard:
-    """What becomes of values that are larger than their store's limit.
+    """Refuses or drops values that are larger than their store's limit.
 
     Source: Samza 1.8, ``disallow.large.messages`` and ``drop.large.messages``. ``dropped``: the
     number of puts that were skipped so far.
@@ -150,13 +150,15 @@ class TypedStore:
     def put_arrow(
         self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
     ) -> None:
-        """Give each key the value at its place, the last one of a key's; null deletes it.
+        """Give each key the value at its place, the last one if a key comes again; null deletes it.
 
         Raises:
             ValueError: there are not as many values as keys.
         """
         data = _form(self._msg).to_bytes(values)
-        self._put_all(dict(zip(self._keys_bytes(keys), data, strict=True)))
+        _require_keys(keys)
+        key_data = _form(self._key).to_bytes(keys)
+        self._put_all(dict(zip(key_data, data, strict=True)))
 
     def delete(self, key: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """Delete the value of ``key``."""
@@ -197,7 +199,7 @@ class TypedStore:
         return self._typed(self._entries.scan())
 
     def all_arrow(self, rows: int = 65536) -> Generator[pa.RecordBatch, None, None]:
-        """Yield all pairs in that order, as they stand now, in batches of so many."""
+        """Yield all pairs in the order of ``all``, as they stand now, in batches of ``rows``."""
         return _batches(self._entries.scan(), _form(self._key), _form(self._msg), rows)
 
     def _put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
@@ -207,11 +209,6 @@ class TypedStore:
         if key is None:
             raise _no_key()
         return self._key.to_bytes(key)
-
-    def _keys_bytes(self, keys: pa.Array | pa.ChunkedArray) -> list[bytes]:
-        _require_keys(keys)
-        data: list[Any] = _form(self._key).to_bytes(keys)
-        return data
 
     def _typed(self, pairs: Iterable[tuple[bytes, bytes]]) -> TypedPairs:
         return TypedPairs(_decoded(pairs, self._key, self._msg))

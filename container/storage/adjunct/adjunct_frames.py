@@ -25,9 +25,9 @@ from homeport.container.storage.adjunct.versioned_store import VersionedStore, d
 from homeport.container.storage.task_store import passed
 
 _MOST_CHANGES = 50_000
-"""So many wait, at most, until a batch asks for rows: made together they cost less."""
+"""So many changes wait for a batch that needs rows, at most: together they cost less."""
 _numbers = count(1)
-"""Of changes; a Spark may outlive the container whose stores they are."""
+"""Numbers of frames. They go on: a Spark session may outlive the container of its frames."""
 
 
 class _NextVersions:
@@ -101,12 +101,12 @@ class _Part:
 
 
 class AdjunctFrames:
-    """One per container whose pipeline takes adjunct stores, in the loop's thread.
+    """The frames of a container whose pipeline takes adjunct stores; for the loop's thread.
 
     Args:
         storage: the stores; ``recover`` has returned.
-        columns: {store: how its entries become rows} of those that the pipeline takes.
-        limit_bytes: of all their rows together.
+        columns: {store that the pipeline takes: how its entries become rows}.
+        limit_bytes: how much all their rows may take together.
 
     Raises:
         FrameError: they take more, or a store has what its serde cannot read.
@@ -133,7 +133,7 @@ class AdjunctFrames:
         return part
 
     def taken(self, layers: Layers) -> None:
-        """Take ``layers``, which the stores will have from the batch on that brought them."""
+        """Take ``layers``, which the stores will have from the batch that brought them on."""
         for store, layer in layers:
             part, name = self._of_store.get(store), store.planned.store.name
             if part is None:
@@ -159,10 +159,10 @@ class AdjunctFrames:
                 part.versions.written()
 
     def frames(self) -> StoreFrames:
-        """Return {store: its rows} as the batch finds them whose layers were taken last.
+        """Return {store: its rows}, with the layers that were taken last.
 
         Raises:
-            FrameError: they take more than they may, or one cannot be read.
+            FrameError: they take more than the limit, or one cannot be read.
         """
         if self._changed:
             self._frames = {**self._frames, **{n: self._frame(n) for n in sorted(self._changed)}}

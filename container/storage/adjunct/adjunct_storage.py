@@ -1,4 +1,4 @@
-"""AdjunctStorage: all adjunct stores of one container, those of its tasks and its own.
+"""AdjunctStorage: all adjunct stores of one container: those of its tasks, and those it shares.
 
 Source: ADJUNCT, "ContainerStorageManager": directories, validity at the start, flush.
 """
@@ -48,7 +48,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
 _KEPT_BYTES = 16 << 20
-"""Of what tasks read, by all adjunct stores of a container together."""
+"""The entries that all adjunct stores of a container together keep for readers."""
 
 Layers = tuple[tuple[FilledStore, Any], ...]
 """What one micro-batch brings to each store that it brings something to."""
@@ -58,11 +58,11 @@ LastPosition = Callable[[PlannedStore, SystemStreamPartition], InputPosition]
 
 @dataclass(frozen=True, slots=True)
 class StreamsNow:
-    """Kafka's answer about the streams that fill the stores, requested at ``asked`` or later.
+    """Kafka's answer about the streams that fill the stores, to requests at ``asked`` or later.
 
     ``ids`` {stream: the broker's id of its topic}. ``ranges``: of each partition. ``kept_ms``
-    {stream that is compacted, and fills a store that a start may find: how long it keeps
-    deletions}. ``forms`` {store: those of the serdes that read it, as of ``AdjunctMeta``}.
+    {compacted stream of a store that a start may find: how long it keeps deletions}. ``forms``
+    {store: the forms of its serdes, as in ``AdjunctMeta``}.
     """
 
     asked: ClockReading
@@ -74,12 +74,12 @@ class StreamsNow:
 
 @dataclass
 class AdjunctStorage:
-    """``open``, then ``recover``.
+    """Call ``open``, then ``recover``, before all else.
 
-    ``configs``: {store: its configuration}. ``logged_root``: holds those that a start may find
+    ``configs`` {store: its configuration}. ``logged_root`` holds the stores that a start may find
     again, ``scratch_root`` the others. ``clocks``: those of this machine. ``beside``: flushes and
-    removes versions while batches go on; it is closed with the stores. ``followed``: where each
-    partition stands, from ``recover`` on.
+    removes versions beside the batches; it is closed with the stores. ``followed`` {partition: the
+    store's place in it}, from ``recover`` on.
     """
 
     plan: StorePlan
@@ -112,16 +112,16 @@ class AdjunctStorage:
             self._opened.append(kind(setup))
 
     def recover(self, streams: StreamsNow, last_position: LastPosition) -> Starts:
-        """Open every store with what a start may keep of it; return where its stream is read on.
+        """Open every store with what a start may keep of it; return where its stream goes on.
 
         Args:
-            streams: what Kafka has of their streams.
-            last_position: where a partition goes on by the checkpoint, else by
+            streams: Kafka's answer about their streams.
+            last_position: returns the position of a partition by the checkpoint, else by
                 ``samza.offset.default``.
 
         Returns:
-            {task: {partition of an adjunct stream: its position}}; of a store that several tasks
-            read, they have the same.
+            {task: {partition of an adjunct stream: its position}}. Tasks that share a store have
+            the same positions.
 
         Raises:
             DiskError: there is no room, or no right.
@@ -148,9 +148,9 @@ class AdjunctStorage:
     def _follow(
         self, item: FilledStore, recovery: Recovery, stream: StreamNow, meta: AdjunctMeta
     ) -> None:
-        """Follow its partitions, which are at the head once they get there.
+        """Follow the partitions of the store ``item``.
 
-        A partition that is new to a kept store is judged as the rest of it.
+        A partition that is new to a kept store is judged like its other partitions.
         """
         for ssp, position in recovery.starts.items():
             rule = VERSIONS if item.planned.store.is_bounded else STREAM
@@ -166,12 +166,12 @@ class AdjunctStorage:
         *,
         is_behind_markers: bool = False,
     ) -> None:
-        """Note that the stores hold all below ``following``; None: what was written to them.
+        """Note that the stores have all records below ``following``, or below their positions.
 
-        ``is_behind_markers``: as of ``Followed.read``.
+        ``is_behind_markers``: as in ``Followed.read``.
 
-        A warning, once, names a store that may lack deletions. The container goes on with it: a
-        start is no faster, and each is too late where deletions are kept for a moment.
+        One warning names a store that may lack deletions. The container goes on with it: a new
+        start would be no faster, and too late again where deletions are kept for a moment.
         """
         now = self.clocks()
         for item in self._opened:
@@ -191,7 +191,7 @@ class AdjunctStorage:
         return poll_interval_s((item.kept_ms for item in self.followed.values()), most_s)
 
     def name_of(self, partition: SystemStreamPartition) -> str:
-        """Return the store that the partition fills."""
+        """Return the name of the store that the partition fills."""
         own = (planned for planned in self.plan.stores if partition in planned.partitions)
         return next(own).store.name
 
@@ -208,7 +208,7 @@ class AdjunctStorage:
         return max(found, key=age_ms, default=None)
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """Note the loss in the store that the partition fills, as ``FilledStore.lost``."""
+        """Note the loss in the store that the partition fills; see ``FilledStore.lost``."""
         for item in self._opened:
             if partition in item.planned.partitions:
                 item.lost(partition, position)
@@ -220,13 +220,10 @@ class AdjunctStorage:
         return StoredInputs(own, self.plan.shared, self.holds_back)
 
     def entries(self, store: str, task: TaskName) -> ReadOnlyEntries:
-        """Return what the task sees of the store, after ``recover``; StoreError without it."""
-        return self._of(store, task).entries
-
-    def _of(self, store: str, task: TaskName) -> FilledStore:
-        for item in self._opened:
-            if item.planned.store.name == store and task in item.planned.readers:
-                return item
+        """Return what the task sees of the store, after ``recover``; StoreError before it."""
+        for item in self.of_name(store):
+            if task in item.planned.readers:
+                return item.entries
         raise StoreError(f"no adjunct store {store} of task {task} is open")
 
     def of_task(self, task: TaskName) -> OpenStores:
@@ -246,11 +243,11 @@ class AdjunctStorage:
         )
 
     def of_name(self, store: str) -> list[FilledStore]:
-        """Return all that are open of that store: the container's, or those of its tasks."""
+        """Return the open stores of that name: the container's one, or one for each task."""
         return [item for item in self._opened if item.planned.store.name == store]
 
     def facts(self) -> list[tuple[PlannedStore, StoreFacts]]:
-        """Return each store, and the facts that a report has of it."""
+        """Return each store with its facts for a report."""
         return [(item.planned, item.facts()) for item in self._opened]
 
     def bounded(self) -> list[FilledStore]:
@@ -258,17 +255,17 @@ class AdjunctStorage:
         return [item for item in self._opened if item.planned.store.is_bounded]
 
     def sealed(self) -> Layers:
-        """Return what the stores were handed since the last call."""
+        """Return what the stores took since the last call."""
         found = ((item, item.sealed()) for item in self._opened)
         return tuple((item, layer) for item, layer in found if layer is not None)
 
     def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
-        """Show tasks, between two batches, the versions that are ready; as ``FilledStore``."""
+        """Show tasks, between two batches, the versions that are ready."""
         for item in self._opened:
             item.switch_versions(reached, begins, waits=waits)
 
     def holds_back(self) -> str | None:
-        """Return what other inputs wait for: the first version of a store marked for that.
+        """Return what other inputs wait for: the first version of a store marked for bootstrap.
 
         Raises:
             StoreError: nothing has come of it for too long.
@@ -285,7 +282,7 @@ class AdjunctStorage:
         )
 
     def steps(self) -> tuple[tuple[AdjunctStep, ...], tuple[AdjunctStep, ...]]:
-        """Return the steps of a micro-batch in which every store has part, and of a flush."""
+        """Return the steps of a micro-batch that fills every store, and those of a flush."""
         writes = [
             AdjunctStep(action, item.name)
             for item in self._opened
@@ -336,7 +333,7 @@ def write(layers: Layers, reached: Reached, begins: Reached) -> None:
 def _meta(planned: PlannedStore, stream: StreamNow, found: AdjunctMeta | None) -> AdjunctMeta:
     """Return the directory's meta from now on; ``found``: its meta before, where it is kept.
 
-    The shorter retention of deletions counts: a raised one brings back nothing that was dropped.
+    The shorter retention counts: a longer one brings no dropped deletion back.
     """
     at_head = stream.asked if found is None else found.at_head
     meta = expected_meta(planned.store, stream.topic_id)

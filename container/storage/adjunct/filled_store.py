@@ -41,11 +41,11 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 Reached = Callable[[AdjunctStep], None]
 _RENEWALS = 10
-"""Within the time for which the stream keeps deletions, ``ADJUNCT-META`` is written so often."""
+"""How often ``ADJUNCT-META`` is written while the stream keeps a deletion."""
 
 
 class RefusedStoreError(StoreError):
-    """What was found cannot go on; ``refusal``: why."""
+    """The store that was found cannot go on; ``refusal``: why."""
 
     def __init__(self, reason: RefusalReason, story: str) -> None:
         super().__init__(story)
@@ -54,15 +54,15 @@ class RefusedStoreError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class StoreFacts:
-    """Of one store as it stands.
+    """The facts of one store.
 
-    ``records``: of its stream, that it has taken since it was new; of a version, those of it.
-    ``size_bytes``: on the disk; None: it is in memory. ``positions`` {partition: next offset}.
-    ``since_ms``: the time of the newest record that came since its container began; of a version,
-    of its first record; in ms since 1970; None: not known. ``version``: the one that tasks see;
-    None: there is none. ``late``: how many versions under way have had no end for too long; None:
-    the store has no versions, or it is not known. ``awaits``: what its first version lacks; None:
-    nothing, or it has no versions.
+    ``records``: how many it has taken since it was new; with versions, those of the version that
+    tasks see. ``size_bytes``: on the disk; None: it is in memory. ``positions`` {partition: next
+    offset}. ``since_ms``: the time of the newest record since its container began; with versions,
+    of the version's first record; in ms since 1970; None: not known. ``version``: the one that
+    tasks see; None: there is none. ``late``: how many versions under way have had no end for too
+    long; None: not known, or there are no versions. ``awaits``: what its first version lacks; None:
+    nothing, or there are no versions.
     """
 
     records: int
@@ -92,7 +92,7 @@ class StoreFacts:
 
 @dataclass(frozen=True)
 class StoreSetup:
-    """What a store of a container is set up with; its ``directory`` is locked.
+    """The parts of a store of a container; its ``directory`` is locked.
 
     ``kept_bytes``: as of ``ReadOnlyEntries``. ``beside``: makes calls that no batch waits for.
     """
@@ -106,9 +106,9 @@ class StoreSetup:
 
 
 class FilledStore(ABC):
-    """``find``, then ``begin``; from then on it is read, handed records, written and flushed.
+    """Call ``find``, then ``begin``; then it is read, takes records, and is written and flushed.
 
-    How many engines are in the directory, and what they hold, each kind of store says.
+    Each kind of store decides how many engines are in the directory, and what they have.
     """
 
     def __init__(self, setup: StoreSetup) -> None:
@@ -127,7 +127,7 @@ class FilledStore(ABC):
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
 
-    # -- what each kind of store says
+    # -- the part of each kind of store
 
     @abstractmethod
     def _open_found(self) -> Mapping[SystemStreamPartition, int]:
@@ -153,7 +153,7 @@ class FilledStore(ABC):
 
     @abstractmethod
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """Go on at ``position`` of the partition: what lay before it was deleted unread.
+        """Go on at ``position`` of the partition: the records before it were deleted unread.
 
         Raises:
             StoreError: the store would lack it; a new start fills it again.
@@ -161,11 +161,11 @@ class FilledStore(ABC):
 
     @abstractmethod
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """Take as ``AdjunctSink``; tasks see it once the layer is written."""
+        """Implement ``AdjunctSink``; tasks see the entries once the layer is written."""
 
     @abstractmethod
     def sealed(self) -> Layer | tuple[Filling, ...] | None:
-        """Return all that it was handed since the last call; None where that is nothing."""
+        """Return all that it took since the last call; None where that is nothing."""
 
     @abstractmethod
     def write(
@@ -177,13 +177,13 @@ class FilledStore(ABC):
         """Write ``layer`` into an engine, together with its position, for tasks to see."""
 
     def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
-        """Show tasks what has become ready beside the batches; with ``waits``, wait for all."""
+        """Show tasks the version that is ready; ``waits``: wait for one that is under way."""
 
     def awaits(self, _clock_ms: Callable[[], int]) -> str | None:
         """Return what tasks wait for before they read it; None: they may read it as it is.
 
         Raises:
-            StoreError: nothing has come of it for too long.
+            StoreError: no record of it has come for too long.
         """
 
     @abstractmethod
@@ -227,10 +227,9 @@ class FilledStore(ABC):
     def begin(
         self, recovery: Recovery, meta: AdjunctMeta, kept_ms: int | None, now_ms: int
     ) -> None:
-        """Open the store where ``recovery`` has it begin; write into its directory whose it is.
+        """Open the store as ``recovery`` decided, and write ``meta`` into its directory.
 
-        ``meta``: of its directory from then on. ``kept_ms``: how long its stream keeps deletions;
-        None: it is not compacted.
+        ``kept_ms``: how long its stream keeps deletions; None: it is not compacted.
 
         Raises:
             DiskError: there is no room, or no right.
@@ -246,7 +245,7 @@ class FilledStore(ABC):
             self._directory.empty()
         self._start(recovery.starts)
         if self.was_reset and self.planned.store.is_kept:
-            # A directory without the file is filled again: only now it is a store.
+            # Only from now on it is a store: a directory without the file is filled again.
             self._flush_engines()
             self._directory.write_text(META_FILE, meta_text(meta))
             self._directory.set_written(META_FILE, now_ms)
@@ -261,12 +260,12 @@ class FilledStore(ABC):
     def flush(
         self, now_ms: int, at_head: ClockReading | None, reached: Reached, begins: Reached
     ) -> bool:
-        """Flush the store, give its directory this time, and return whether it moved.
+        """Flush the store, date its directory ``now_ms``, and return whether it has moved.
 
-        ``at_head``: when it last held all that its stream held; None: that need not be known.
+        ``at_head``: when it last had all records of its stream; None: that need not be known.
 
         Raises:
-            StoreError: it is not.
+            StoreError: it is not flushed.
         """
         if not (self.planned.store.is_kept and self._has_begun):
             return False
@@ -283,9 +282,9 @@ class FilledStore(ABC):
         return has_moved
 
     def _renew(self, at_head: ClockReading | None) -> None:
-        """Write ADJUNCT-META where it is another one, and several times in the retention.
+        """Write ADJUNCT-META where it has changed, and several times within the retention.
 
-        The latter says when the store was at its head.
+        Each time it has the last time at which the store was at its head.
         """
         meta = self._meta
         if meta is not None and self._is_meta_due:
@@ -333,7 +332,7 @@ def found_beside(files: DirectoryFiles) -> FoundStore:
 
 
 def catalogue_in(files: DirectoryFiles) -> Catalogue:
-    """Return what the catalogue has; RefusedStoreError without it, WireError if it is spoilt."""
+    """Return the catalogue; RefusedStoreError: there is none; WireError: it is damaged."""
     catalogue = files.read(CATALOGUE_FILE, parse_catalogue)
     if catalogue is None:
         raise RefusedStoreError(RefusalReason.MISSING_POSITION, f"{CATALOGUE_FILE} is missing")

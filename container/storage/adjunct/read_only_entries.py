@@ -54,11 +54,6 @@ class ReadOnlyEntries:
         for scan in list(self._scans):
             scan.close()
 
-    @property
-    def size_bytes(self) -> int:
-        """Return 0: nothing is ever written here."""
-        return 0
-
     def changed(self, keys: Iterable[bytes]) -> None:
         """Forget the values of ``keys``, which the engine has otherwise now."""
         if self._kept:

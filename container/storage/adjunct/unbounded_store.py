@@ -29,7 +29,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 class UnboundedStore(FilledStore):
-    """As ``FilledStore``; tasks see each batch from its turn on."""
+    """A ``FilledStore`` of which tasks see each batch from its turn on."""
 
     def __init__(self, setup: StoreSetup) -> None:
         super().__init__(setup)
@@ -55,7 +55,7 @@ class UnboundedStore(FilledStore):
 
     @property
     def positions(self) -> Mapping[SystemStreamPartition, int]:
-        """Return them as ``FilledStore`` has them."""
+        """Return the positions, as ``FilledStore``."""
         return {ssp: part.next for ssp, part in self._parts.items()}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
@@ -73,21 +73,21 @@ class UnboundedStore(FilledStore):
         self.entries.engine = self._engine
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """Take rows as ``FilledStore`` does."""
+        """Take records, as ``FilledStore``."""
         self._intake.take(run, keys, values)
         self._newest_ms = max(self._newest_ms, *run.timestamps)
 
     def facts(self) -> StoreFacts:
-        """Return as ``FilledStore``."""
+        """Return the facts, as ``FilledStore``."""
         # A record without a time of its own has -1.
         return StoreFacts.of_parts(self._parts, self._size_bytes(), self._newest_ms or None)
 
     def sealed(self) -> Layer | None:
-        """Return as ``FilledStore``."""
+        """Return the layer, as ``FilledStore``."""
         return self._intake.sealed()
 
     def write(self, layer: Layer, reached: Reached, begins: Reached) -> None:
-        """Write as ``FilledStore`` does."""
+        """Write ``layer``, as ``FilledStore``."""
         step = AdjunctStep(AdjunctAction.WRITE, self.name)
         begins(step)
         self._write(layer.entries, layer.parts)

@@ -1,7 +1,7 @@
 """VersionedStore: an adjunct store of a bounded data set, one engine for each version.
 
-Source: ADJUNCT, "Bounded dataset". What belongs to which version, which is whole and in which order
-a switch is carried out, ``container/adjunct/versions.py`` says; this carries it out.
+Source: ADJUNCT, "Bounded dataset". ``container/adjunct/versions.py`` decides what belongs to which
+version, which version is whole, and the order of a switch. This module carries it out.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ _FOLDER = re.compile(r"v([1-9][0-9]{0,17})")
 
 
 class VersionedStore(FilledStore):
-    """As ``FilledStore``; tasks see the newest whole version, and nothing before there is one.
+    """A ``FilledStore`` of which tasks see the newest whole version; before that they see nothing.
 
-    What it is handed waits as it is: versions are dealt out when the layer is written.
+    The records that it takes wait as they are: each gets its version when the layer is written.
     ``versions``: as they stand with all that was written. ``served``: the one that tasks see.
     """
 
@@ -91,7 +91,7 @@ class VersionedStore(FilledStore):
         return self.served is not None or not self.planned.partitions
 
     def awaits(self, clock_ms: Callable[[], int]) -> str | None:
-        """Return its first version, as ``FilledStore``, while its stream brings something."""
+        """Return the first version, as ``FilledStore``, while its stream brings records."""
         if self._is_whole:
             return None
         now_ms, store = clock_ms(), self.planned.store
@@ -111,13 +111,13 @@ class VersionedStore(FilledStore):
         )
 
     def pairs_of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
-        """Yield what was written of that version; nothing where there is none of it."""
+        """Yield the entries of that version; none where it is not open."""
         if number in self._open:
             pairs = self._open[number].scan()
             yield from ((k, v) for k, v in pairs if not k.startswith(RESERVED_PREFIX))
 
     def facts(self) -> StoreFacts:
-        """Return as ``FilledStore``, of the version that tasks see, and where all of them stand."""
+        """Return the facts of the version that tasks see, and the positions of all versions."""
         served, size_bytes, late = self.served, self._size_bytes(), len(self._late)
         if served is None:
             awaits = None if self._is_whole else awaited(self.versions)
@@ -153,7 +153,7 @@ class VersionedStore(FilledStore):
 
         Raises:
             StoreError: one cannot be opened, or the one that is served is not there.
-            WireError: one does not say where it stands.
+            WireError: the position of one is damaged.
         """
         stores: dict[int, VersionProgress] = {}
         kind = persistent_engine(self._config.factory)
@@ -173,11 +173,11 @@ class VersionedStore(FilledStore):
 
     @property
     def positions(self) -> Mapping[SystemStreamPartition, int]:
-        """Return them as ``FilledStore`` has them."""
+        """Return the positions, as ``FilledStore``."""
         return {p: self.versions.cursor(p).next for p in self.planned.partitions}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """Serve no version that the partition had not ended there."""
+        """Serve no version whose records in the partition were among those deleted."""
         _LOG.warning(
             "adjunct store %s: %d records of partition %d were deleted before they were read: no "
             "version that had them is served",
@@ -208,11 +208,11 @@ class VersionedStore(FilledStore):
     # -- its work
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """Take as ``AdjunctSink``; it belongs to a version once the layer is written."""
+        """Take records, as ``FilledStore``."""
         self._handed.append((run, keys, values))
 
     def sealed(self) -> tuple[Filling, ...] | None:
-        """Return all that it was handed since the last call; None where that is nothing."""
+        """Return the layer, as ``FilledStore``."""
         handed, self._handed = self._handed, []
         return tuple(handed) or None
 
@@ -234,8 +234,8 @@ class VersionedStore(FilledStore):
     def switch_versions(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
         """Show tasks the newest whole version, once it and its catalogue are on the disk.
 
-        Both reach it beside the batches, unless ``waits``, and what is not served any more is
-        removed beside them.
+        Both reach the disk beside the batches, unless ``waits``. A version that is not served any
+        more is removed beside them, too.
         """
         while self._advance(reached, begins, waits=waits):
             pass
@@ -245,7 +245,7 @@ class VersionedStore(FilledStore):
             reached(step)
 
     def _advance(self, reached: Reached, begins: Reached, *, waits: bool) -> bool:
-        """Advance by one step; False: what is under way goes on, or nothing is left to do."""
+        """Advance by one step; False: a step goes on beside the batches, or none is left."""
         if self._under_way is not None:
             step, call = self._under_way
             if waits:
@@ -263,12 +263,12 @@ class VersionedStore(FilledStore):
             return False
         flush = flush_step(self.name, verdict)
         if flush is not None and verdict.number in self._unflushed:
-            # What is written to it from now on needs another flush.
+            # Later writes to it need another flush.
             self._unflushed.discard(verdict.number)
             self._begin_beside(flush, self._engine_of(verdict.number).flush, begins)
             return True
         first, *rest = verdict_plan(self.name, self.versions, verdict)
-        # From now on nothing more is written to what the catalogue settles.
+        # From now on nothing is written to the versions that the catalogue settles.
         self.versions = self.versions.decided(verdict)
         self._decided, catalogue = (verdict, rest), self.versions.catalogue
         self._begin_beside(first, lambda: self._write_catalogue(catalogue), begins)
@@ -281,7 +281,7 @@ class VersionedStore(FilledStore):
     def _show(
         self, decided: tuple[VersionVerdict, list[AdjunctStep]], reached: Reached, begins: Reached
     ) -> None:
-        """Carry out what is left of the verdict; the catalogue is on the disk."""
+        """Carry out the rest of the verdict; the catalogue is on the disk."""
         self._decided = None
         verdict, steps = decided
         for step in steps:
@@ -307,9 +307,10 @@ class VersionedStore(FilledStore):
     def flush(
         self, now_ms: int, at_head: ClockReading | None, reached: Reached, begins: Reached
     ) -> bool:
-        """Flush as ``FilledStore``; the log names each version that has no end for too long, once.
+        """Flush the store, as ``FilledStore``.
 
-        And how many records and markers came that belong to no version.
+        The log names each version that has had no end for too long, once. It also has the number of
+        records and markers that belong to no version.
         """
         late = self.versions.late(now_ms, self.planned.store.late_ms)
         for number in late:
@@ -343,7 +344,7 @@ class VersionedStore(FilledStore):
         self._unflushed.add(number)
         self._has_moved = True
         if is_new:
-            # Else a death would take what its partitions have of it.
+            # Else a crash would lose that its partitions have begun it.
             engine.flush()
 
     def _write_catalogue(self, catalogue: Catalogue) -> None:

@@ -29,7 +29,6 @@ from homeport.container.progress.restore_schedule import (
     WORKER_MB,
     WorkerLimits,
     is_debt_too_large,
-    largest_first,
     worker_limits,
     worker_memory,
 )
@@ -233,12 +232,6 @@ def test_the_line_has_a_bar_and_one_unit() -> None:
         "restoring s/Partition 0 [####################] 100%: 0 records (0.0 MB), "
         "0 to go, 0 records/s"
     )
-
-
-def test_the_longest_restore_begins_first() -> None:
-    """Of equal ones the first given."""
-    plans = [("a", RestorePlan(0, 10)), ("b", RestorePlan(5, 30)), ("c", RestorePlan(90, 100))]
-    assert largest_first(plans) == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _error(kind: str) -> str:
 @pytest.fixture(name="run")
 def _run(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a function of two
     monkeypatch.setattr(
-        restore_workers, "brief_of", lambda restore, **_: {"program": restore.programs[0]}
+        RestoreWorkers, "_brief_of", lambda _, restore: {"program": restore.programs[0]}
     )
     runner = "import json, sys; exec(json.load(sys.stdin)['program'])"
     monkeypatch.setattr(restore_workers, "COMMAND", [sys.executable, "-c", runner])

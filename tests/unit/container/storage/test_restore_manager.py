@@ -10,11 +10,15 @@ import pytest
 from stores_in_memory_log import NOTHING, TASK, Log, directory_of, storage_of
 
 from homeport.config.errors import StoreError
+from homeport.config.system_stream import SystemStream
 from homeport.container.progress import restore_schedule
+from homeport.container.progress.restore import ChangelogRange, RestorePlan
 from homeport.container.progress.restore_schedule import worker_memory
 from homeport.container.rocksdb.bulk_store import BulkStore
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.store_restore import StoreRestore
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
 
@@ -103,6 +107,29 @@ def test_a_long_tail_leaves_the_age_of_the_store_as_it_was(tmp_path: Path, by_wo
     assert found is not None
     assert found.at_head.wall_ms == by_workers.now_ms - 600_000
     assert _filled(tmp_path, by_workers) == Restored(RestoreKind.TAIL, 9, 11, 3)
+
+
+class _Uneven(Log):
+    """Changelogs of which that of partition n has 5 + n % 3 records."""
+
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
+        return [ChangelogRange(0, 5 + partition % 3) for _, partition in changelogs]
+
+    def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
+        pass
+
+    def run(self, restores: Sequence[StoreRestore]) -> None:
+        raise StoreError(str([r.store.task.changelog_partition for r in restores]))
+
+
+def test_the_longest_restore_begins_first(tmp_path: Path, by_workers: Log) -> None:
+    """Of equal ones the first given."""
+    storage, log = storage_of(tmp_path, by_workers), _Uneven()
+    storage.tasks = [TaskModel(TaskName(str(n)), (), n) for n in range(4)]
+    storage.open()
+    with pytest.raises(StoreError, match=r"^\[2, 1, 0, 3\]$"):
+        storage.restore(log, log, log)
+    storage.close()
 
 
 def test_a_changelog_recreated_meanwhile_is_named(tmp_path: Path, by_workers: Log) -> None:
