@@ -1,7 +1,7 @@
-"""The entries that the records of an adjunct stream become, as bytes, a whole table at a time.
+"""Makes entries, as bytes, of the records of an adjunct stream, a whole table at a time.
 
-PURE. Source: ADJUNCT, "Key and Value": by default the record's own key and value, else those that
-an extractor of the job's own takes from it.
+PURE. Source: ADJUNCT, "Key and Value": by default an entry has the record's own key and value, else
+those that the job's extractor takes from the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MessagesOf = Callable[[pa.Table], Iterable[IncomingMessage]]
 """The messages of a table's rows, in their order; a row that cannot be read may be left out."""
 
 _NOTHING: tuple[bytes | None, bytes | None] = (None, None)
-"""Of a record that cannot be read: it is not stored."""
+"""The entry of a record that cannot be read: it is not stored."""
 
 
 class ExtractorFailedError(HomeportError):
@@ -36,7 +36,7 @@ class ExtractorFailedError(HomeportError):
 
 @dataclass(frozen=True, slots=True)
 class Serdes:
-    """Those of keys and of values; None: they are bytes."""
+    """The serdes of keys and of values; None: they are bytes."""
 
     key: Serde | None
     msg: Serde | None
@@ -74,12 +74,12 @@ class KeyAndValue:
         self._msg = _recoder(stream.msg, kept.msg)
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """Return as ``Extraction``.
+        """Return the bytes, as ``Extraction``.
 
         Raises:
-            WireError: the stream's serde cannot read a record, and nothing takes such.
-            ExtractorFailedError: the store's serde cannot carry what the stream's has read.
-            SerdeFailedError: a serde failed, which says nothing of the record.
+            WireError: the stream's serde cannot read a record, and there is no ``refuse``.
+            ExtractorFailedError: the store's serde cannot carry an object of the stream's serde.
+            SerdeFailedError: a serde failed; the record need not be at fault.
         """
         keys: Bytes = rows["key"].to_pylist()
         values: Bytes = rows["value"].to_pylist()
@@ -123,7 +123,7 @@ class KeyAndValue:
 
 
 class ByExtractor:
-    """What an extractor of the job's own takes from each record.
+    """The key and value that the job's extractor takes from each record.
 
     Args:
         store: the name of the store, for messages.
@@ -147,7 +147,7 @@ class ByExtractor:
         self._messages_of = messages_of
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """Return as ``Extraction``; ExtractorFailedError where the job's code raised."""
+        """Return the bytes, as ``Extraction``; ExtractorFailedError where the job's code raised."""
         try:
             columns = self._extractor.get_arrow(rows)
         except Exception as error:  # the job's own code may raise anything
@@ -188,7 +188,7 @@ def has_reserved(keys: Bytes) -> bool:
 
 
 def _recoder(stream: Serde | None, kept: Serde | None) -> Callable[[bytes], bytes] | None:
-    """Return what makes the store's bytes of the stream's; None: they are the same."""
+    """Return the function from the stream's bytes to the store's; None: they are the same."""
     if stream is None or kept is None or stream == kept:
         return None
     # Own ones of one name are of one class; a name like avro does not say which schema it is of.
@@ -218,7 +218,7 @@ def _column(serde: Serde | None, column: pa.Array | pa.ChunkedArray) -> Bytes:
 def encoded(
     store: str, kept: Serdes, key: object, value: object
 ) -> tuple[bytes | None, bytes | None]:
-    """Return the bytes of both; ExtractorFailedError where the store's serdes cannot carry them."""
+    """Return their bytes; ExtractorFailedError where the store's serdes cannot carry them."""
     try:
         return _one(kept.key, key), _one(kept.msg, value)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""What an adjunct store holds as rows of columns, for pipelines, and how changes reach them.
+"""The entries of an adjunct store as rows of a frame, for pipelines, and changes to them.
 
 PURE.
 """
@@ -17,9 +17,9 @@ from homeport.config.errors import HomeportError
 KEY, VALUE = "key", "value"
 Pairs = Iterable[tuple[bytes, bytes]]
 _ROWS = 65_536
-"""Entries whose columns are made together."""
+"""How many entries become columns together."""
 _CHUNKS = 8
-"""With more parts than that the columns are copied into one, as each part costs at each change."""
+"""More parts than that are copied into one, as each part costs time at each change."""
 
 
 class FrameError(HomeportError):
@@ -28,7 +28,7 @@ class FrameError(HomeportError):
 
 @dataclass(frozen=True)
 class StoreFrame:
-    """The rows of a store. ``number``: another one for each change, and a greater one."""
+    """The rows of a store. ``number``: greater after each change."""
 
     number: int
     rows: pa.Table
@@ -37,15 +37,15 @@ class StoreFrame:
 StoreFrames = Mapping[str, StoreFrame]
 """{store: its rows}."""
 NO_FRAMES: StoreFrames = {}
-"""Of a pipeline that takes no store."""
+"""The frames of a pipeline that takes no store."""
 
 
 @dataclass(frozen=True)
 class EntryColumns:
     """How the entries of the store ``name`` become columns.
 
-    ``key``, ``value``: from their bytes to a column, with one of ``refusals`` for what they cannot
-    read. ``schema``: of the rows.
+    ``key``, ``value``: make a column of bytes; they raise one of ``refusals`` for bytes that they
+    cannot read. ``schema``: of the rows.
     """
 
     name: str
@@ -58,7 +58,7 @@ class EntryColumns:
         """Return their rows, in their order.
 
         Raises:
-            FrameError: a key or a value is not what the serde of the store reads.
+            FrameError: the serde of the store cannot read a key or a value.
         """
         columns = []
         for part, made in enumerate((self.key, self.value)):
@@ -115,7 +115,7 @@ class FrameRows:
         return FrameRows(columns, pa.chunked_array(keys), pa.concat_tables(parts))
 
     def changed(self, entries: Mapping[bytes, bytes | None]) -> FrameRows:
-        """Return the rows with the values that ``entries`` have; None: the key has none any more.
+        """Return the rows with the values in ``entries``; None: the key is deleted.
 
         Raises:
             FrameError: one cannot be read.
@@ -132,7 +132,7 @@ class FrameRows:
 
 
 def too_large(names: str, limit_bytes: int) -> str:
-    """Return the line that ends a container whose frames of stores do not fit."""
+    """Return the last log line of a container whose frames of stores do not fit."""
     return (
         f"adstore.frames.max.bytes = {limit_bytes}: as frames of the pipeline adjunct store "
         f"{names} takes more: set it higher, with memory for it several times over, or join with "

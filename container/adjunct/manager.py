@@ -1,7 +1,7 @@
-"""What fills adjunct stores: which records are for which store, and which are left for tasks.
+"""Managers fill the adjunct stores with their records, and leave the others for tasks.
 
-PURE. Source: ADJUNCT, "Key classes", ``AdjunctDataStoreManager``. The loop hands over tables. A
-store takes no record below its own position, so what is read again changes nothing.
+PURE. Source: ADJUNCT, "Key classes", ``AdjunctDataStoreManager``. A manager gets tables from the
+loop. A store takes no record below its own position, so records that are read again change nothing.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ Filling = tuple[Run, Bytes, Bytes]
 
 
 class AdjunctSink(Protocol):
-    """What a manager fills: one adjunct store, of a task or of the container."""
+    """One adjunct store, of a task or of the container, that a manager fills."""
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
         """Put the records of ``run`` that the store does not have yet into it.
 
-        ``keys`` and ``values`` are in the order of the run: None as a key: not stored; as a value:
-        the key has none any more. A marker's are passed over.
+        ``keys`` and ``values`` are in the order of the run. A key that is None is not stored; a
+        value that is None deletes its key. Those of a marker are passed over.
         """
 
 
 class BaseStorageManager(Protocol):
-    """What the storage of a task and that of a container have in common, for a manager."""
+    """The stores of a task, or those of a container, for a manager."""
 
     def adjunct(self, store: str) -> AdjunctSink | None:
-        """Return the store of that name; None: it is not of this storage."""
+        """Return the store of that name; None: it is not among these."""
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
         """Return the partitions whose stores were not found, or not valid, when it was opened."""
@@ -50,8 +50,7 @@ class BaseStorageManager(Protocol):
 class Layer:
     """What one micro-batch brings to one store, to be written as a whole.
 
-    ``entries`` {key: value; None: it has none any more}. ``parts``: where the store stands with
-    them.
+    ``entries`` {key: value; None: it is deleted}. ``parts``: the store's progress with them.
     """
 
     entries: Mapping[bytes, bytes | None]
@@ -71,7 +70,7 @@ class Intake:
         self._is_empty = True
 
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """Take rows as ``AdjunctSink`` does."""
+        """Take records, as ``AdjunctSink``."""
         part = self._parts[run.partition]
         start = bisect_left(run.offsets, part.next)
         if start == len(run.offsets):
@@ -94,12 +93,12 @@ class Intake:
 
 
 class TableManager(ABC):
-    """What one task's records pass before the task sees them.
+    """Takes the records for stores from those of one task, before the task sees them.
 
     Args:
         stores: all adjunct stores of the job.
-        storages: hold the stores that this task fills; without that of the container where another
-            task does.
+        storages: have the stores that this task fills. Those of the container are left out where
+            another task fills them.
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class TableManager(ABC):
     def process_table(self, rows: pa.Table) -> pa.Table:
         """Return the rows for the task; ``rows`` are of one task, in the order of their offsets.
 
-        What another task of the container stores is for no task either.
+        Records that another task of the container stores are for no task either.
         """
         left = rows
         for stream, store in self._of_stream.items():
@@ -138,11 +137,11 @@ class TableManager(ABC):
     def _filling(
         self, store: AdjunctStore, place: SystemStreamPartition, rows: pa.Table
     ) -> Filling:
-        """Return what the rows of one partition bring to the store of their stream."""
+        """Return the entries that the rows of one partition bring to their store."""
 
 
 class BuiltInManager(TableManager):
-    """Stores what an extractor makes of each record.
+    """Stores the entry that an extractor makes of each record.
 
     Args:
         stores, storages: as of ``TableManager``.
@@ -170,7 +169,7 @@ class BuiltInManager(TableManager):
 def markers_in(rows: pa.Table, known_by: VersionMarkers | None) -> dict[int, Marker | None]:
     """Return {index of a row: its marker, None where it is not understood}, in the rows' order.
 
-    ``known_by``: None: the stream has none.
+    ``known_by``: the mark of a marker; None: the stream has no markers.
     """
     if known_by is None:
         return {}
@@ -212,7 +211,7 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 def _entries(
     rows: pa.Table, markers: Mapping[int, Marker | None], extraction: Extraction
 ) -> tuple[Bytes, Bytes]:
-    """Return the keys and values of all rows; of markers, which no extractor is handed, None."""
+    """Return the keys and values of all rows. No extractor gets markers: theirs are None."""
     if not markers:
         return extraction.of(rows)
     plain, kept = without(rows, markers)

@@ -1,7 +1,7 @@
-"""What a start does with an adjunct store that it finds, or does not find, on its host.
+"""Decides what a start does with an adjunct store that it finds, or does not find, on its host.
 
-PURE. Source: ADJUNCT, "Recovery" and "Store validity detection": both tables, and beyond them the
-store's own position against what its stream still holds, and the id of the topic.
+PURE. Source: ADJUNCT, "Recovery" and "Store validity detection": both tables. Beyond them it
+compares the store's own position with what its stream still has, and the ids of the topic.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ META_FILE = "ADJUNCT-META"
 """The file, in the form of OFFSET, that names the store of a directory."""
 FORMAT = 1
 _SKEW_MS = 60_000
-"""A file may be so much younger than now: the clock is corrected in small steps."""
+"""A file may be dated so far ahead of now: the clock is corrected in small steps."""
 _STREAM_CHANGED = frozenset(
     {RefusalReason.RECREATED, RefusalReason.AHEAD, RefusalReason.BEHIND_OLDEST}
 )
-"""With these no older offset of the stream means anything, a checkpoint's neither."""
+"""With these, older offsets of the stream mean nothing, those of a checkpoint included."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdjunctMeta:
-    """Whose store a directory holds, as ``ADJUNCT-META`` says.
+    """The content of ``ADJUNCT-META``: which store a directory has.
 
     ``stream`` is system and stream in words; ``topic_id`` the broker's id of the topic, which a
-    topic recreated does not get again; ``extractor`` the class that made its entries, empty for
-    the default one. ``at_head``: when the store was last known to hold all that its stream held.
+    recreated topic does not get again; ``extractor`` the class that made its entries, empty for
+    the default one. ``at_head``: when the store was last known to have all records of its stream.
     ``kept_ms``: how long the stream kept deletions by then; None: it was not compacted. ``forms``:
-    the serdes of its keys and of its values, in brief; None: it is of before they were written.
+    the serdes of its keys and values, in brief; None: an older release wrote the file.
     """
 
     stream: str
@@ -75,11 +75,11 @@ def parse_meta(text: str) -> AdjunctMeta:
 
 @dataclass(frozen=True, slots=True)
 class FoundStore:
-    """What was found in a store's directory.
+    """The state of a store's directory.
 
-    ``meta``: None: there is no such file. It is written after the store has its first positions,
-    and before the first record is read. ``positions`` {partition: next offset}. ``newest_ms``: when
-    the latest of its files was written, in ms since 1970. ``fault``: why it cannot be read.
+    ``meta``: None: there is no such file. It is written after the first positions of the store, and
+    before the first record is read. ``positions`` {partition: next offset}. ``newest_ms``: when the
+    latest of its files was written, in ms since 1970. ``fault``: why it cannot be read.
     """
 
     exists: bool
@@ -131,14 +131,15 @@ def recover(
     stream: StreamNow,
     last_position: Callable[[SystemStreamPartition], InputPosition],
 ) -> Recovery:
-    """Return the cell of the tables that holds.
+    """Return the outcome by the tables.
 
     Args:
         store: its configuration; one that is not kept is never found.
-        found: what its directory holds.
-        stream: what Kafka has of its stream.
-        last_position: "last offset": where the checkpoint, else ``samza.offset.default``, lets a
-            partition go on. Called only where the table says so, as it may raise.
+        found: the state of its directory.
+        stream: Kafka's answer about its stream.
+        last_position: the table's "last offset": returns the position of a partition by the
+            checkpoint, else by ``samza.offset.default``. It may raise, and is called only where the
+            table has it.
     """
     is_found = store.is_kept and found.exists
     refusal, from_oldest = None, store.is_bootstrap
@@ -147,7 +148,7 @@ def recover(
         if refusal is not None:
             from_oldest |= refusal.reason in _STREAM_CHANGED
         else:
-            # What such a store has wrong, or lacks, may be of any record of the stream.
+            # Any of its entries may be wrong, so all of the stream is read again.
             refusal = _unreadable(found.meta, stream.forms) or _stale(found, stream)
             from_oldest |= refusal is not None
     is_kept = is_found and refusal is None
@@ -257,7 +258,7 @@ def _old(newest_ms: int, validity_ms: int | None, now_ms: int) -> Refusal | None
 
 
 def _unreadable(found: AdjunctMeta | None, forms: tuple[str, str] | None) -> Refusal | None:
-    """Return why its bytes would be read wrongly: other serdes wrote them than read them now."""
+    """Return why its bytes would be read wrongly: they were written by other serdes."""
     if found is None or found.forms is None or forms is None or found.forms == forms:
         return None
     story = f"its {' and '.join(found.forms)} are read as {' and '.join(forms)} now: other bytes"
@@ -265,7 +266,7 @@ def _unreadable(found: AdjunctMeta | None, forms: tuple[str, str] | None) -> Ref
 
 
 def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
-    """Return why deletions may be missing: compaction drops them after a while (safety S2)."""
+    """Return why it may lack deletions, which compaction drops after a while (safety S2)."""
     meta = found.meta
     unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
     if meta is None or max(unread, default=0) <= MARKER:

@@ -10,13 +10,12 @@ from enum import StrEnum
 
 
 class AdjunctAction(StrEnum):
-    """What one step does.
+    """The action of one step.
 
     ``WRITE``: entries and position of a micro-batch are in the engine, before tasks see the batch.
-    ``FLUSH``: all that was written is on the disk. ``TOUCH``: ``ADJUNCT-META`` has
-    the time of the flush, and of the last time at the head where its stream is compacted. By both a
-    start judges the store's age. The others carry out the decision on a version of a bounded data
-    set.
+    ``FLUSH``: all that was written is on the disk. ``TOUCH``: ``ADJUNCT-META`` has the time of the
+    flush and, where the stream is compacted, the last time at the head. By both a start judges the
+    store's age. The others carry out the verdict on a version of a bounded data set.
     """
 
     WRITE = "write-adjunct"
@@ -50,7 +49,7 @@ SWITCH_STEPS = (
     AdjunctAction.SWITCH_VERSION,
     AdjunctAction.DROP_VERSION,
 )
-"""Of a store of a bounded data set, in their order, after the write that makes a version whole."""
+"""The actions after the write that makes a version whole, in their order."""
 
 
 def flush_steps(store: str, *, has_moved: bool) -> tuple[AdjunctStep, ...]:

@@ -1,4 +1,4 @@
-"""Which adjunct stores a container has, whose they are, and which task fills each.
+"""Which adjunct stores a container has, and which of its tasks fill and read them.
 
 PURE. Source: ADJUNCT, "Data partitioning" and "Broadcast Streams": one store for each task, or one
 for the container, which one of its tasks fills and all of them read.
@@ -21,7 +21,7 @@ class PlannedStore:
     """One store of one container.
 
     ``partitions``: those that fill it, sorted; none where its task reads none of the stream.
-    ``writer``: the task by whose name its records come. ``readers``: the tasks that see it, sorted.
+    ``writer``: the task that its records belong to. ``readers``: the tasks that see it, sorted.
     ``directory``: below the job's folder.
     """
 
@@ -49,7 +49,7 @@ class StorePlan:
 
     @property
     def shared(self) -> dict[SystemStreamPartition, TaskName]:
-        """Return {partition that all tasks read: the task in whose name its records are stored}."""
+        """Return {partition that all tasks read: the task that stores its records}."""
         return {
             ssp: item.writer
             for item in self.stores
@@ -61,10 +61,9 @@ class StorePlan:
 def plan_stores(
     adjuncts: Iterable[AdjunctStore], tasks: Sequence[TaskModel], owner: ProcessorId
 ) -> StorePlan:
-    """Return the stores of the container with ``tasks``, of either role; equal in each process.
+    """Return the stores of a container with ``tasks``, active or standby; equal in each process.
 
-    ``owner``: the container; for a standby the active one that it stands by, whose directories it
-    keeps.
+    ``owner``: the container; for a standby its active one, whose directories it keeps.
     """
     by_name = sorted(tasks, key=lambda task: task.state_of)
     found: list[PlannedStore] = []

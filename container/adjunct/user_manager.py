@@ -1,7 +1,7 @@
-"""UserManager: records of adjunct streams pass a manager of the job's own, which fills the stores.
+"""UserManager: a manager of the job's own takes the records of adjunct streams, and fills stores.
 
-PURE but for the manager. Source: ADJUNCT, "Key classes": ``process`` is called before a record is
-passed to a task, and says whether the record is for a store.
+PURE except for the manager. Source: ADJUNCT, "Key classes": ``process`` is called before a task
+gets a record, and returns whether the record is for a store.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 Pair = tuple[bytes | None, bytes | None]
 _NOTHING: tuple[Pair, ...] = ((None, None),)
-"""Of a record that brings no entry: the store's position moves past it."""
+"""The entries of a record without any: the store's position moves past it."""
 
 
 class ManagerFailedError(HomeportError):
-    """The manager of a job failed, or did with a record what it may not."""
+    """The manager of a job failed, or did something that it may not do."""
 
 
 class ManagedStore:
@@ -57,7 +57,7 @@ class ManagedStore:
         self._is_of_message = False
 
     def put(self, key: object, value: object) -> None:
-        """Put as ``AdjunctEntries`` does."""
+        """Put an entry, as ``AdjunctEntries``."""
         name = self._store.name
         if not self._is_of_message:
             raise ManagerFailedError(
@@ -76,7 +76,7 @@ class ManagedStore:
         self._pairs, self._is_of_message = [], True
 
     def end(self) -> tuple[Pair, ...]:
-        """Return the entries that the record has brought; nothing more may be put."""
+        """Return the entries of the record; nothing more may be put."""
         self._is_of_message = False
         return tuple(self._pairs)
 
@@ -96,7 +96,7 @@ class ManagedStorage:
         }
 
     def adjunct(self, store: str) -> ManagedStore | None:
-        """Return the store of that name; None: it is not of this storage."""
+        """Return the store of that name; None: it is not among these."""
         return self._stores.get(store)
 
     def reset_partitions(self) -> Collection[Partition]:
@@ -111,14 +111,14 @@ class StartOffsets:
         self._processed = processed
 
     def last_processed(self, task_name: str, partition: Partition) -> int | None:
-        """Return the offset as ``OffsetManager`` does."""
+        """Return the offset, as ``OffsetManager``."""
         own = self._processed.get(TaskName(task_name), {})
         offset = own.get(SystemStreamPartition(*partition), NOTHING)
         return None if offset == NOTHING else offset
 
 
 class UserManager(TableManager):
-    """Lets a manager of the job's own process each record of an adjunct stream.
+    """Has a manager of the job's own process each record of an adjunct stream.
 
     Args:
         stores, storages: as of ``TableManager``.
@@ -151,7 +151,7 @@ class UserManager(TableManager):
     def _filling(
         self, store: AdjunctStore, place: SystemStreamPartition, rows: pa.Table
     ) -> Filling:
-        """Return as of ``TableManager``; an offset stands there once for each entry that it brings.
+        """Return the entries; the run has an offset once for each of its entries.
 
         Raises:
             ManagerFailedError: the manager raised, or left a record for a task.

@@ -1,7 +1,7 @@
 """The texts of a version's parts and of the catalogue.
 
-PURE. Parts are the value of a reserved entry of the version's store, the catalogue is a file of the
-form of OFFSET. Partitions are written as in OFFSET-v2: ``system.stream.partition``.
+PURE. The parts are the value of a reserved entry in the version's store. The catalogue is a file in
+the form of OFFSET. Partitions are written as in OFFSET-v2: ``system.stream.partition``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 PARTS_KEY = RESERVED_PREFIX + b"parts"
-"""Reserved: hidden from all reads, and written together with what it speaks for."""
+"""Reserved: hidden from all reads, and written together with the entries that it is about."""
 CATALOGUE_FILE = "CATALOGUE"
 
 
@@ -74,7 +74,7 @@ def parse_catalogue(text: str) -> Catalogue:
 
 
 def awaited(versions: Versions) -> str:
-    """Return what the first visible version lacks; where none is whole, what the newest lacks."""
+    """Return what the first visible version lacks, or the newest where none is whole."""
     served = versions.catalogue.served
     if served is None and not versions.building:
         return "no version has begun in its stream"

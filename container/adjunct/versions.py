@@ -1,15 +1,16 @@
-"""The versions of a bounded data set: which a record belongs to, which is whole, which is served.
+"""The versions of a bounded data set: the one of each record, the whole ones, the served one.
 
-PURE. Source: ADJUNCT, "Bounded dataset": a marker ends a version, the next one is built beside the
-one that is served, and takes its place at once.
+PURE. Source: ADJUNCT, "Bounded dataset": a marker ends a version. The next one is built beside the
+one that is served, and replaces it at once.
 
-Each version is a store of its own, which holds its `Progress` in each partition beside the
-entries. A `Catalogue` has what is settled. Both together bring everything back after a
-crash: a version takes no record below its own position, so what is read again changes nothing.
+Each version is a store of its own, with its `Progress` in each partition beside the entries. A
+`Catalogue` has what is settled. After a crash both together restore everything: a version takes no
+record below its own position, so records that are read again change nothing.
 
 A data set of one partition is *counted*: its markers are ``begin`` (which may be left out) and
-``end``, and versions are numbered as they come. One of several is *numbered*: ``begin 17`` and
-``end 17``, with numbers that grow, as partitions may have lost different markers to retention.
+``end``, and versions are numbered as they come. A data set of several partitions is *numbered*: its
+markers are ``begin 17`` and ``end 17``, with growing numbers, as retention may have deleted
+different markers in each partition.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NUMBER_DIGITS = 18
 
 
 class MarkerKind(StrEnum):
-    """What a marker says of its partition."""
+    """The kind of a marker."""
 
     BEGIN = "begin"
     END = "end"
@@ -36,14 +37,14 @@ class MarkerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A version begins, or has ended; ``number``: its own, where the marker has one."""
+    """A version begins, or has ended; ``number``: the version's, where the marker has one."""
 
     kind: MarkerKind
     number: int | None = None
 
 
 def parse_marker(value: bytes | None) -> Marker | None:
-    """Return the marker that ``value`` is; None where it is none that is known."""
+    """Return the marker in ``value``; None where it is no known marker."""
     try:
         kind, _, number = (value or b"").decode("ascii").strip().partition(" ")
         found = MarkerKind(kind)
@@ -56,7 +57,7 @@ def parse_marker(value: bytes | None) -> Marker | None:
 
 
 class PartitionEnd(StrEnum):
-    """Whether a partition has ended a version: not yet, by its end, or without one."""
+    """Whether a partition has ended a version: not yet, with an end, or without one."""
 
     OPEN = "open"
     ENDED = "ended"
@@ -64,7 +65,7 @@ class PartitionEnd(StrEnum):
 
 
 class VersionFault(StrEnum):
-    """Why a version is not served though every partition has ended it."""
+    """Why a version is not served although every partition has ended it."""
 
     CUT = "its beginning is no longer in the stream"
     HOLE = "records in the middle of it were deleted before they were read"
@@ -74,12 +75,12 @@ class VersionFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one version has of one partition.
+    """The progress of one version in one partition.
 
-    ``next``: the offset behind the last record it has looked at. ``began_ms``: the time of its
-    first record, in ms since 1970. ``fault``: why the version must not be served. ``begins``
-    {version: the offset of its ``begin``} of this one and of those that the partition was in
-    before: stores reach the disk in any order, and an older one may lack the partition there.
+    ``next``: the offset behind its last record or marker there. ``began_ms``: the time of its first
+    record, in ms since 1970. ``fault``: why the version must not be served. ``begins`` {version:
+    the offset of its ``begin``}, of this version and of those before it in the partition: stores
+    reach the disk in any order, and the store of an older version may lack the partition.
     """
 
     next: int
@@ -95,11 +96,11 @@ VersionProgress = Mapping[SystemStreamPartition, Progress]
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What is settled for good.
+    """The versions that are settled for good.
 
     ``settled``: no version up to this number is built any more. ``served``: the one that is served,
-    of ``records`` records; None: there is none yet. ``settled_below`` {partition: offset that all
-    settled versions lie below}.
+    with ``records`` records; None: there is none yet. ``settled_below`` {partition: the offset
+    behind all settled versions}.
     """
 
     settled: int = 0
@@ -112,8 +113,8 @@ class Catalogue:
 class Run:
     """Records of one partition, in the order of their offsets.
 
-    ``markers`` {index: the marker that is there; None: one that is not understood}. ``gone_below``:
-    Kafka has deleted what the partition had not read below this offset; 0: nothing.
+    ``markers`` {index: the marker there; None: it is not understood}. ``gone_below``: Kafka has
+    deleted unread records below this offset; 0: none.
     """
 
     partition: SystemStreamPartition
@@ -134,10 +135,10 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a run comes to.
+    """The outcome of a run.
 
-    ``parts`` {version: the part of the run's partition as it stands now}, to be written together
-    with the version's records. ``strays``: how many records and markers belong to no version.
+    ``parts`` {version: its new progress in the run's partition}, to be written together with the
+    version's records. ``strays``: how many records and markers belong to no version.
     """
 
     versions: Versions
@@ -148,7 +149,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class VersionVerdict:
-    """What becomes of a whole version; ``fault``: why it is not served, None where it is."""
+    """The verdict on a whole version; ``fault``: why it is not served; None: it is served."""
 
     number: int
     records: int
@@ -157,7 +158,7 @@ class VersionVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a partition stands: its next offset, and the version it is in; None: between two."""
+    """The next offset of a partition, and the version that it is in; None: between two."""
 
     next: int
     number: int | None
@@ -182,7 +183,8 @@ class Versions:
     ) -> Versions:
         """Return the versions that a start finds; ``stores`` {number: the parts of its store}.
 
-        What a crash took of an older one whole, its partition reads again from its ``begin``.
+        Where a crash took a partition's whole part of an older version, the partition reads it
+        again from its ``begin``.
         """
         building = {n: dict(parts) for n, parts in stores.items() if n > catalogue.settled}
         for parts in stores.values():
@@ -199,7 +201,7 @@ class Versions:
         return len(self.partitions) == 1
 
     def cursor(self, partition: SystemStreamPartition) -> Cursor:
-        """Return where to read on in the partition: in the first version that it has not left.
+        """Return where reading goes on in the partition: in its first version without an end.
 
         A later version may have more of it already, where a crash took the end of the older one.
         """
@@ -214,9 +216,9 @@ class Versions:
         return Cursor(following, None)
 
     def begun(self, partition: SystemStreamPartition, start: int) -> Versions:
-        """Return the same, with a partition whose first record to be read is at ``start``.
+        """Return the same with a partition that is read from ``start`` on.
 
-        Of a partition that is not known the first version may lack its beginning.
+        The first version in a new partition may lack its beginning.
         """
         known = self.catalogue.settled_below
         if partition in known or any(partition in parts for parts in self.building.values()):
@@ -230,7 +232,7 @@ class Versions:
         return replace(found, building={**self.building, number: {partition: part}})
 
     def take(self, run: Run) -> Taken:
-        """Return where each record of ``run`` goes, and what stands afterwards."""
+        """Return the version of each record of ``run``, and the versions afterwards."""
         gone = self._gone(run.partition, run.gone_below) if run.gone_below else {}
         building = {n: dict(parts) for n, parts in self.building.items()}
         for number, part in gone.items():
@@ -241,7 +243,7 @@ class Versions:
     def _gone(self, partition: SystemStreamPartition, following: int) -> dict[int, Progress]:
         """Return {version: its part of ``partition``} where Kafka has deleted the rest of the part.
 
-        It can never be whole. What the partition has of a later one, behind the gap, stays.
+        Such a version can never be whole. Parts of later versions, behind the gap, stay.
         """
         own = self.of(partition)
         gone = {
@@ -254,7 +256,7 @@ class Versions:
     def _counted(
         self, own: Mapping[int, Progress], gone: Mapping[int, Progress], following: int
     ) -> dict[int, Progress]:
-        """Return ``gone`` where each counts: all have ended, the newest goes on to a marker."""
+        """Return ``gone`` of counted versions: all have ended, the newest goes on to a marker."""
         newest = max([self.catalogue.settled, *own])
         found = {}
         for number, part in gone.items():
@@ -272,11 +274,11 @@ class Versions:
         return {n: parts[partition] for n, parts in self.building.items() if partition in parts}
 
     def verdict(self, minimum_share_percent: int) -> VersionVerdict | None:
-        """Return what becomes of the oldest whole version; None: none is whole.
+        """Return the verdict on the oldest whole version; None: none is whole.
 
-        The same again after a crash, as long as nothing is settled. Versions that are counted come
-        one after the other: where a crash took the end of an older one, a newer one waits for it,
-        as it is judged by what the older one has.
+        After a crash it is the same, as long as nothing is settled. Counted versions come one after
+        the other. Where a crash took the end of an older one, a newer one waits for it, as it is
+        judged by the records of the older one.
         """
         for number in sorted(self.building):
             parts = self.building[number]
@@ -296,7 +298,7 @@ class Versions:
         return VersionVerdict(number, records, fault)
 
     def decided(self, verdict: VersionVerdict) -> Versions:
-        """Return the same once the verdict is carried out; older versions without end are gone."""
+        """Return the same after the verdict; older versions without an end are gone."""
         parts = self.building[verdict.number]
         before = self.catalogue
         below = {p: max(before.settled_below.get(p, 0), parts[p].next) for p in self.partitions}
@@ -321,7 +323,7 @@ def began_ms(parts: VersionProgress) -> int | None:
 
 
 class _RunInVersions(ABC):
-    """One run on its way into the versions; each protocol of markers is a subclass."""
+    """One run on its way into the versions. Each kind of marker has a subclass."""
 
     def __init__(self, versions: Versions, run: Run, changed: Iterable[int]) -> None:
         self._versions = versions
@@ -334,7 +336,7 @@ class _RunInVersions(ABC):
         self._strays = 0
 
     def taken(self) -> Taken:
-        """Deal the run out."""
+        """Return the outcome of the whole run."""
         offsets, at = self._run.offsets, 0
         for index, marker in sorted(self._run.markers.items()):
             if offsets[index] < self._cursor.next:
@@ -351,7 +353,7 @@ class _RunInVersions(ABC):
         return Taken(versions, tuple(self._writes), changed, self._strays)
 
     def _records(self, start: int, stop: int) -> None:
-        """Put what is not known yet of these, all between two markers, where the cursor is."""
+        """Put the new ones of these, all between two markers, into the version of the cursor."""
         offsets = self._run.offsets
         start = max(start, bisect_left(offsets, self._cursor.next))
         if start >= stop:
@@ -430,7 +432,7 @@ class _NumberedRun(_RunInVersions):
             self._strays += 1
 
     def _abandon(self, following: int) -> None:
-        """Abandon the partition, which is in no version; one that it was in never becomes whole."""
+        """Leave the version of the cursor, if any, without an end: it never becomes whole."""
         number = self._cursor.number
         if number is not None:
             self._set(
@@ -460,9 +462,9 @@ class _NumberedRun(_RunInVersions):
 
 
 def flush_step(store: str, verdict: VersionVerdict) -> AdjunctStep | None:
-    """Return what comes before the plan, and may go on beside batches; None: nothing does.
+    """Return the step before the plan, which may go on beside batches; None: there is none.
 
-    Meanwhile the version may get another fault: it is judged again.
+    After it the version is judged again, as it may have got a fault meanwhile.
     """
     if verdict.fault is not None:
         return None
@@ -472,24 +474,19 @@ def flush_step(store: str, verdict: VersionVerdict) -> AdjunctStep | None:
 def verdict_plan(
     store: str, versions: Versions, verdict: VersionVerdict
 ) -> tuple[AdjunctStep, ...]:
-    """Return the steps of ``store``, the container may die between any two.
+    """Return the steps of ``store``; the container may die between any two.
 
-    A version that is to be served is on the disk. The catalogue is replaced in one step. Until then
-    the version is judged again after a crash, with the same result; from then on what it does not
-    name is removed.
+    The version is on the disk before it is served. The catalogue is replaced in one step. A crash
+    before that step has the version judged again, with the same verdict. After that step all
+    versions that the catalogue does not name are removed.
     """
     served = versions.catalogue.served
     gone = [n for n in sorted(versions.building) if n <= verdict.number]
+    steps = [AdjunctStep(AdjunctAction.WRITE_CATALOGUE, store, verdict.number)]
     if verdict.fault is None:
+        steps.append(AdjunctStep(AdjunctAction.SWITCH_VERSION, store, verdict.number))
         gone = [*([] if served is None else [served]), *gone[:-1]]
-    after = (AdjunctAction.SWITCH_VERSION,) if verdict.fault is None else ()
-    return (
-        *(
-            AdjunctStep(action, store, verdict.number)
-            for action in (AdjunctAction.WRITE_CATALOGUE, *after)
-        ),
-        *(AdjunctStep(AdjunctAction.DROP_VERSION, store, number) for number in gone),
-    )
+    return (*steps, *(AdjunctStep(AdjunctAction.DROP_VERSION, store, number) for number in gone))
 
 
 def removable(catalogue: Catalogue, found: Iterable[int]) -> tuple[int, ...]:

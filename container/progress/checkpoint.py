@@ -1,14 +1,14 @@
-"""Exact bytes of the records of the checkpoint topic: version 1; of Samza's version 2 what is read.
+"""Exact bytes of the checkpoint topic: records of version 1, and what is read of version 2.
 
 PURE. Source: Samza 1.8 ``KafkaCheckpointLogKeySerde``, ``CheckpointV1Serde``, ``CheckpointV2Serde``
 and ``KafkaStateCheckpointMarker``. The offset of an input partition is that of the last message
 **processed**; reading goes on at the next one.
 
-A checkpoint of Samza's also names, for each changelog, the last record that belongs to it: the
-state at these positions ends there. Ours name none: state and positions are one transaction.
+A checkpoint of Samza's also has, for each changelog, the last record of the state at these
+positions. Ours have none: state and positions are one transaction.
 
-A record that an operator's tool has written says so in a header, which Samza does not read. The
-task's next container writes it into its history.
+An operator's tool puts its changes into a header of the record, which Samza does not read. The
+task's next container writes them into its history.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from homeport.job_coordinator.model.wire_form import LARGEST
 CHECKPOINT_V1 = "checkpoint"
 CHECKPOINT_V2 = "checkpoint-v2"
 NOTHING = -1
-"""Offset of the last processed message where the first one, at offset 0, is the next to read."""
+"""Offset of the last processed message where offset 0 is read next."""
 
 _KAFKA_BACKEND = "org.apache.samza.storage.KafkaChangelogStateBackendFactory"
 
@@ -37,15 +37,15 @@ Offsets = dict[SystemStreamPartition, int]
 
 
 CHANGES_HEADER = "homeport.changes"
-"""What an operator has changed, see ``encode_changes``."""
+"""The changes by an operator, see ``encode_changes``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """A partition goes on at ``next_offset``, not at ``first``; None: it had no checkpoint.
 
-    By an operator: ``first``: before all changes that no container has seen. Or by the job's
-    configuration, whatever a checkpoint has.
+    The change is an operator's, or the job configuration's, which goes before a checkpoint.
+    ``first``: before all changes that no container has read yet.
     """
 
     ssp: SystemStreamPartition
@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKey:
-    """Whose checkpoint a record is; ``grouper`` is the Java name of the grouper's factory."""
+    """The owner of a checkpoint; ``grouper`` is the Java name of the grouper's factory."""
 
     grouper: str
     task_name: TaskName
@@ -74,7 +74,7 @@ def encode_key(key: CheckpointKey) -> bytes:
 
 
 def decode_key(data: bytes) -> CheckpointKey:
-    """Return the key that ``data`` holds; WireError where it is not of that form."""
+    """Return the key in ``data``; WireError where it is not of that form."""
     body = _parsed(data)
     grouper = body.get("systemstreampartition-grouper-factory")
     task_name = body.get("taskName")
@@ -85,7 +85,7 @@ def decode_key(data: bytes) -> CheckpointKey:
 
 
 def encode_value(offsets: Mapping[SystemStreamPartition, int]) -> bytes:
-    """The record's value: every input partition of the task with its last processed offset."""
+    """Return the record's value: {input partition of the task: its last processed offset}."""
     return _json(
         {
             str(ssp): {
@@ -103,8 +103,8 @@ def encode_value(offsets: Mapping[SystemStreamPartition, int]) -> bytes:
 class CheckpointValue:
     """``offsets``: those last processed, of each input partition.
 
-    ``changelogs``: the last offset of each changelog partition that the state at these positions
-    has; ``NOTHING`` where it has none. Only Samza writes them.
+    ``changelogs``: the last offset of each changelog partition in the state at these positions;
+    ``NOTHING``: there is none. Only Samza writes them.
     """
 
     offsets: Offsets
@@ -187,7 +187,7 @@ def encode_changes(changes: Iterable[Change]) -> bytes:
 
 
 def decode_changes(data: bytes) -> tuple[Change, ...]:
-    """Return what ``encode_changes`` was given; WireError where the bytes are not of that form."""
+    """Return the changes in the bytes of ``encode_changes``; WireError: they have another form."""
     entries = _parsed(data).get("changes")
     if not isinstance(entries, list):
         raise WireError(f"changes of a checkpoint are no list: {data[:200]!r}")

@@ -1,7 +1,7 @@
-"""What a machine's clocks say at one moment, and how much time two such readings are apart.
+"""The readings of a machine's clocks at one moment, and the time between two readings.
 
-PURE. The calendar's clock can be set; the one that counts from the machine's start cannot, but it
-begins at 0 with each start, and need not have gone on while a virtual machine was frozen.
+PURE. The calendar's clock can be set. The clock that counts from the machine's start cannot, but it
+begins at 0 with each start, and may have stopped while a virtual machine was frozen.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ NEVER = ClockReading(0)
 
 
 def elapsed_ms(earlier: ClockReading, later: ClockReading) -> int | None:
-    """Return how long ``later`` is after ``earlier``, at least; None where the clock was set back.
+    """Return the least time from ``earlier`` to ``later``; None where the clock was set back.
 
-    Within one start of a machine the longer of what its two clocks say: with either of them wrong
-    the result may be too long, never too short.
+    Within one start of a machine it is the longer of the times by its two clocks. If one of them is
+    wrong, the result may be too long, never too short.
     """
     by_wall = later.wall_ms - earlier.wall_ms
     if earlier.boot_id and earlier.boot_id == later.boot_id:

@@ -1,9 +1,8 @@
-"""Where a store stands in the log that it follows, how far that is behind, and what is wrong.
+"""The place of a store in the log that it follows: how far behind it is, and its faults.
 
-PURE. A follower polls from time to time where each partition ends, and goes on reading. Once it has
-read to the head of a poll, it held, at the time of that poll, all that there was: that is what
-``at_head`` records. A store that is written to all the time is never seen at the very end, and its
-``at_head`` goes on all the same.
+PURE. A follower polls the end of each partition from time to time, and goes on reading. Once it has
+read to the head of a poll, it has all records of the time of that poll: ``at_head`` is this time. A
+store that is written to all the time is never seen at the very end, but its ``at_head`` goes on.
 
 Source: STANDBY, part 1; safety K1 (heads), safety S2, S3 (stale, recreated).
 """
@@ -47,12 +46,11 @@ class HeadPoll:
 
 @dataclass(frozen=True, slots=True)
 class FollowRule:
-    """What a store may lack of its log.
+    """How much of its log a store may lack.
 
-    ``log``: the log, for messages. ``most_gap``: how many offsets may be gone before it reads them;
-    None: any number, as the store knows what it lacks. ``ends_when_stale``: whether a store that
-    may lack deletions is left as it is; else it goes on, and is never again known to be at its
-    head.
+    ``log``: the log, for messages. ``most_gap``: how many unread offsets may be gone; None: any
+    number, as the store knows what it lacks. ``ends_when_stale``: whether a store that may lack
+    deletions stops; else it goes on, and ``at_head`` stays.
     """
 
     log: str
@@ -70,10 +68,10 @@ VERSIONS = FollowRule("stream", None)
 class Followed:
     """One store behind one partition.
 
-    ``topic_id``: the broker's id of the topic that the store is of. ``next``: the offset that is
-    read next; the store holds everything below. ``at_head``: when the store was last known to hold
-    all that there was; before the first such time, when it began. ``kept_ms``: how long the log
-    keeps deletions; None: it is not compacted.
+    ``topic_id``: the broker's id of the store's topic. ``next``: the offset that is read next; the
+    store has all records below. ``at_head``: when the store was last known to have all records;
+    before the first such time, when it began. ``kept_ms``: how long the log keeps deletions; None:
+    it is not compacted.
     """
 
     topic_id: str
@@ -87,26 +85,26 @@ class Followed:
     _is_stale: bool = False
 
     def __post_init__(self) -> None:
-        """What the store lacks by now is the same as at its head."""
+        """Take ``next`` for the offset at the head."""
         self._next_at_head = self.next
 
     @property
     def lag(self) -> int:
-        """Offsets between the store and the end that was last seen."""
+        """Return how many offsets the store is behind the end of the last poll."""
         return 0 if self._polled is None else max(0, self._polled.head - self.next)
 
     @property
     def lag_s(self) -> float:
-        """Seconds since the store held all that there was, at the last poll; 0 at the end."""
+        """Return the seconds from ``at_head`` to the last poll; 0 where the store is at the end."""
         if self._polled is None or self.lag == 0:
             return 0.0
         return max(0, elapsed_ms(self.at_head, self._polled.asked) or 0) / _MS_PER_S
 
     def take_heads(self, poll: HeadPoll, then: int) -> Refusal | None:
-        """Take the answer to a request that was made when ``then`` was to be read next.
+        """Take the answer to a request that was made when ``next`` was ``then``.
 
         Returns:
-            Why the store must not go on; None where all is well.
+            Why the store must not go on; None: it may.
         """
         fault = self._fault(poll, then)
         if fault is None:
@@ -118,15 +116,16 @@ class Followed:
     def read(
         self, following: int, now: ClockReading, *, is_behind_markers: bool = True
     ) -> Refusal | None:
-        """Note that the store has all below ``following``, which was read by ``now``.
+        """Note that the store has all records below ``following``, which were read by ``now``.
 
-        ``is_behind_markers``: whether what is no record was passed too. Else a store that lacks one
-        offset counts as being at the head: of a partition's last record nothing is compacted.
+        ``is_behind_markers``: whether ``following`` is behind the markers of transactions. Else a
+        store that lacks one offset counts as being at the head: compaction leaves a partition's
+        last record.
 
         Returns:
-            Why it may lack deletions from now on (safety S2), once, or each time where that ends
-            it: then what was read must not be written, and does not count. None: there is nothing
-            new.
+            Why it may lack deletions from now on (safety S2); None: no new reason. A store that
+            goes on gets the reason once. One that ends gets it each time: the records that were
+            read must not be written, and do not count.
         """
         fault = None
         if following > self.next:

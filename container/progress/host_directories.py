@@ -1,12 +1,12 @@
-"""What each directory below a job's folder is to the job, and whether it may be removed.
+"""The kind and the owner of each directory below a job's folder, and whether it may be removed.
 
-PURE. A directory is ``<store>/<task>``, and a standby's is that of its active task. The locality
-alone says which processor's state belongs on a host: the processor that last ran a task there, in
-either role. Nothing of a task that is at home is ever removed, and nothing that is in use; whatever
-else there is may be needed again (a container comes home, a rollback) until it has grown old.
+PURE. A directory is ``<store>/<task>``, and a standby has that of its active task. The locality
+decides which state belongs on a host: that of the processor that last ran the task there, active or
+standby. A directory at home or in use is never removed. Others may be needed again (a container
+comes home, a rollback) until they are old.
 
-Source: Samza 1.8 ``LocalStoreMonitor``, without what it is known to do wrong: a store without an
-OFFSET is as new as its newest file, and checkpoint directories and vanished tasks are judged too.
+Source: Samza 1.8 ``LocalStoreMonitor``, without its known faults: a store without an OFFSET is as
+new as its newest file, and checkpoint directories and vanished tasks are judged too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHECKPOINT = re.compile(r"(?P<task>.+)-\d+-\d+")
 
 
 class DirectoryKind(StrEnum):
-    """What a directory is to the job."""
+    """The kind of a directory."""
 
     STORE = "store"
     CHECKPOINT = "checkpoint"
@@ -36,7 +36,7 @@ class DirectoryKind(StrEnum):
 
 
 class HostRole(StrEnum):
-    """In which role a task last ran on the host; elsewhere: it did on another, or nowhere."""
+    """The role in which a task last ran on the host; elsewhere: on another host, or never."""
 
     ACTIVE = "active"
     STANDBY = "standby"
@@ -45,7 +45,7 @@ class HostRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The task that a directory belongs to, its role here, and where its active one last ran."""
+    """The task of a directory, its role here, and the host where its active one last ran."""
 
     store: str
     task: TaskModel
@@ -72,10 +72,10 @@ def owners(
     host: Host,
     shared: Iterable[str] = (),
 ) -> dict[PurePosixPath, Owner]:
-    """Return {directory below the job's folder: whose it is} for every task and store.
+    """Return {directory below the job's folder: its owner} for every task and store.
 
-    ``stores``: those that a start may find again, of which each task has a part. ``shared``: those
-    that each container has whole, at home where its first task is.
+    ``stores``: those that a start may find again, with a part for each task. ``shared``: those that
+    each container has whole; their home is that of its first task.
     """
     containers = tuple(containers)
     actives: dict[TaskName, tuple[TaskModel, Host | None]] = {}
@@ -111,7 +111,7 @@ def _role(host: Host, active_host: Host | None, replicas: set[Host]) -> HostRole
 
 
 def kind_of(directory: PurePosixPath, known: Mapping[PurePosixPath, Owner]) -> DirectoryKind:
-    """Return what ``<store>/<task>`` below the job's folder is."""
+    """Return the kind of ``<store>/<task>`` below the job's folder."""
     if directory in known:
         return DirectoryKind.STORE
     if directory.parent not in {path.parent for path in known}:
@@ -123,7 +123,7 @@ def kind_of(directory: PurePosixPath, known: Mapping[PurePosixPath, Owner]) -> D
 def judged(
     kind: DirectoryKind, owner: Owner | None, *, is_held: bool, age_ms: int, limit_ms: int
 ) -> Verdict:
-    """Return what becomes of a directory whose newest file is ``age_ms`` old."""
+    """Return the verdict on a directory whose newest file is ``age_ms`` old."""
     if is_held:
         return IN_USE
     if owner is not None and owner.role is not HostRole.ELSEWHERE:
@@ -170,12 +170,12 @@ def freed_bytes(links: Iterable[tuple[tuple[int, int], int, int]]) -> int:
 
 
 def task_directory(store: str, task_name: TaskName) -> PurePosixPath:
-    """``<store>/<task>`` below the job's folder, as Samza 1.8 names it: a space becomes ``_``."""
+    """Return ``<store>/<task>`` below the job's folder, as Samza 1.8: a space becomes ``_``."""
     return PurePosixPath(_spaces(path_part(store)), _spaces(path_part(task_name)))
 
 
 def container_directory(store: str, owner: ProcessorId) -> PurePosixPath:
-    """Return where a store is that the container has whole, below the job's folder."""
+    """Return the directory, below the job's folder, of a store that the container has whole."""
     return task_directory(store, TaskName(f"container-{owner}"))
 
 

@@ -1,4 +1,4 @@
-"""Where a task goes on reading its input.
+"""The position from which a task reads its input.
 
 PURE. Source: Samza 1.8 ``OffsetManager``: the checkpoint's offset is the last processed message;
 without a checkpoint, or with ``samza.reset.offset``, ``samza.offset.default`` decides.
@@ -13,10 +13,8 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, StoreError
 from homeport.config.settings.input_section import InputPolicy, LostInput, OffsetDefault
 from homeport.config.system_stream import SystemStream
+from homeport.container.progress.store_meta import MARKER
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
-
-_MARKER = 1
-"""The end of a transaction is no record, and takes an offset."""
 
 
 class LostInputError(HomeportError):
@@ -55,9 +53,9 @@ def first_place(
 ) -> OffsetDefault | int:
     """Return where a task begins in ``ssp``: the oldest record, behind the last, or a time in ms.
 
-    A partition that its input has grown by begins at its oldest record, which the job had not
-    noticed yet. ``is_known``: it has a checkpoint, which is ignored. Shapes: ``first_counts``
-    {input: its partitions when the job first read it}.
+    A partition that was added to its input begins at its oldest record: the job has read none of
+    it. ``is_known``: it has a checkpoint, which is ignored. Shapes: ``first_counts`` {input: how
+    many partitions it had when the job first read it}.
     """
     has_grown = ssp.partition >= first_counts.get(ssp.system_stream, ssp.partition + 1)
     if has_grown and not is_known:
@@ -68,7 +66,7 @@ def first_place(
 def first_position(
     place: OffsetDefault | int, available: InputRange, at_time: int | None = None
 ) -> InputPosition:
-    """Return the position at ``place``. ``at_time``: its first offset by time, if any."""
+    """Return the position at ``place``. ``at_time``: the first offset at that time, if any."""
     if place is OffsetDefault.OLDEST:
         return InputPosition(available.oldest)
     if place is OffsetDefault.UPCOMING or at_time is None:
@@ -79,11 +77,14 @@ def first_position(
 def next_position(
     ssp: SystemStreamPartition, following: int, available: InputRange, lost: LostInput
 ) -> InputPosition:
-    """Return the position of a task that reads ``following`` next; where that is gone, by ``lost``.
+    """Return the position of a task that reads ``following`` next, by ``lost`` where that is gone.
 
-    One offset that is gone is no loss: the end of a transaction stood there, before retention
-    emptied the partition. StoreError: ``following`` lies beyond the end: the topic was recreated.
-    LostInputError: records are gone, and the policy is to fail.
+    One offset that is gone is no loss: it was the end of a transaction, before retention emptied
+    the partition.
+
+    Raises:
+        StoreError: ``following`` lies beyond the end: the topic was recreated.
+        LostInputError: records are gone, and the policy is to fail.
     """
     place = f"{ssp.system_stream} partition {ssp.partition}"
     if following > available.end:
@@ -93,7 +94,7 @@ def next_position(
             "job.id"
         )
     gap = available.oldest - following
-    if gap <= _MARKER:
+    if gap <= MARKER:
         return InputPosition(max(following, available.oldest))
     if lost is LostInput.FAIL:
         key = keys.STREAM_LOST_INPUT.named(ssp.system, ssp.stream)

@@ -1,9 +1,9 @@
 """Which inputs are read now: bootstrap streams to their ends, then by priority.
 
 PURE. Source: Samza 1.8 ``BootstrappingChooser``, ``TieredPriorityChooser``. The partitions of one
-priority make a *tier*. A bootstrap stream is of the highest tier for good. Until each of its
-partitions has been read to where it ended at the start, no other tier is read. Later the highest
-tier that has records at hand is read, and the others wait.
+priority are a *tier*. A bootstrap stream always has the highest tier. No other tier is read until
+each of its partitions has been read to its end as of the start. Later the highest tier with records
+at hand is read, and the others wait.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ BOOTSTRAP_TIER = INT_MAX
 class StoredInputs:
     """The inputs that fill adjunct stores.
 
-    ``shared`` {partition that its tasks begin at one offset: the task that gets its records, in the
-    name of all}; all have its offsets. ``holds_back``: what other inputs wait for, so that the
-    bootstrap streams alone are read, also behind their ends; None: they do not wait.
+    ``shared`` {partition that several tasks begin at one offset: the task that gets its records for
+    all}; all have its offsets. ``holds_back``: returns what other inputs wait for, while only the
+    bootstrap streams are read, also behind their ends; None: they do not wait.
     """
 
     partitions: frozenset[SystemStreamPartition] = frozenset()
@@ -54,8 +54,8 @@ def tier_of(policy: InputPolicy) -> int:
 class InputSchedule:
     """What may be read.
 
-    Shapes: ``tiers`` {partition: its tier}. ``ends``: {bootstrap partition that was not read to its
-    end yet: that end}; one that was is never here again.
+    Shapes: ``tiers`` {partition: its tier}. ``ends`` {bootstrap partition that was not read to its
+    end yet: that end}; once it was, it is out for good.
     """
 
     tiers: Mapping[SystemStreamPartition, int]
@@ -69,7 +69,7 @@ class InputSchedule:
     ) -> InputSchedule:
         """Return the schedule of a start from each partition's tier, first offset and end.
 
-        An end that is missing is taken for read.
+        A partition without an end counts as read to its end.
         """
         pending = {
             ssp: ends[ssp] for ssp, tier in tiers.items() if tier == BOOTSTRAP_TIER and ssp in ends

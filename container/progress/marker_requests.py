@@ -1,7 +1,7 @@
-"""Requests to the leader of a partition that no client library sends, and what they are answered.
+"""Requests to the leader of a partition that no client library sends, and their answers.
 
 PURE. Source of the form: Kafka's Fetch version 10 and WriteTxnMarkers version 1, their request
-headers 1 and 2, response headers 0 and 1, and its record batch of magic 2. A request asks for one
+headers 1 and 2, response headers 0 and 1, and its record batch of magic 2. A request is about one
 partition only, so that every field of an answer has its place.
 """
 
@@ -84,7 +84,7 @@ def first_batch(place: Place, offset: int, answer: bytes) -> Batch | Refused | N
 
 
 def marker_request(place: Place, ended: Ended) -> bytes:
-    """Return a request to write the end of a transaction into one partition, as it was decided."""
+    """Return a request to write the end of a transaction, with its outcome, into one partition."""
     topic, partition = place
     is_commit = ended.outcome is Outcome.COMMITTED
     return b"".join(
@@ -101,7 +101,7 @@ def marker_request(place: Place, ended: Ended) -> bytes:
 
 
 def marker_answer(place: Place, ended: Ended, answer: bytes) -> Refused | None:
-    """Return why the end is not written; None: it is. WireError: the answer has no known form."""
+    """Return why the end was not written; None: it was. WireError: the answer has no known form."""
     topic, partition = place
     named = b"".join(
         (
@@ -135,4 +135,4 @@ def _variable(value: int) -> bytes:
 
 _NO_TAGS = b"\0"
 _ONE = _variable(2)
-"""Of a list in a version with variable lengths: one element."""
+"""The length of a list with one element, in a version with variable lengths."""

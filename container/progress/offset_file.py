@@ -1,8 +1,8 @@
 """Exact bytes of the files OFFSET and OFFSET-v2: a checksum and a text in a Java object stream.
 
-PURE. Source: Samza 1.8 ``FileUtil.writeWithChecksum``: the stream header, then block data that
-holds an 8-byte CRC32 of the text and the text itself in Java's modified UTF-8. Which of the files
-counts: ``StorageManagerUtil.readOffsetFile``.
+PURE. Source: Samza 1.8 ``FileUtil.writeWithChecksum``: the stream header, then block data with an
+8-byte CRC32 of the text and the text itself in Java's modified UTF-8. The order of the files:
+``StorageManagerUtil.readOffsetFile``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 OFFSET_FILE = "OFFSET"
 OFFSET_V2_FILE = "OFFSET-v2"
 SIDE_INPUT_OFFSETS_FILE = "SIDE-INPUT-OFFSETS"
-"""The text of OFFSET-v2 once more, beside the stores of a standby: where Samza's look for it."""
+"""The text of OFFSET-v2 once more, beside a standby's store: Samza's standbys read it there."""
 READ_ORDER = (OFFSET_V2_FILE, OFFSET_FILE, SIDE_INPUT_OFFSETS_FILE)
-"""The first of them that is there says where the store stands."""
+"""The first of these that exists has the position of the store."""
 
 _HEADER = b"\xac\xed\x00\x05"
 _SHORT_BLOCK = 0x77
@@ -34,7 +34,7 @@ _PIECE = 65535
 
 
 class ForeignOffsetError(WireError):
-    """A file that is whole, and of another changelog."""
+    """The file is whole, and of another changelog."""
 
 
 def encode(text: str) -> bytes:
@@ -75,7 +75,7 @@ def offset_v2_text(system: str, stream: str, partition: int, offset: int) -> str
 
 
 def parse_offset(text: str) -> int:
-    """Return the offset that the text of OFFSET names; WireError: it is no number of at least 0."""
+    """Return the offset in the text of OFFSET; WireError: it is no number of at least 0."""
     offset = whole_number(text, LONG_MAX)
     if offset is None:
         raise WireError(f"it holds {text[:40]!r}, which is not an offset")
@@ -83,11 +83,14 @@ def parse_offset(text: str) -> int:
 
 
 def parse_offset_v2(text: str, changelog: SystemStream, partition: int) -> int:
-    """Return the offset that a JSON map names for this changelog partition, and for no other.
+    """Return the offset in a JSON map with this changelog partition as its only key.
 
-    A text that is no map is the bare offset of the one partition there is, as in Samza. The key is
-    compared as a whole: names of topics may have dots. ForeignOffsetError: it names another
-    partition. WireError: it names no offset.
+    A text that is no map is the bare offset of the only partition, as in Samza. The key is compared
+    as a whole: names of topics may have dots.
+
+    Raises:
+        ForeignOffsetError: the map has another partition.
+        WireError: there is no offset.
     """
     try:
         found = json.loads(text)

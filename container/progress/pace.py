@@ -1,4 +1,4 @@
-"""How soon a step that costs something follows on the one before: commits, and micro-batches.
+"""How soon a step that takes time follows on the one before: commits, and micro-batches.
 
 PURE: times are the caller's, in seconds of one clock that only goes on.
 """
@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable
 
 ENOUGH_ROWS = 1_000
-"""So many rows are worth a micro-batch of their own: what each row costs is most of it then."""
+"""So many rows are worth a micro-batch of their own: most of its time then goes to rows."""
 
 
 class Pace:
-    """Bounds the share of the time that a step takes, by what the last ones took.
+    """Bounds the share of the time that steps take, by the times of the last ones.
 
-    A step that took long counts half at the next, a quarter at the one after that. ``share``:
-    greater than 0, at most 1, which bounds nothing.
+    The time of a step counts half at the next, a quarter at the one after that. ``share``: greater
+    than 0, at most 1, which bounds nothing.
     """
 
     def __init__(self, share: float) -> None:
@@ -33,17 +33,18 @@ class Pace:
     def left_s(self, now_s: float, *, least_s: float = 0.0, most_s: float = math.inf) -> float:
         """Return the seconds until the next step; 0: it may come now, as before the first one.
 
-        A step is followed by ``least_s`` at least, and ``most_s`` at most, which counts more.
+        It comes ``least_s`` after the last one at the earliest, and ``most_s`` at the latest. Where
+        they contradict, ``most_s`` counts.
         """
         rest_s = min(most_s, max(least_s, (self._cost_s or 0.0) * self._rest_per_cost))
         return max(0.0, self._ended_s + rest_s - now_s)
 
 
 class Filling:
-    """Says how long the next micro-batch fills, so that small ones do not take all of the time.
+    """Decides how long the next micro-batch fills, so that small ones do not take all of the time.
 
-    They take ``share`` of it at most. After a pause of the input the first record waits for
-    nothing: a batch rests after the one before, never for records to come.
+    They take ``share`` of it at most. After a pause of the input the first record does not wait: a
+    batch rests after the one before, and never waits for records.
     """
 
     def __init__(self, share: float) -> None:
@@ -67,17 +68,17 @@ class Filling:
 
 
 FEWEST_ROWS = 100
-"""A container begins with so many: its first batch is the slowest, and its readers wait for it."""
+"""The size of the first batch, which is the slowest, and which readers wait for."""
 _STEP = 4
 _LEAST_SHARES = 4
 
 
 class BatchSize:
-    """Grows from full batch to full batch, and shrinks at once where one took too long.
+    """The size of micro-batches: it grows after a full one, and shrinks after one that was slow.
 
-    A batch may take the target; or four times as long as the quickest one so far, where that is
-    longer: where a batch costs much by itself, small ones would be little else. ``rows``: of the
-    next batch, ``most`` at most.
+    A batch may take the target, or four times as long as the quickest one so far, where that is
+    longer: where each batch has a large fixed cost, small ones would be nothing else. ``rows``: of
+    the next batch, ``most`` at most.
     """
 
     def __init__(self, most: int) -> None:

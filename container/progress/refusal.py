@@ -1,4 +1,4 @@
-"""Why a store that is on a host may not be used, and all of its changelog is read.
+"""Why a store on a host may not be used, and all of its changelog is read.
 
 PURE. A store that is stale, foreign, recreated, ahead or damaged is rebuilt; the reason is logged
 and counted. Source: safety S1, S2, S3.
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class RefusalReason(Enum):
-    """The kinds of refusal; the value is what status, metrics and history say."""
+    """The kinds of refusal; the value is their name in status, metrics and history."""
 
     MISSING_OFFSET = "missing-offset"
     """The container died before the store's first flush."""
@@ -20,7 +20,7 @@ class RefusalReason(Enum):
     DAMAGED_STORE = "damaged-store"
     """The engine cannot read it, at its opening or later."""
     MISSING_POSITION = "missing-position"
-    """The store does not say up to where it holds its changelog."""
+    """The store has no position in its changelog."""
     OFFSET_ABOVE_POSITION = "offset-above-position"
     OTHER_FORMAT = "other-format"
     """Another version of this project wrote it."""
@@ -29,7 +29,7 @@ class RefusalReason(Enum):
     RECREATED = "recreated"
     """Its changelog was deleted and recreated."""
     AHEAD = "ahead"
-    """It holds more than its changelog does."""
+    """It has more records than its changelog."""
     BEHIND_OLDEST = "behind-oldest"
     """Records that it lacks are no longer in its changelog."""
     STALE = "stale"

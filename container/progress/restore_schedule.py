@@ -1,11 +1,11 @@
 """Which restores go to worker processes, how many of those run at once, and what each may use.
 
-PURE. The binding of RocksDB holds Python's lock, so that only processes restore at the same time; a
-process costs its start, so that what is soon read is read in place.
+PURE. The binding of RocksDB holds Python's lock, so only processes restore at the same time. As a
+process takes time to start, short restores are done in place.
 
 Theory of a worker's memory. Records go through librdkafka's queue and memory tables that are sorted
-only when they are written out (``bulk_store``); both are bounded, and so is what stands beside them
-(interpreter, libraries, one batch of records). Measured for figures: ``scripts/bench restore``.
+only when they are written out (``bulk_store``). Both are bounded, and so is the rest (interpreter,
+libraries, one batch of records). The figures were measured by ``scripts/bench restore``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from homeport.container.progress.restore import RestorePlan
 SMALL_OFFSETS = 50_000
 """Up to so many offsets are read in place: about the time that a worker takes to start."""
 FLUSH_S = 5.0
-"""How often a worker flushes and OFFSET says so: what a restore that is cut short does again."""
+"""How often a worker flushes, and OFFSET has that: a restore that is cut short repeats the rest."""
 MOST_LEVEL0_FILES = 18
 """Up to so many files may wait for compaction when input is taken: RocksDB slows writers from 20.
 
-It merges them in the background then; of more, all are merged before, which writes the whole store
-once more. A GB makes 16 files, and one or two for the flushes on the way.
+RocksDB then merges them in the background. More files are all merged before input is taken, which
+writes the whole store once more. A GB makes 16 files, and one or two for the flushes on the way.
 """
 
 WORKER_MB = 300
-"""What a worker gets at most; more makes it no faster."""
+"""The most that a worker gets; more makes it no faster."""
 SMALLEST_WORKER_MB = 128
 _OWN_MB = 96
 _PYTHON_MB = 160
@@ -57,24 +57,24 @@ class WorkerLimits:
 
 
 def is_read_in_place(plan: RestorePlan, *, is_persistent: bool) -> bool:
-    """Return whether the container itself reads the store: no other process fills its memory."""
+    """Return whether the container restores the store itself; in memory only it can."""
     return not is_persistent or plan.head - plan.start <= SMALL_OFFSETS
 
 
 def worker_limits(shares: MemoryShares, cores: int, stores: int) -> WorkerLimits:
-    """Return so many workers at once, at least one: no more than cores, or stores to restore.
+    """Return how many workers run at once: at least one, no more than cores or stores to restore.
 
-    During a restore the stores' part of the container's memory lies idle, and most of Python's:
-    the workers have both, but for what the container's own process takes.
+    During a restore the container uses neither the memory of its stores nor most of Python's. The
+    workers have both, except for the needs of the container's own process.
     """
     spare_mb = max(shares.rocksdb_mb + shares.python_mb - _PYTHON_MB, SMALLEST_WORKER_MB)
-    # Rather few that work at their best than many that are short of memory.
+    # A few with enough memory are faster than many without.
     workers = max(1, min(cores, stores, spare_mb // WORKER_MB))
     return WorkerLimits(workers, min(WORKER_MB, spare_mb))
 
 
 def worker_memory(worker_mb: int) -> WorkerMemory:
-    """Return the parts of a worker's ``worker_mb``; its own process has most of the first 100."""
+    """Return the parts of a worker's ``worker_mb``; about 100 are for its process itself."""
     free_mb = max(worker_mb - _OWN_MB, _SMALLEST_TABLE_MB * _MOST_TABLES)
     queue_mb = free_mb // _QUEUE_PART
     table_mb = max(_SMALLEST_TABLE_MB, min(_TABLE_MB, (free_mb - queue_mb) // _MOST_TABLES))

@@ -1,13 +1,13 @@
-"""STORE-META: what a store's directory says of itself, and whether the store may be used by it.
+"""STORE-META: which store a directory has, and whether that store may be used.
 
 PURE. The file has the form of OFFSET, a checksum and a text; the text is a JSON object. A directory
-without the file, as Samza's are, is judged by offsets alone. The other files of a directory have
+without the file, such as Samza's, is judged by offsets alone. The other files of a directory have
 the same codec (``text_of``, ``parsed``) and the same rule of ownership (``foreign``).
 
-A standby's directory says what its active task's says, so that each can take the other's over.
+A standby's directory has the STORE-META of its active task's, so that each can use the other's.
 
-Source: safety S2 (how long the store has not stood at its changelog's head is
-kept here, as file times prove nothing), safety S3.
+Source: safety S2 (the last time at the changelog's head is kept here, as file times prove nothing),
+safety S3.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ def foreign(file: str, log: str, found: Owner, wanted: Owner) -> Refusal | None:
 
 @dataclass(frozen=True, slots=True)
 class StoreMeta:
-    """Whose state a directory holds.
+    """The owner of the state in a directory.
 
     ``changelog`` is system, stream and partition in words; ``topic_id`` is the broker's id of the
-    topic, which a topic recreated does not get again. ``ssps`` are the task's, in words,
-    sorted. ``at_head``: when the store was last known to hold all that the changelog held.
-    ``delete_retention_ms``: how long the changelog kept deletions by then; None where nothing says
-    so. ``forms``: the serdes of keys and of values, each with the fingerprint of its schema; None
-    where nothing says so, as in a directory of an older version.
+    topic, which a recreated topic does not get again. ``ssps`` are the task's, in words, sorted.
+    ``at_head``: when the store was last known to have all records of the changelog.
+    ``delete_retention_ms``: how long the changelog kept deletions by then; None: not known.
+    ``forms``: the serdes of keys and of values, each with the fingerprint of its schema; None: not
+    known, as in a directory of an older version.
     """
 
     changelog: str
@@ -123,7 +123,7 @@ def meta_text(meta: StoreMeta) -> str:
 
 
 def parse_meta(text: str) -> StoreMeta:
-    """Return the meta of the text; of a later format only its number is sure. WireError: none."""
+    """Return the meta in the text, of another format only its number; WireError: there is none."""
     version = parsed(text, _Format, f"a {META_FILE}", lambda found: found.format)
     if version != FORMAT:
         return StoreMeta("", "", (), "", ClockReading(0), version=version)
@@ -213,7 +213,7 @@ def missed_deletions(
 
 
 def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
-    """Return the other clock's evidence, where it alone would have let the store be used."""
+    """Return the evidence of the other clock, where it alone would allow the store."""
     running_ms = now.boot_ms - at_head.boot_ms
     is_same_start = at_head.boot_id and at_head.boot_id == now.boot_id
     if not is_same_start or running_ms >= retention_ms:
@@ -227,7 +227,7 @@ def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
 def is_meta_due(found: StoreMeta | None, now: StoreMeta) -> bool:
     """Return whether STORE-META is written although the store has not moved.
 
-    It only gets the time at which the store stood at the head, a few times within the retention.
+    A few times within the retention it gets the last time at which the store stood at the head.
     """
     if found is None or replace(found, at_head=now.at_head) != now:
         return True

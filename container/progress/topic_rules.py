@@ -1,6 +1,6 @@
-"""Which record of a transaction its topic refuses, in one line: what Kafka itself does not say.
+"""Which record of a transaction its topic refuses, in one line: Kafka itself does not report it.
 
-PURE. A broker names neither record nor topic; the broker in memory of a test decides by the same.
+PURE. A broker names neither record nor topic. The broker in memory of a test has the same rules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from homeport.container.progress.transaction_plan import Send, TransactionConten
 Headers = Sequence[tuple[str, bytes | None]]
 
 CLIENT_OVERHEAD_BYTES = 36
-"""What the client adds to the size of a record where it compares that with its limit (measured)."""
+"""The client adds so much to the size of a record that it compares with its limit (measured)."""
 BATCH_SIZE = "batch.size"
 BATCH_BYTES = 1_000_000
 """librdkafka's default of ``batch.size``."""
@@ -28,10 +28,11 @@ _SIZES = "topic's max.message.bytes"
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What a topic takes.
+    """The limits of a topic.
 
-    Units: ``topic_bytes``, of a batch; ``client_bytes``, of a record, and ``batch_bytes``, which
-    the client puts together; ``before_ms`` and ``after_ms``: how far a timestamp may be from now.
+    ``topic_bytes``: the most of a batch; ``client_bytes``: the most of a record in the client;
+    ``batch_bytes``: up to so many the client puts together. ``before_ms``, ``after_ms``: how far a
+    timestamp may be from now.
     """
 
     topic_bytes: int
@@ -56,7 +57,7 @@ class TopicRules:
         )
 
     def refusal(self, send: Send, now_ms: int) -> str | None:
-        """Say why the topic refuses a record at the time ``now_ms``; None where it takes it."""
+        """Return why the topic refuses a record at the time ``now_ms``; None where it takes it."""
         headers = send.headers or ()
         size = wire_size(send.key, send.value, headers)
         is_sent = size + CLIENT_OVERHEAD_BYTES <= self.client_bytes
@@ -86,7 +87,7 @@ def topics(content: TransactionContent) -> set[str]:
 
 
 def story(content: TransactionContent, rules: Mapping[str, TopicRules], now_ms: int) -> str | None:
-    """Name the largest record that its topic refuses, and why; None where none is refused."""
+    """Return the largest record that its topic refuses, and why; None where none is refused."""
     largest, found = -1, None
     for what, send in _named(content):
         size = size_of(send)
@@ -117,7 +118,7 @@ def wire_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
 
 
 def batch_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Return the bytes of a batch that has that record alone."""
+    """Return the bytes of a batch with only that record."""
     body = 3 + wire_size(key, value, headers) + _varint(len(headers))
     body += _length(key) - len(key or b"") + _length(value) - len(value or b"")
     return _BATCH_OVERHEAD_BYTES + _varint(body) + body

@@ -18,7 +18,7 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 HeaderPairs = Sequence[tuple[str, bytes | None]]
-"""Headers of one record in their order; a name may be there more than once, a value be null."""
+"""Headers of one record in their order; a name may come more than once, and a value be null."""
 
 
 class Headers(dict[str, Any]):
@@ -28,14 +28,14 @@ class Headers(dict[str, Any]):
 
     @classmethod
     def of(cls, pairs: HeaderPairs) -> Headers:
-        """Return the headers that are ``pairs``."""
+        """Return ``pairs`` as headers."""
         found = cls(pairs)
         if len(found) != len(pairs):
             found._all = pairs
         return found
 
     def pairs(self) -> HeaderPairs:
-        """Return all headers in their order; once a task has changed the dict, those in it."""
+        """Return all headers in their order; after a task has changed the dict, those in it."""
         if self._all is None or dict(self._all) != self:
             return list(self.items())
         return self._all
@@ -53,7 +53,7 @@ RESERVED_PREFIX = b"\x00homeport."
 
 
 class Action(StrEnum):
-    """What one step does. ``SEND_CHANGELOG`` and ``APPLY`` do it for one store."""
+    """The action of one step. ``SEND_CHANGELOG`` and ``APPLY`` concern one store."""
 
     END_TASKS = "end-tasks"
     AWAIT_BROKER = "await-broker"
@@ -94,10 +94,10 @@ class Step:
 
 
 class Send(NamedTuple):
-    """One record to be sent; ``partition`` None leaves the place to the partitioner of the key.
+    """One record to be sent; ``partition``: None: the key's partitioner decides.
 
-    ``system``: of the topic; None is the one that holds the checkpoints. ``timestamp_ms``: since
-    1970; None is the time of sending.
+    ``system``: of the topic; None: that of the checkpoints. ``timestamp_ms``: since 1970; None: the
+    time of sending.
     """
 
     topic: str
@@ -111,7 +111,7 @@ class Send(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one transaction changed in one store of one task: {key: new value, None = deleted}."""
+    """The changes by one transaction to one store of one task: {key: new value; None: deleted}."""
 
     store: str
     task_name: TaskName
@@ -121,13 +121,13 @@ class Changes:
 
     @property
     def store_id(self) -> StoreId:
-        """Whose changes they are."""
+        """Return the store that they changed."""
         return StoreId(self.store, self.task_name)
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionContent:
-    """All that one transaction makes true; ``processed``: of **each** partition of a task."""
+    """The content of one transaction; ``processed`` has **each** partition of a task."""
 
     outputs: Sequence[Send]
     changes: Sequence[Changes]
@@ -141,11 +141,11 @@ def transaction_plan(
     outputs_at_once: bool,
     checkpoints: bool,
 ) -> tuple[Step, ...]:
-    """Return the steps that end a transaction, from the tasks' last word to the stores.
+    """Return the steps that end a transaction, from the end of its tasks' work to the stores.
 
-    ``logged``: those of ``stores`` with a changelog. ``outputs_at_once``: outputs are no part of
-    the transaction, but in Kafka before its checkpoints are sent (safety I8). ``checkpoints``: the
-    job keeps some.
+    ``logged``: those of ``stores`` with a changelog. ``outputs_at_once``: outputs are not part of
+    the transaction; they are in Kafka before its checkpoints are sent (safety I8). ``checkpoints``:
+    whether the job keeps them.
     """
     first = [Action.END_TASKS, Action.AWAIT_BROKER]
     outputs = [] if outputs_at_once else [Action.SEND_OUTPUTS]
@@ -170,7 +170,7 @@ def checkpoint_sends(
 ) -> Iterator[Send]:
     """Return one record per task, in the order of their names.
 
-    ``without_v2``: the tasks whose checkpoint of version 2 is deleted, lest Samza goes on there.
+    ``without_v2``: tasks whose checkpoint of version 2 is deleted, so that Samza does not use it.
     """
     for task_name, offsets in sorted(processed.items()):
         if task_name in without_v2:
@@ -181,7 +181,7 @@ def checkpoint_sends(
 
 
 class FlushAction(StrEnum):
-    """What one step does."""
+    """The action of one step."""
 
     FLUSH = "flush"
     WRITE_OFFSET = "write-OFFSET"
@@ -191,7 +191,7 @@ class FlushAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlushStep:
-    """One step of the plan for ``store``; ``offset``: what an OFFSET file is to say."""
+    """One step of the plan for ``store``; ``offset``: the one for an OFFSET file."""
 
     action: FlushAction
     store: StoreId
@@ -204,11 +204,11 @@ class FlushStep:
 
 @dataclass(frozen=True, slots=True)
 class StoreProgress:
-    """How far one store has come.
+    """The progress of one store.
 
-    ``position``: the changelog offset that it holds all up to; None: it has none. ``flushed``:
-    what OFFSET has; None: there is no file. ``keeps_meta``: whether it has a STORE-META at all;
-    ``is_meta_due``: whether to write that even if the store has not moved.
+    ``position``: the changelog offset up to which it has all records; None: there is none.
+    ``flushed``: the offset in OFFSET; None: there is no file. ``keeps_meta``: whether it has a
+    STORE-META at all; ``is_meta_due``: whether that is written even if the store has not moved.
     """
 
     position: int | None
@@ -225,8 +225,8 @@ class StoreProgress:
 def flush_plan(store: StoreId, progress: StoreProgress) -> tuple[FlushStep, ...]:
     """Return the steps that flush one store; none where nothing has changed.
 
-    OFFSET gets the position before the flush (safety S1); STORE-META has when that was the head
-    (safety S2).
+    OFFSET gets the position before the flush (safety S1), and STORE-META the time at which that was
+    the head (safety S2).
     """
     if progress.position is None:
         return ()

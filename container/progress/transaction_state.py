@@ -1,9 +1,9 @@
-"""What Kafka's transaction coordinators have written into their topic, ``__transaction_state``.
+"""Reads the topic of Kafka's transaction coordinators, ``__transaction_state``.
 
 PURE. Source of the form: Kafka's TransactionLogKey version 0, TransactionLogValue versions 0 and 1
 (from version 1 on lengths are variable integers of length + 1, and tagged fields end each struct).
 
-How a transaction ended is written there before its markers are: it holds also where a marker never
+The outcome of a transaction is written there before its markers. It holds even where a marker never
 reached its partition.
 """
 
@@ -50,9 +50,9 @@ class Batch:
 class Ended:
     """The last transaction of an id in some partition, and all partitions that it was in.
 
-    ``producer_id``, ``producer_epoch``, ``coordinator_epoch``: what its markers carry.
-    ``unlike_ms``: when the producer last ended a transaction of some partition of these otherwise,
-    by the coordinator's clock; -1: it did not. Shapes: {partition: ms}.
+    ``producer_id``, ``producer_epoch``, ``coordinator_epoch``: those of its markers. ``unlike_ms``
+    {partition: when the producer last ended a transaction there with the other outcome, in ms by
+    the coordinator's clock}.
     """
 
     transactional_id: str
@@ -66,9 +66,10 @@ class Ended:
     def began_with(self, batch: Batch, place: Place) -> bool:
         """Return whether this certainly is the transaction of the batch in the place.
 
-        An abort for time, or by a newer holder of the id, raises the epoch by one, as each end does
-        from Kafka's transaction version 2 on. Below it, all of a producer's transactions may have
-        the same epoch: a batch from before an end of the other outcome may be of that transaction.
+        An abort by timeout, or by a newer holder of the id, raises the epoch by one. From Kafka's
+        transaction version 2 on each end does. Before that version all transactions of a producer
+        may have the same epoch. Then a batch from before an end with the other outcome may belong
+        to that transaction.
         """
         return (
             batch.producer_id == self.producer_id
@@ -96,10 +97,10 @@ class TransactionEnds:
     _ended_ms: dict[tuple[int, Place, Outcome], int] = field(default_factory=dict)
 
     def take(self, key: bytes, value: bytes | None, coordinator_epoch: int | None) -> None:
-        """Take one record; the later of an id come after the earlier.
+        """Take one record; those of an id come in their order.
 
-        What is not of a known form may say anything: nothing is known any more of the id, or of any
-        where the id is not known either. A deletion takes nothing back.
+        A record of an unknown form may mean anything: all about its id is forgotten, or about all
+        ids where its key is unknown, too. A deletion takes nothing back.
         """
         name = transactional_id_of(key)
         if name is None:
@@ -113,7 +114,7 @@ class TransactionEnds:
             return
         self._ends[name] = own
         if state.status == _ONGOING:
-            # Its end will write a marker, for what was left open there before, too.
+            # Its end will write a marker, also for a transaction that was left open there before.
             for place in state.places:
                 own.pop(place, None)
         elif state.status in (_PREPARE_COMMIT, _PREPARE_ABORT):
@@ -122,7 +123,7 @@ class TransactionEnds:
     def in_place(self, place: Place) -> list[Ended]:
         """Return the last transaction of each id in the partition that has ended, the latest first.
 
-        One that hangs there is among these: a later one of its id would have ended it.
+        A hanging one is among these: a later one of its id would have ended it.
         """
         return [own[place] for own in reversed(self._ends.values()) if place in own]
 

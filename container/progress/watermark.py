@@ -1,4 +1,4 @@
-"""Watermark: how far event time has come, by the newest time of each of its sources.
+"""Watermark: the event time that was reached, by the newest time of each source.
 
 PURE. Times are the caller's, in ms since 1970.
 """
@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 _PLACE = ["system", "stream", "partition"]
 _OF_KAFKA = "timestamp"
 NO_TIME = -1
-"""What Kafka has as the timestamp of a record without one, and a batch in the column of it."""
+"""The timestamp of a record without one, in Kafka and in the column of a batch."""
 
 
 class Watermark:
-    """How far event time has come: the minimum of the sources' newest times, less the lateness.
+    """The event time that was reached: the minimum of the sources' newest times, less the lateness.
 
-    A source that has brought nothing for ``idle_ms`` holds no other back, as long as another has;
-    None: each does for ever. What was once reached is never taken back. ``sources``: all that may
-    bring something; one more counts from its first time on. ``now_ms``: from when on those that
-    have brought nothing are silent.
+    It never goes back. A source that has brought no record for ``idle_ms`` is idle, and does not
+    count while another is not; None: no source is ever idle. ``sources``: all that may bring
+    records; a further one counts from its first time on. ``now_ms``: from then on sources without
+    records are silent.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Watermark:
 
     @property
     def sources(self) -> tuple[Hashable, ...]:
-        """All that it knows."""
+        """Return all known sources."""
         return tuple(self._newest)
 
     def saw(self, source: Hashable, time_ms: int, now_ms: int) -> bool:
@@ -49,12 +49,12 @@ class Watermark:
         return True
 
     def reach(self, time_ms: int) -> None:
-        """Advance to at least there, whatever the sources have brought."""
+        """Advance to ``time_ms`` at least, whatever the sources have brought."""
         if self._reached is None or time_ms > self._reached:
             self._reached = time_ms
 
     def at(self, now_ms: int) -> int | None:
-        """Return how far event time has come; None before a source has brought a time."""
+        """Return the event time that was reached; None before a source has brought a time."""
         newest = list(self._newest.values())
         if len(newest) > 1 and self._idle_ms is not None:
             newest = [
@@ -93,9 +93,9 @@ def newest_times(
 ) -> list[tuple[Hashable, int]]:
     """Return (source, its newest time) of each that has rows with a time.
 
-    A column of anything but whole numbers and timestamps, as a pipeline may make one, has none.
-    ``last_ms``: a later time is none. A source is (system, stream, partition). Rows that do not say
-    where they are from, as a pipeline may leave them, are of all of ``sources``.
+    A source is (system, stream, partition). A column that has neither whole numbers nor timestamps,
+    as a pipeline may make, has no time. ``last_ms``: a later time does not count. Rows without
+    columns for their source, as a pipeline may leave them, are of all ``sources``.
     """
     kind = rows.column(column).type
     if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):

@@ -1,14 +1,14 @@
 """The restore worker's program: fills one store from its changelog, in a process of its own.
 
-The binding of RocksDB holds Python's lock, so that restores run at the same time only in processes.
+The binding of RocksDB holds Python's lock, so restores run at the same time only in processes.
 The worker reads its brief, which has the system's passwords, from standard input. It writes its
 reports to standard output, a JSON object a line, and ``restore_workers`` reads them. Every few
 seconds the worker flushes the store and reports. The container then writes OFFSET, so that an
 interrupted restore continues from there.
 
-Exit codes: 0 when the store stands at the head, 143 after SIGTERM (what was read is flushed and
-reported), 1 after a failure, which is reported too. The process never outlives its container
-(safety C5).
+Exit codes: 0 when the store is at the head, 143 after SIGTERM (the records that were read are
+flushed and reported), 1 after a failure, which is reported, too. The process never outlives its
+container (safety C5).
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class _StopError(HomeportError):
 
 @dataclass(frozen=True, slots=True)
 class WorkerBrief:
-    """What one worker does: [start, head) of a changelog partition into the store at ``path``.
+    """The task of one worker: [start, head) of a changelog partition into the store at ``path``.
 
     ``config``: the job's, for the store's options and the system's properties. ``parent``: process
-    id of the container. ``memory_mb``: of the whole process. ``flush_s``: how often all is
-    flushed.
+    id of the container. ``memory_mb``: of the whole process. ``flush_s``: seconds between two
+    flushes.
     """
 
     config: Mapping[str, str]
@@ -74,7 +74,7 @@ class RestoreWorker:
     """Carries out one brief."""
 
     def __init__(self, brief: WorkerBrief) -> None:
-        """The store is open; StoreError where it cannot be opened."""
+        """Open the store; StoreError where it cannot be opened."""
         self._brief = brief
         self._memory = worker_memory(brief.memory_mb)
         config = StorageConfig.of(Config(brief.config)).stores[brief.store]
@@ -93,7 +93,7 @@ class RestoreWorker:
         self._has_to_stop = True
 
     def run(self) -> int:
-        """Return the exit code once the store is closed and what was reported is on the disk.
+        """Fill the store, close it, and return the exit code; all that was reported is on the disk.
 
         Raises:
             HomeportError: disk, store, or Kafka failed.
@@ -133,7 +133,7 @@ class RestoreWorker:
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
     def _may_go_on(self, seconds: float) -> None:
-        """Report and flush in time, between any two batches, and while none comes."""
+        """Report and flush when it is time: between two batches, and while none comes."""
         if self._has_to_stop:
             raise _StopError
         now_s = time.monotonic()

@@ -1,6 +1,6 @@
 """RestoreWorkers: fills stores by worker processes, several at once.
 
-To be used on the main thread: a worker is killed when the thread that started it ends (safety C5).
+It runs on the main thread: a worker is killed when the thread that started it ends (safety C5).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from homeport.container.storage.store_restore import StoreRestore
 
 _STEP_S = 0.1
 GRACE_S = 5.0
-"""How long workers have to flush what they have read when the container stops."""
+"""How long workers have for their last flush when the container stops."""
 COMMAND = [sys.executable, "-m", "homeport.container.restore.restore_worker"]
 _READ_BYTES = 65_536
 MALLOC_SETTINGS = {
-    # Memory tables come and go: kept, they cost no page faults, and in one arena they are reused.
+    # Freed memory tables are kept, which saves page faults, and in one arena they are reused.
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "MALLOC_TOP_PAD_": str(1 << 26),
 }
-"""Environment of a worker beyond its container's."""
+"""Environment of a worker, added to its container's."""
 _FAULTS: tuple[type[HomeportError], ...] = (
     DiskFullError,
     DiskForbiddenError,
@@ -56,7 +56,7 @@ class WorkerStoreError(StoreError):
 
 @dataclass
 class _Worker:
-    """One process and what it has reported."""
+    """One process and its reports."""
 
     restore: StoreRestore
     process: subprocess.Popen[bytes]
@@ -66,7 +66,7 @@ class _Worker:
     peak_mb: int | None = None
 
     def take(self) -> bool:
-        """Pass on what has come; False once nothing will come any more."""
+        """Pass on the reports that have come; return False at their end."""
         data = os.read(self.output.fileno(), _READ_BYTES)
         lines = (self.rest + data).split(b"\n")
         self.rest = lines.pop()
@@ -121,9 +121,9 @@ class RestoreWorkers:
     def run(self, restores: Sequence[StoreRestore]) -> None:
         """Restore every store by its plan; none is open here.
 
-        A store that turns out to be damaged is restored in full, alone. Where another fault comes
-        up, or ``pause`` raises, the workers end, and what they had read is on the disk and in
-        OFFSET.
+        A store that turns out to be damaged is restored in full; the others are not. At another
+        fault, or when ``pause`` raises, the workers end. The records that they had read are then on
+        the disk, and OFFSET has that.
 
         Raises:
             HomeportError: the first fault of a worker, in one line.
@@ -187,7 +187,7 @@ class RestoreWorkers:
         if worker.fault is not None:
             raise worker.fault
         if code in {STOPPED, -signal.SIGTERM}:
-            # The whole process group got the order to stop, or this worker alone.
+            # SIGTERM went to the whole process group, or to this worker alone.
             self._pause(GRACE_S)
             raise StoreError(f"the restore of store {name} was ended by SIGTERM: start again")
         if code != 0:
@@ -209,7 +209,7 @@ def _end_of(code: int) -> str:
 
 
 def _readable(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Return those of ``workers`` that have reported, or ended; waits a moment for one."""
+    """Return those of ``workers`` that have reported, or ended; wait a moment for one."""
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             selector.register(worker.output, selectors.EVENT_READ, worker)
@@ -217,7 +217,7 @@ def _readable(workers: Sequence[_Worker]) -> list[_Worker]:
 
 
 def _end(workers: Sequence[_Worker]) -> None:
-    """End all of ``workers``; what each had read is on the disk where it ended in order."""
+    """End all of ``workers``; each that ends in time flushes the records that it had read."""
     for worker in workers:
         worker.process.send_signal(signal.SIGTERM)
     for worker in workers:

@@ -1,12 +1,12 @@
-"""BulkStore: a store's directory opened to be filled from its changelog, in a process of its own.
+"""BulkStore: a store that is filled from its changelog, in a process of its own.
 
-Records go into memory tables that are mere lists, sorted by a thread of RocksDB's when they are
+Records go into memory tables that are mere lists. A thread of RocksDB's sorts them when they are
 written out: for keys in random order the usual skip list costs three times the rest of the work.
-Nothing is compressed and nothing merged meanwhile, since all of it is read and written once more by
-compaction; how much may be left of that is bounded by ``compact``. A store that holds more than a
-bulk load's files, as before a long tail, is compacted as usual instead.
+Meanwhile nothing is compressed and nothing merged, since compaction reads and writes all of it once
+more; ``compact`` bounds how much of that is left. A store with other files than a bulk load's, as
+before a long tail, is compacted as usual instead.
 
-As everywhere the position is written with the entries (safety S1) and the write-ahead log is off.
+As everywhere, the position is written with the entries (safety S1) and the write-ahead log is off.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _STEP_S = 0.1
 
 
 class BulkStore:
-    """Filled by one thread.
+    """A store for one thread.
 
-    The directory's lock is held by this process and by the one that started it, until both end.
+    This process and the one that started it hold the directory's lock, until both end.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class BulkStore:
     ) -> None:
         """Write all of these in this order, and ``position``; or nothing.
 
-        A value None deletes; what has no key is passed over.
+        A value None deletes; a record without a key is passed over.
 
         Raises:
             DiskError: an earlier flush in the background found no room, or no right to it.
-            StoreError: the store refuses, as a damaged one does.
+            StoreError: the store refuses, for example as it is damaged.
         """
         end = b"" if self._time is None else self._time.stamp()
         batch = WriteBatch(raw_mode=True)
@@ -111,9 +111,9 @@ class BulkStore:
         self._do(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
     def compact(self, report: Callable[[int], None]) -> None:
-        """Merge files until writers can bear what is left. All must have been flushed.
+        """Merge files until so few are left that RocksDB does not slow writers.
 
-        ``report`` hears first how many files are merged, where any are.
+        All must have been flushed. ``report`` gets the number of files, before they are merged.
         """
         files = self._files(0)
         if not is_debt_too_large(files):
@@ -127,7 +127,7 @@ class BulkStore:
             self._do(lambda: self._db.compact_range(None, None))
 
     def close(self) -> None:
-        """Close the store for another opener; what was not flushed may be gone."""
+        """Close the store for another opener; unflushed records may be gone."""
         # RocksDB tries to flush, and complains where it cannot: an earlier flush has reported it.
         with contextlib.suppress(Exception):
             self._db.close()

@@ -1,12 +1,12 @@
 """ExpiringStore: a RocksDbStore whose entries may go once they are older than a time to live.
 
-Each value ends with the second of its writing, four bytes, little-endian, as RocksDB's own TtlDB
-writes it. The binding's is not used: a store that it opens again loses whatever compaction touches,
-however young (rocksdict 0.3.29). So a write also looks at some entries that are its turn, and takes
-the old ones among them out: in the same batch, and never the position.
+Each value ends with the second of its writing in four bytes, little-endian, as RocksDB's own TtlDB.
+The binding's TtlDB is not used: a store that it opens again loses all entries that compaction
+touches, however young (rocksdict 0.3.29). Instead each write also looks at the next few entries of
+the store, and deletes the old ones in the same batch; never the position.
 
-A calendar that is set ahead must not take out what the changelog keeps, so age is measured by a
-time of the store's own, ``StoreTime``.
+A calendar that is set ahead must not delete entries that the changelog keeps. So the store measures
+ages by a time of its own, ``StoreTime``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
 _STAMP = struct.Struct("<i")
 STAMP_BYTES = _STAMP.size
-"""How many bytes at the end of each value are not the user's."""
+"""How many bytes of the stamp end each value."""
 _EARLIEST_S = 1368146402
 """RocksDB's own: no stamp is earlier, and no four digits are later."""
 _LATEST_S = (1 << 31) - 1
@@ -34,7 +34,7 @@ _LOOKS_PER_WRITE = 2
 
 
 class ExpiringStore(RocksDbStore):
-    """As a RocksDbStore. Until they are taken out, old entries are read like others.
+    """A RocksDbStore; old entries are read like others until they are deleted.
 
     ``ttl_ms``: the age from which they may be.
     """
@@ -48,7 +48,7 @@ class ExpiringStore(RocksDbStore):
         on_failure: Callable[[StoreError], None] | None = None,
         clocks: Callable[[], ClockReading] = read_clocks,
     ) -> None:
-        """As a RocksDbStore's."""
+        """Opens or creates the store, as a RocksDbStore."""
         super().__init__(path, memory, config, on_failure)
         self._ttl_s = ttl_ms / 1000
         self._turn: bytes | None = None
@@ -61,7 +61,7 @@ class ExpiringStore(RocksDbStore):
 
     @property
     def position(self) -> int | None:
-        """As a RocksDbStore's; StoreError too where the store was written without time to live."""
+        """Return the position; StoreError also where the store was written without time to live."""
         value = self._position_bytes()
         if value is None:
             return None
@@ -86,7 +86,7 @@ class ExpiringStore(RocksDbStore):
         return _without_stamps(super().scan(start, end))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
-        """Write as ``RocksDbStore.write`` does."""
+        """Apply as ``RocksDbStore.write``, and delete some of the old entries."""
         stamp = self._time.stamp()
         stamped = {k: None if v is None else v + stamp for k, v in entries.items()}
         self._apply(
@@ -95,7 +95,7 @@ class ExpiringStore(RocksDbStore):
         )
 
     def _expired(self, looks: int) -> dict[bytes, None]:
-        """Return the old ones among the next so many entries."""
+        """Return the old ones among the next ``looks`` entries."""
         oldest_s = self._time.now_s() - self._ttl_s
         scan = super().scan(self._turn)
         part = list(islice(scan, looks))
@@ -107,16 +107,16 @@ class ExpiringStore(RocksDbStore):
 class StoreTime:
     """The time of one store, in seconds: it goes on while the store is open, and is never set.
 
-    It goes on from the stamp of the position, which is the last one written, by the clock that
-    counts from the machine's start; a new store's begins with the calendar's, as far as a stamp can
-    say that. Ages are differences, so a calendar that was wrong then does no harm. Time in which
-    the store was not open is not counted: only the calendar would know it.
+    It begins at the stamp of the position, which is the last one written, and goes on by the clock
+    that counts from the machine's start. In a new store it begins at the calendar's time, within
+    the range of stamps. Ages are differences, so a wrong calendar does no harm. Time in which the
+    store was not open does not count: only the calendar would know it.
     """
 
     def __init__(
         self, position: bytes | None, clocks: Callable[[], ClockReading] = read_clocks
     ) -> None:
-        """``position``: as it stands under the reserved key when the store has been opened."""
+        """Begin the time; ``position``: the value of the reserved key in the store, now open."""
         now = clocks()
         self._clocks = clocks
         self._opened_ms = now.boot_ms
@@ -132,12 +132,12 @@ class StoreTime:
         return min(self._began_s + elapsed_ms // 1000, _LATEST_S)
 
     def stamp(self) -> bytes:
-        """Return what ends each value that is written now."""
+        """Return the stamp of each value that is written now."""
         return _STAMP.pack(self.now_s())
 
 
 def is_stamped(position: bytes) -> bool:
-    """Return whether the position under the reserved key is that of an ExpiringStore."""
+    """Return whether this value of the reserved key is that of an ExpiringStore."""
     return len(position) > STAMP_BYTES and _second_of(position) >= _EARLIEST_S
 
 

@@ -1,14 +1,15 @@
 """RocksDbStore: bytes to bytes on one RocksDB directory, together with its changelog position.
 
-The write-ahead log is off: what a crash loses is read again from the changelog. The position is a
-reserved key, written in the same batch as the entries it speaks for (safety S1), so that whatever
-part of the memory tables reached the disk, the store and its position agree.
+The write-ahead log is off: records that a crash loses are read again from the changelog. The
+position is a reserved key, written in the same batch as its entries (safety S1). Whatever part of
+the memory tables reached the disk, the store and its position agree.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,7 +37,7 @@ POSITION_KEY = b"\x00homeport.position"
 """Reserved: hidden from all reads, refused for user keys. Its value is the offset in decimal."""
 
 CURRENT_FILE = "CURRENT"
-"""Names RocksDB's list of files; where it is missing RocksDB may begin an empty store."""
+"""It has the name of RocksDB's list of files; without it RocksDB may begin an empty store."""
 
 _PROPERTIES = {
     "store_entries": "rocksdb.estimate-num-keys",
@@ -46,16 +47,16 @@ _PROPERTIES = {
     "store_stopped_writes": "rocksdb.is-write-stopped",
     "rocksdb_cache_bytes": "rocksdb.block-cache-usage",
 }
-"""{figure: RocksDB's property}. The cache is that of all stores."""
+"""{figure: RocksDB's property}. All stores share the cache."""
 _BEHIND_POSITION = POSITION_KEY + b"\x00"
 _Range = tuple[bytes, bytes | None]
 _Found = TypeVar("_Found")
 _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
 _SMALLEST_CAP = 64 * 1024
-"""RocksDB raises what is smaller to this."""
+"""RocksDB raises smaller sizes to this one."""
 DEFAULTS = RocksDbConfig.of(Config({}), "")
-"""What a configuration that says nothing asks for."""
+"""The defaults of the configuration."""
 
 
 _COMPRESSIONS = {
@@ -75,7 +76,7 @@ def compression_type(config: RocksDbConfig) -> DBCompressionType:
 
 
 def options_of(config: RocksDbConfig, cache: Cache) -> Options:
-    """Return the options of a store as the configuration has them; else RocksDB's own."""
+    """Return the options of a store from its configuration; the others are RocksDB's own."""
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_bloom_filter(10, block_based=False)
@@ -118,8 +119,8 @@ def _universal(config: UniversalCompaction) -> UniversalCompactOptions:
 def open_with(path: Path, options: Options) -> Rdict:
     """Open the database with these options and no others.
 
-    Left to itself the binding takes those that the directory was last opened with: another cache,
-    another budget, or the memory tables of a bulk load.
+    The binding's default would be the last options of the directory: another cache, another budget,
+    or the memory tables of a bulk load.
     """
     return Rdict(str(path), options, column_families={"default": options})
 
@@ -128,16 +129,16 @@ class RocksDbMemory:
     """The memory that all stores of a container share: one block cache, and write buffers.
 
     Args:
-        budget_bytes: for all stores together; half is cache, half write buffers. The store that is
-            written to while all together are over their half is flushed early.
+        budget_bytes: for all stores together; half is cache, half write buffers. While all write
+            buffers together are over their half, a store that is written to is flushed early.
         store_count: how many stores there will be; each gets its part of the write buffers.
-        task_count: how many tasks share what a store's own configuration allows it at most.
+        task_count: how many tasks share the write buffers in a store's own configuration.
     """
 
     def __init__(self, budget_bytes: int, store_count: int, task_count: int = 1) -> None:
         self._task_count = max(1, task_count)
         self._cache = Cache(budget_bytes // 2)
-        # Writers never wait for it: a stall in mid-transaction would cost more than it saves.
+        # Writers never wait: a stall in the middle of a transaction costs more than it saves.
         self._write_buffers = WriteBufferManager(budget_bytes // 2, allow_stall=False)
         part = budget_bytes // 2 // max(1, store_count)
         self._write_buffer_bytes = max(_SMALLEST_BUFFER, part // 2)
@@ -171,9 +172,9 @@ class RocksDbStore:
 
         Args:
             path: its directory.
-            memory: what it shares with the other stores of the container.
-            config: what its configuration asks of RocksDB.
-            on_failure: is given each error of a call of the open store, before it is raised.
+            memory: shared with the other stores of the container.
+            config: the configuration of RocksDB.
+            on_failure: gets each error of a call of the open store, before it is raised.
 
         Raises:
             DiskError: there is no room for what opening writes, or no right to the files.
@@ -195,7 +196,7 @@ class RocksDbStore:
         """Return the changelog offset up to which the store holds everything; None: not known.
 
         Raises:
-            StoreError: what stands there is none, as where the store had a time to live.
+            StoreError: the value is no position, as in a store that had a time to live.
         """
         value = self._position_bytes()
         return None if value is None else position_of(self.path, value)
@@ -225,7 +226,7 @@ class RocksDbStore:
         self, start: bytes | None = None, end: bytes | None = None
     ) -> Generator[tuple[bytes, bytes], None, None]:
         """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
-        # The position is stepped over by bounds: a look at each key would cost more than that.
+        # Bounds leave the position out: a comparison of each key would cost more.
         before = (start or b"", POSITION_KEY if end is None else min(end, POSITION_KEY))
         after = (max(start or b"", _BEHIND_POSITION), end)
         # An iterator of RocksDB's stays at the moment at which it was made.
@@ -251,10 +252,8 @@ class RocksDbStore:
                     yield pair
             except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
                 raise self._failed(error) from None
-            self._check_end(start if pair is None else pair[0], end)
-
-    def _check_end(self, last: bytes, end: bytes | None) -> None:
-        self._call(lambda: check_end(self._db, last, _bounds(end)))
+            last, bounds = start if pair is None else pair[0], _bounds(end)
+            self._call(partial(check_end, self._db, last, bounds))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """Apply all of ``entries`` (None deletes) and the position, or nothing.
@@ -277,17 +276,17 @@ class RocksDbStore:
         self._call(lambda: self._db.write(batch, self._options))
 
     def figures(self) -> Mapping[str, int]:
-        """Return what RocksDB reports of the store, by the names of ``/metrics``."""
+        """Return RocksDB's figures of the store, by their names in ``/metrics``."""
         return {name: self._db.property_int_value(key) or 0 for name, key in _PROPERTIES.items()}
 
     def flush(self) -> None:
-        """Flush all that was written; errors as of ``write``."""
+        """Flush all that was written; raise as ``write``."""
         self._call(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
     def close(self) -> None:
-        """Close the store and its open scans; another may open the directory.
+        """Close the store and its open scans, so that another process may open the directory.
 
-        Errors as of ``write``.
+        It raises as ``write``.
         """
         # RocksDB stays open, and its directory locked, for as long as one of them is.
         for scan in list(self._scans):
@@ -313,16 +312,16 @@ class RocksDbStore:
 
 
 def position_of(path: Path, text: bytes) -> int:
-    """Return the position that ``text`` in the store of ``path`` is; StoreError if it is none."""
+    """Return the position in ``text``, from the store in ``path``; StoreError if it is none."""
     if not text.isdigit():
         raise StoreError(f"{path}: the reserved position is not a number: {text!r}")
     return int(text)
 
 
 def check_end(db: Rdict, last: bytes, bounds: ReadOptions) -> None:
-    """Raise the binding's error where something behind ``last`` cannot be read.
+    """Raise the binding's error where an entry behind ``last`` cannot be read.
 
-    An iteration of the binding ends at damage, silently.
+    An iteration of the binding ends silently at damage.
     """
     following = db.iter(bounds)
     following.seek(last)
@@ -332,7 +331,7 @@ def check_end(db: Rdict, last: bytes, bounds: ReadOptions) -> None:
 
 
 def without_wal() -> WriteOptions:
-    """Return options of writes that a crash may take back: the changelog has them."""
+    """Return options of writes that a crash may lose: the changelog has them."""
     options = WriteOptions()
     # The binding's stubs take this property for a method.
     options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property
@@ -351,5 +350,5 @@ def _bounds(end: bytes | None) -> ReadOptions:
 
 
 def one_line(error: Exception) -> str:
-    """Return the words of the binding."""
+    """Return the message of the binding, in one line."""
     return " ".join(str(error).split())

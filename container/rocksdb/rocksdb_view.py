@@ -1,12 +1,12 @@
-"""RocksDbView: a store's directory, read while its owner goes on, or where there is none.
+"""RocksDbView: reads a store's directory while its owner goes on, or without one.
 
 Nothing is written into the directory and its lock is not taken. RocksDB's own ways of reading
-beside a writer write there (the binding a file of its own at each open), so a shadow directory is
-opened: copies of the small files that say what the store consists of, and links to descriptors of
-the table files, which stay readable after the owner has merged and deleted them.
+beside a writer write there (the binding writes a file of its own at each open). So a shadow
+directory is opened: it has copies of the small files that list the parts of the store, and links to
+descriptors of the table files. These stay readable after the owner has merged and deleted them.
 
-What is seen is what the owner had flushed, which is what a restart would find: its last flush, or
-a little more.
+The view has the records that the owner had flushed, as a restart would find them: those of its last
+flush, or a few more.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ATTEMPTS = 20
 
 
 class RocksDbView:
-    """What a directory holds now, until ``close``."""
+    """The content of a directory now, until ``close``."""
 
     def __init__(self, path: Path) -> None:
-        """The store of ``path`` as it stands on the disk.
+        """Open the store of ``path`` as it is on the disk.
 
         Raises:
             StoreError: there is none, or it is damaged or may not be read.
@@ -47,7 +47,7 @@ class RocksDbView:
         self._resources = ExitStack()
         try:
             self._db = self._opened()
-            # What an expiring store adds to each value is no part of it.
+            # The stamp that an expiring store adds to each value is left out.
             known = self._db.get(POSITION_KEY)
             is_expiring = known is not None and is_stamped(bytes(known))
             self._stamp_bytes = STAMP_BYTES if is_expiring else 0
@@ -56,8 +56,8 @@ class RocksDbView:
             raise
 
     def _opened(self) -> Rdict:
-        # The owner may delete a table between the look at the list of tables and the one at the
-        # directory. Only then it is worth another look, at a list that has changed.
+        # The owner may delete a table after the list of tables was read, and before the directory
+        # is. Then the list has changed, and is read again.
         fault, before = "", None
         for _ in range(_ATTEMPTS):
             listed = _manifest(self.path)
@@ -71,7 +71,7 @@ class RocksDbView:
         raise StoreError(f"{self.path}: RocksDB cannot read it: {fault}")
 
     def _shadowed(self, name: str, manifest: bytes) -> Rdict | str:
-        """Return the store of that list of tables, open; else RocksDB's words, in one line."""
+        """Open the store with that list of tables; return RocksDB's message where that fails."""
         with ExitStack() as resources:
             folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="homeport-")))
             (folder / CURRENT_FILE).write_text(f"{name}\n", encoding="utf-8")
@@ -93,7 +93,7 @@ class RocksDbView:
         """Return the changelog offset up to which the store holds everything; None: it has none.
 
         Raises:
-            StoreError: what it names is no offset.
+            StoreError: the value is no offset.
         """
         value = self._value(POSITION_KEY)
         return None if value is None else position_of(self.path, value)
@@ -115,7 +115,7 @@ class RocksDbView:
         Raises:
             StoreError: a table is damaged, or cut short.
         """
-        # Of a store of bytes it yields nothing else.
+        # In raw mode keys and values are bytes.
         items: Iterable[tuple[Any, Any]] = (
             self._db.items() if start is None else self._db.items(from_key=start)
         )
@@ -130,13 +130,13 @@ class RocksDbView:
             raise StoreError(f"{self.path}: RocksDB cannot read it: {one_line(error)}") from None
 
     def close(self) -> None:
-        """Close the view; nothing of it is left."""
+        """Close the view and remove its files."""
         self._db.close()
         self._resources.close()
 
 
 def _manifest(path: Path, replaced: str | None = None) -> tuple[str, bytes]:
-    """Name and bytes of the file that lists the store's tables; ``replaced`` is gone."""
+    """Return name and bytes of the file with the list of tables; ``replaced``: one that is gone."""
     name = None
     try:
         name = Path((path / CURRENT_FILE).read_text(encoding="utf-8").strip()).name

@@ -157,7 +157,7 @@ class TypedStore:
         """
         data = _form(self._msg).to_bytes(values)
         _require_keys(keys)
-        key_data = _form(self._key).to_bytes(keys)
+        key_data: list[Any] = _form(self._key).to_bytes(keys)
         self._put_all(dict(zip(key_data, data, strict=True)))
 
     def delete(self, key: Any) -> None:  # noqa: ANN401 - the type is the serde's

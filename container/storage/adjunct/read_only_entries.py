@@ -19,15 +19,16 @@ _UNKNOWN: Any = object()
 
 
 class ReadOnlyEntries:
-    """Reads go to the engine, without the keys that are reserved; writes are refused.
+    """Reads from the engine, without reserved keys; refuses writes.
 
-    What was read is kept, up to a number of bytes, as long as it holds: an engine's multi-get costs
-    microseconds for each key. The store that writes to the engine calls ``changed``.
+    It keeps the entries that were read, up to a number of bytes, until they change: an engine's
+    multi-get costs microseconds for each key. The store that writes to the engine calls
+    ``changed``.
 
     Args:
         engine: the open store.
         name, stream: the store, and what fills it, for messages.
-        kept_bytes: how much of what was read is kept; the objects' own bytes count.
+        kept_bytes: the most bytes of entries that are kept, with those of their objects.
     """
 
     def __init__(self, engine: StorageEngine, name: str, stream: str, kept_bytes: int = 0) -> None:
@@ -41,9 +42,9 @@ class ReadOnlyEntries:
 
     @property
     def engine(self) -> StorageEngine:
-        """Return the open store; another one takes its place where a version is switched to.
+        """Return the open store; a switch to another version replaces it.
 
-        Scans of the one before are at their end then: another thread may close it.
+        That ends the scans of the store before: another thread may close it.
         """
         return self._engine
 
@@ -55,7 +56,7 @@ class ReadOnlyEntries:
             scan.close()
 
     def changed(self, keys: Iterable[bytes]) -> None:
-        """Forget the values of ``keys``, which the engine has otherwise now."""
+        """Forget the values of ``keys``, which have changed in the engine."""
         if self._kept:
             for key in keys:
                 self._kept.pop(key, None)

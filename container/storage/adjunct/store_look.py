@@ -1,4 +1,4 @@
-"""What the directory of an adjunct store holds, read beside its owner: nothing is written there."""
+"""Reads the directory of an adjunct store beside its owner; nothing is written there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from homeport.container.storage.storage_engines import persistent_engine
 
 @dataclass(frozen=True, slots=True)
 class AdjunctLook:
-    """``found``: what a start would find; ``facts``: what it holds; None: it cannot be read."""
+    """``found``: what a start would find; ``facts``: of the store; None: it cannot be read."""
 
     found: FoundStore
     facts: StoreFacts | None = None
@@ -40,9 +40,9 @@ class VisibleView:
     """Implements ``StoreView``: what tasks see of an adjunct store, as it is on the disk."""
 
     def __init__(self, path: Path, factory: str) -> None:
-        """Raises StoreError where nothing can be read.
+        """Open the store in the directory ``path``; StoreError where nothing can be read.
 
-        ``path``: the store's directory; ``factory``: the engine's.
+        ``factory``: the engine's.
         """
         self._view = persistent_engine(factory).view(_served_path(path))
 
@@ -53,7 +53,7 @@ class VisibleView:
 
     @property
     def parts(self) -> VersionProgress:
-        """Return where it stands in each partition; StoreError where it does not say so."""
+        """Return its progress in each partition; StoreError where it has none."""
         return _parts_of(self._view)
 
     def get(self, key: bytes) -> bytes | None:
@@ -70,9 +70,9 @@ class VisibleView:
 
 
 def look(path: Path, planned: PlannedStore, factory: str) -> AdjunctLook:
-    """Return what the directory ``path``, which is there, has of the store ``planned``.
+    """Return what the directory ``path``, which exists, has of the store ``planned``.
 
-    ``factory``: the store's engine. What a container has not flushed is not seen.
+    ``factory``: the store's engine. Records that a container has not flushed are not seen.
     """
     files = DirectoryFiles(path)
     found, kind = found_beside(files), persistent_engine(factory)

@@ -12,7 +12,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 class Watch(Protocol):
-    """Where the partitions of one system end."""
+    """Polls the ends of the partitions of one system."""
 
     def ask(self) -> bool:
         """Begin a poll; return False while the one before it is under way."""
@@ -28,8 +28,8 @@ class StreamEnds:
     """One thread.
 
     Args:
-        followed: {partition: where its store stands}.
-        watches: {system: where those of its partitions end that are polled}.
+        followed: {partition: the store's place in it}.
+        watches: {system: polls the ends of its partitions}.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class StreamEnds:
         self._asked: dict[SystemStreamPartition, int] = {}
 
     def poll(self) -> None:
-        """Request the ends; a later call of ``faults`` has them."""
+        """Request the ends; a later call of ``faults`` takes them."""
         for system, watch in self._watches.items():
             if watch.ask():
                 for partition, followed in self._followed.items():

@@ -177,7 +177,7 @@ class VersionedStore(FilledStore):
         return {p: self.versions.cursor(p).next for p in self.planned.partitions}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """Serve no version whose records in the partition were among those deleted."""
+        """Serve no version that was under way in the partition before ``position``."""
         _LOG.warning(
             "adjunct store %s: %d records of partition %d were deleted before they were read: no "
             "version that had them is served",
@@ -344,7 +344,7 @@ class VersionedStore(FilledStore):
         self._unflushed.add(number)
         self._has_moved = True
         if is_new:
-            # Else a crash would lose that its partitions have begun it.
+            # Else a crash would lose the part that its partitions have of it.
             engine.flush()
 
     def _write_catalogue(self, catalogue: Catalogue) -> None:
