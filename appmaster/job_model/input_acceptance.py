@@ -1,16 +1,15 @@
-"""Whether the inputs of a job that starts are the topics that it has read, and what is done if not.
+"""Checks at a job's start that its inputs are still the topics that it has read.
 
-An input that was deleted and recreated has other records at the offsets that the job has
-committed. The start is refused, or, where ``job.input.recreated=begin`` says so, the new topic is
-begun where ``samza.offset.default`` says. Order of that, each step safe to be done again by another
-driver:
+An input that was deleted and recreated has other records at the committed offsets. The start is
+refused, or, with ``job.input.recreated=begin``, the new topic is read from where
+``samza.offset.default`` says. Then the order is as follows; another driver may repeat each step:
 
-1. the epochs of all processors are raised, and all incarnations that may still commit are fenced:
-   no position in the old topic is written any more
-2. the end of the checkpoint topic is read: the floor
-3. the coordinator stream has the new topic's id with the floor, in one transaction of the driver's,
-   which a driver that was overtaken meanwhile cannot write (safety A2)
-4. only then is anybody permitted: containers pass over positions of that input below the floor
+1. raise the epochs of all processors, and fence all incarnations that may still commit, so that no
+   position in the old topic is written afterwards
+2. read the end of the checkpoint topic: the floor
+3. write the new topic's id with the floor into the coordinator stream, in one transaction, which a
+   driver that was overtaken meanwhile cannot write (safety A2)
+4. only then permit containers, which ignore positions of that input below the floor
 """
 
 from __future__ import annotations
@@ -52,13 +51,10 @@ class InputAcceptance:
         self.recreated = recreated(self._known, self._seen)
 
     def check(self) -> list[str]:
-        """Return warnings once every input may be read as it is. Nothing is written.
-
-        Returns:
-            One line for each that is to begin again.
+        """Return a warning for each recreated input that the job begins again; write nothing.
 
         Raises:
-            ConfigError: one was recreated, and the job is not to begin it.
+            ConfigError: an input was recreated, and the job must not begin it.
         """
         is_refused = keys.JOB_INPUT_RECREATED.read(self._config) == keys.RECREATED_REFUSE
         lines = []

@@ -1,7 +1,7 @@
-"""The JobModels of one AM attempt, by version: in the AM's folder, the newest ones at hand too.
+"""The JobModels of one AM attempt, by version: in the AM's folder, the last ones in memory, too.
 
-The files live as long as the AM's container, which is as long as its launchers live: whatever
-version a container was permitted under in this attempt, the next driver can serve it.
+The files live as long as the AM's container, and its launchers no longer. So the next driver can
+serve each version under which this attempt has permitted a container.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 
 _AT_HAND = 4
-"""So many of the last versions asked for are kept in memory: a model may be large."""
+"""How many of the last requested versions are kept in memory: a model may be large."""
 
 
 class JobModelStore:
-    """What ``GET /?version=N`` is answered from. Read on one event loop; ``save`` on any thread.
+    """The answers to ``GET /?version=N``. Read on one event loop; ``save`` on any thread.
 
     Args:
         folder: of the AM's container.
@@ -58,9 +58,9 @@ class JobModelStore:
         new.replace(path)
 
     def find(self, wanted: JobModelVersion) -> JobModel | None:
-        """Return that version, with that digest, as a driver of this attempt saved it; else None.
+        """Return the version that a driver of this attempt saved; None: there is none.
 
-        A file of that number with another digest was saved for a change that was never published.
+        A file of that number with another digest belongs to a change that was never published.
         """
         return self._load(wanted.version, wanted.digest)
 
@@ -71,9 +71,9 @@ class JobModelStore:
         self.remember(model.containers)
 
     def reconfigured(self, config: Config) -> None:
-        """Give the model in force ``config``, and keep its version.
+        """Give the model in force another configuration, and keep its version.
 
-        Its file stays: the next driver reads what differs from the coordinator stream.
+        Its file stays: the next driver reads the difference from the coordinator stream.
         """
         self.enter(self.version, replace(self.model, config=config))
 
@@ -86,9 +86,9 @@ class JobModelStore:
         return processor_id in self._processors
 
     def get(self, version: int | None) -> JobModel | None:
-        """Return the model of that version, None for the one in force; None where there is none.
+        """Return the model of ``version`` (None: the one in force); None: there is none.
 
-        A version above the one in force is none, even where its file is there already.
+        A version above the one in force does not count, even if its file is there already.
         """
         if self._newest is None or (version is not None and not 0 < version <= self.version):
             return None

@@ -1,8 +1,8 @@
 """Which configuration is in force: a function of the submission and of the coordinator stream.
 
-Decides only. Each reader of the same stream in the same submission, another driver or another
-attempt, comes to the same: the stream's values lie over the deployment's file, and a key that needs
-a new submission keeps the value of this one, whatever has been written since.
+Decides only, so that every driver and attempt of a submission decides the same. The values in the
+stream override those of the deployment's file. A key that needs a new submission keeps the value
+that it had at this one.
 
 Source: COORD, "Job Coordinator".
 """
@@ -28,7 +28,7 @@ log = logging.getLogger("driver")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the stream's configuration comes to, and what of it is not applied, secrets masked."""
+    """The configuration to put in force, and the keys of the stream that wait, secrets masked."""
 
     config: Config
     pending: tuple[ShownKey, ...] = ()
@@ -72,7 +72,7 @@ def _value(config: Config, name: str) -> str | None:
 
 
 def pending_line(key: ShownKey) -> str:
-    """Return the line of the log about a key that the stream wants otherwise than in force."""
+    """Return the line of the log about a key that keeps its value for now."""
     stays, wanted = _shown(key.in_force), _shown(key.wanted)
     stream = f"although the coordinator stream says {wanted}"
     return f"{key.key} stays {stays}, {stream}: {key.takes}"
@@ -83,11 +83,7 @@ def _shown(value: str | None) -> str:
 
 
 class LiveConfiguration:
-    """Reads what the stream says, and remembers what of it cannot be done.
-
-    Args:
-        submitted: what the submission began with.
-    """
+    """Reads the stream's configuration, and remembers what of it is pending or refused."""
 
     def __init__(self, submitted: Submitted) -> None:
         self._submitted = submitted
@@ -96,14 +92,14 @@ class LiveConfiguration:
         self.fault: str | None = None
 
     def wanted(self, stream: Config) -> Config | None:
-        """Return what should be in force; None where that cannot be: see ``fault``.
+        """Return what should be in force; None: it breaks a rule, see ``fault``.
 
-        What is pending or at fault is said in the log when it is news.
+        New pending keys and a new fault are logged.
         """
         try:
             reading = read(self._submitted, stream)
         except ConfigError as error:
-            self._failed(stream, error)
+            self.refused(stream, error)
             return None
         for pending in reading.pending:
             if pending not in self.pending:
@@ -115,10 +111,7 @@ class LiveConfiguration:
         return reading.config
 
     def refused(self, stream: Config, error: HomeportError) -> None:
-        """Note that ``stream`` makes no JobModel: not tried again until the stream is different."""
-        self._failed(stream, error)
-
-    def _failed(self, stream: Config, error: HomeportError) -> None:
+        """Note that ``stream`` gives no JobModel; it is not tried again until it changes."""
         if str(error) != self.fault:
             log.error("the configuration in force stays: %s", error)
         self._refused, self.fault = stream, str(error)

@@ -1,9 +1,9 @@
-"""The job coordinator of a running job: what the coordinator stream and Kafka say changes the job.
+"""The job coordinator of a running job: changes it with its configuration and its inputs.
 
-One change at a time: configuration and inputs are compared with the JobModel in force, the next
-JobModel is computed off the event loop, published, and only then is looked again, so that whatever
-was written meanwhile, by however many writers, is in the change after it. What cannot be done is
-said, and the model in force stays.
+It makes one change at a time. It compares the coordinator stream's configuration and Kafka's inputs
+with the JobModel in force, computes the next JobModel off the event loop, publishes it, and only
+then looks again: the next change has what was written meanwhile. If a change is impossible it logs
+why, and the model in force stays.
 
 Source: COORD, "Job Coordinator": it "periodically catches up with any new data written to the
 coordinator stream and updates the Job Model".
@@ -48,7 +48,7 @@ from homeport.job_coordinator.status.shape import ShownConfiguration
 _T = TypeVar("_T")
 _POLL_S = 0.5
 _CONFIRM_S = 5.0
-"""A fault of the inputs ends the job: it is reported only when it is seen again this much later."""
+"""A fault of the inputs ends the job, but only if it is seen again after this time."""
 
 log = logging.getLogger("driver")
 
@@ -59,7 +59,7 @@ class Follows(Protocol):
     def following(
         self, version: int, before: Config, after: Config, names: Collection[str]
     ) -> RollingRestart:
-        """Return the record for these keys, in that version of the JobModel."""
+        """Return the record for these keys, which this version of the JobModel changes."""
 
 
 class RunningJob(Protocol):
@@ -67,17 +67,17 @@ class RunningJob(Protocol):
 
     @property
     def may_change(self) -> bool:
-        """Whether a JobModel may be published now: what runs is known, the job does not end."""
+        """Whether a JobModel may be published: the job does not end, and what runs is known."""
 
     @property
     def rolling(self) -> Follows:
         """What makes the record of a rolling restart."""
 
     async def publish(self, change: ModelChange) -> bool:
-        """Publish the change and have the allocator follow it; False where it may not be.
+        """Publish the change, and have the allocator follow it; False: it may not be published.
 
         Raises:
-            WireError: a record of it cannot be written, as one that is too large.
+            WireError: a record of it cannot be written, for example because of its size.
         """
 
     def configured(self, config: Config) -> None:
@@ -88,15 +88,15 @@ class RunningJob(Protocol):
 
 
 class LiveJobCoordinator:
-    """To be used on the driver's event loop.
+    """Follows configuration and inputs, on the driver's event loop.
 
     Args:
-        configuration: what the submission began with, and what the stream makes of it.
+        configuration: of the submission, with the changes in the stream.
         job_models: the JobModels, the one in force among them.
         planner: computes the next one.
         look: asks Kafka for the inputs of a configuration.
-        history: where changes are written down before they are published.
-        topics: where the ids of the inputs' topics are kept.
+        history: gets each change before it is published.
+        topics: has the ids of the inputs' topics.
     """
 
     def __init__(
@@ -130,9 +130,9 @@ class LiveJobCoordinator:
         self._pool = ThreadPoolExecutor(1, "job-model")
 
     def heard(self, config: Config, at_once: str | None = None) -> None:
-        """Know the configuration of the coordinator stream.
+        """Take the configuration of the coordinator stream.
 
-        ``at_once``: the digest of the value with which all containers restart together.
+        ``at_once``: the digest of the values with which all containers restart together.
         """
         self._at_once = at_once
         if config != self._heard:
@@ -152,11 +152,11 @@ class LiveJobCoordinator:
                 continue
 
     def close(self) -> None:
-        """Compute nothing any more."""
+        """Stop computing."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def shown(self) -> ShownConfiguration:
-        """Return what is not applied and why, and which inputs are other topics than at first."""
+        """Return what is not applied and why, and which inputs were recreated."""
         return ShownConfiguration(
             version=self.job_models.version,
             pending=self._configuration.pending,
@@ -167,7 +167,7 @@ class LiveJobCoordinator:
     # ------------------------------------------------------------------ configuration
 
     async def _follow_stream(self, job: RunningJob) -> None:
-        """Put in force what the stream has, but for what is pending or cannot be done."""
+        """Put the stream's configuration in force, except what is pending or impossible."""
         stream, before = self._heard, self.job_models.model
         if stream is None or stream is self._settled:
             return
@@ -216,8 +216,8 @@ class LiveJobCoordinator:
     def _rolling(self, job: RunningJob, model: JobModel, diff: ConfigDiff) -> RollingRestart | None:
         """Return the record by which one container restarts after the other; None: all at once.
 
-        Tasks that move are stopped by the JobModel itself. A job that forgives no failure ends with
-        the first one, so that nothing could be taken back.
+        If tasks move, the JobModel itself stops their containers. A job that forgives no failure
+        would end with the first one, so that nothing could be taken back.
         """
         before, names = self.job_models.model, diff.restarts_containers
         if not names or diff.needs_redeploy or changed_containers(before, model):
@@ -232,7 +232,7 @@ class LiveJobCoordinator:
     # ------------------------------------------------------------------ inputs
 
     async def _follow_inputs(self, job: RunningJob) -> None:
-        """Give the tasks all partitions of their inputs, or end the job because that cannot be."""
+        """Give the tasks all partitions of their inputs, or end the job if that is impossible."""
         model = self.job_models.model
         interval_s = keys.JOB_MONITOR_PARTITION_CHANGE_MS.read(model.config) / 1000
         now_s = time.monotonic()

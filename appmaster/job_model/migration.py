@@ -1,7 +1,7 @@
-"""What ``homeport migrate`` does, step by step, and which steps are left.
+"""The steps of ``homeport migrate``, and which of them are left.
 
-Each step may be done twice. While the mark of a migration stands in the coordinator stream neither
-run-job nor a processor starts the job: a migration that was cut off is only to be run again.
+Each step may be repeated. While the coordinator stream has the mark of a migration, neither run-job
+nor a processor starts the job: a migration that was interrupted is run again.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ _OPTION = "--to"
 
 @dataclass(frozen=True)
 class MigrationStep:
-    """What is done, in words, and by what."""
+    """One step: its text for people, and the function that does it."""
 
     text: str
     do: Callable[[], None]
 
 
 class Migration:
-    """The steps that are left for one job, which does not run.
+    """The migration of one job, which does not run.
 
     Args:
         config: of the job.
-        stream: read to its head; no AM attempt writes it any more.
+        stream: read to its head; no AM attempt can write it.
         nodes: of the job in ZooKeeper.
-        fence: fences these incarnations in Kafka; it may be done twice.
+        fence: fences incarnations in Kafka; may be repeated.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class Migration:
         self._fence = fence
 
     def steps(self, to: str) -> list[MigrationStep]:
-        """Return the steps that are left, in order; none where the job is there, or never ran.
+        """Return the steps that are left, in order; none if the job is there, or never ran.
 
         Raises:
-            ConfigError: processors run, or the other migration is not finished, or the state is
-                not at hand.
+            ConfigError: processors run, the other migration or a state reset is not finished, or
+                ZooKeeper lacks the last version.
             WireError: a record or a node is damaged.
         """
         kept = self._nodes.read()
@@ -107,7 +107,7 @@ class Migration:
         if recorded == to or (to == ZOOKEEPER and not self._epochs.highest()):
             return []
         within = self._to_zookeeper(kept) if to == ZOOKEEPER else self._to_yarn(kept)
-        # Written once more where it stands: a migration that was outranked goes no further.
+        # Written again even if it is there: a migration that was outranked fails here.
         first = self._named(mark, "neither run-job nor a processor")
         return [first, *within, self._named(to, _OPENED[to])]
 
@@ -169,7 +169,7 @@ class Migration:
         ]
 
     def _write_records(self, version: int, hosts: Mapping[TaskName, Host]) -> None:
-        """Write the floor of epochs, so that none is the number of a generation, and the hosts."""
+        """Write the hosts, and the floor of epochs: no later epoch is the number of a version."""
         self._stream.write(
             [
                 epoch_floor_message(version),
@@ -184,7 +184,7 @@ class Migration:
     # --- both
 
     def _publish(self, kept: Kept, plan: Plan) -> None:
-        """Make the plan the newest where ``kept`` still is: another migration may have ended."""
+        """Make the plan the newest if ``kept`` still is: another migration may have ended."""
         if not self._nodes.publish(kept, plan):
             raise UnavailableError(_CHANGED)
 

@@ -1,7 +1,6 @@
 """The next JobModel of a job that runs: how it is computed, and what it changes.
 
-SHELL: ``ModelPlanner`` asks Kafka. Called off the event loop: the computing of a large model takes
-seconds.
+SHELL: ``ModelPlanner`` asks Kafka. It is called off the event loop, as a large model takes seconds.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ log = logging.getLogger("driver")
 
 @dataclass(frozen=True)
 class ModelChange:
-    """A JobModel that is to follow the one in force, saved as ``version`` already.
+    """A JobModel that is to follow the one in force; it is saved as ``version``.
 
-    ``why``: for people. ``restarts_all``: whether every container has to restart, as for a key
-    that containers read when they start. ``rolling``: the record by which they restart one after
-    the other instead; None: there is none.
+    ``why``: for people. ``restarts_all``: whether every container has to restart, for a key that
+    only a start reads. ``rolling``: the record by which they restart one after the other; None:
+    they do not.
     """
 
     version: int
@@ -55,15 +54,15 @@ class ModelChange:
 
     @property
     def messages(self) -> list[CoordinatorStreamMessage]:
-        """The records that come with the JobModel."""
+        """The records that are written with the JobModel."""
         return [] if self.rolling is None else [RollingRestartManager.message(self.rolling)]
 
 
 def note_change(history: HistoryWriter, before: JobModel | None, change: ModelChange) -> None:
     """Write the change into the history, before it is published.
 
-    A driver that dies in between leaves a word too many, not a change without one. ``before``: the
-    model in force; None: none of this attempt.
+    If the driver dies in between, the history has an event too many, but no change lacks its event.
+    ``before``: the model in force; None: this attempt has none yet.
     """
     nothing = JobModel(change.model.config, {})
     history.event(
@@ -76,10 +75,9 @@ def note_change(history: HistoryWriter, before: JobModel | None, change: ModelCh
 
 
 def changed_containers(before: JobModel, after: JobModel) -> dict[ProcessorId, dict[str, Any]]:
-    """Return {processor: its parts before and after} of those that ``after`` changes.
+    """Return {processor: its tasks before and after} for those that ``after`` changes.
 
-    Each as {task: [changelog partition, its input partitions]}; None where there is no such
-    processor.
+    The tasks are {task: [changelog partition, its input partitions]}; None: no such processor.
     """
     found: dict[ProcessorId, dict[str, Any]] = {}
     for processor_id in sorted({*before.containers, *after.containers}):
@@ -99,7 +97,7 @@ def _shown(container: ContainerModel | None) -> dict[str, list[Any]] | None:
 
 
 def task_names(model: JobModel) -> frozenset[TaskName]:
-    """Return all tasks of the model."""
+    """Return the names of all tasks of the model."""
     return frozenset(t for c in model.containers.values() for t in c.tasks)
 
 
@@ -107,11 +105,10 @@ class ModelPlanner:
     """Computes and saves the JobModel that is to follow the one in force.
 
     Args:
-        stream: where the previous assignment is read, as of its last catch-up.
-        job_models: where the model is saved.
-        counts: {stream: partitions} of the inputs of a configuration, as they are now.
-        create_topics: sees to the checkpoint topic and the changelogs of a model, which are kept in
-            the stream.
+        stream: has the previous assignment, as of its last catch-up.
+        job_models: gets the model.
+        counts: returns {stream: partitions} for the inputs of a configuration now.
+        create_topics: creates the checkpoint topic and the changelogs of a model.
     """
 
     def __init__(
@@ -127,18 +124,18 @@ class ModelPlanner:
         self._create_topics = create_topics
 
     def reconfigured(self, config: Config) -> JobModel:
-        """Return the model in force under another configuration; the partitions of its inputs stay.
+        """Return the model in force under another configuration.
 
-        Whether those have grown is ``expanded``'s.
+        The partitions of its inputs stay: see ``expanded``.
 
         Raises:
-            ConfigError: no JobModel can be made of that.
-            WireError: the stream does not say which changelog partition a task has.
+            ConfigError: the configuration gives no JobModel.
+            WireError: the stream lacks the changelog partition of a task.
             UnavailableError: Kafka did not answer.
         """
         before = self._job_models.model
         known = before.partition_counts()
-        # Of other streams, the broadcast ones, a model knows single partitions only.
+        # The model has only single partitions of the other streams, the broadcast ones.
         kept = {s: known[s] for s in TaskConfig.of(before.config).inputs if s in known}
         is_known = kept.keys() >= set(input_streams(config))
         return self._computed(config, kept if is_known else {**self._counts(config), **kept})
@@ -147,7 +144,7 @@ class ModelPlanner:
         """Return the model in force with its inputs as they have grown.
 
         Raises:
-            ConfigError: the job has state, and its tasks would not stay what they are (H6).
+            ConfigError: the job has state, and its tasks would change (H6).
             WireError: as above.
             UnavailableError: Kafka did not answer.
         """
@@ -175,14 +172,14 @@ class ModelPlanner:
         restarts_all: bool = False,
         rolling: RollingRestart | None = None,
     ) -> ModelChange:
-        """Return the change to that model, whose next version is in the AM's folder."""
+        """Save the model as the next version; return the change to it."""
         version = self._job_models.version + 1
         self._job_models.save(version, model)
         return ModelChange(version, model, why, restarts_all, rolling)
 
 
 def _topics(model: JobModel) -> tuple[object, ...]:
-    """Return what the job's own topics follow from: a model that has the same needs no others."""
+    """Return what decides the job's own topics: models with the same value need the same topics."""
     config, task = model.config, TaskConfig.of(model.config)
     has_checkpoints = task.checkpoint_enabled
     return (
@@ -196,15 +193,15 @@ def _topics(model: JobModel) -> tuple[object, ...]:
 def first_model(
     submitted: Submitted, stream: CoordinatorStream, *, is_submission: bool = False
 ) -> JobModel:
-    """Return the JobModel that an attempt begins with, and its topics.
+    """Return the JobModel that an attempt begins with; create its topics.
 
-    Where none can be made of what the stream says now, as after a slip of the writer's, the one of
-    what was submitted: a running job takes no harm from it, and a new attempt must not either.
+    If the stream's configuration gives none, as after a mistake in a value, use the submission's: a
+    running job does not fail by that mistake, so a new attempt must not either.
 
     ``is_submission``: whether this is the first attempt of its submission.
 
     Raises:
-        ConfigError: none can be made of what was submitted either.
+        ConfigError: the submission's configuration gives none either.
         UnavailableError: Kafka did not answer.
     """
     try:

@@ -1,14 +1,13 @@
-"""Publishing a JobModel: what the coordinator stream says afterwards, in one transaction.
+"""Publishes a JobModel: writes it into the coordinator stream, in one transaction.
 
-A new version overtakes each container that runs under the version before with other tasks, inputs
-or changelog partitions: the same transaction raises their epochs (safety I2), and lists for each
-successor every incarnation that may have owned one of its tasks (safety I1). A container that is
-not affected is not touched: it runs on under the version that its permit names. The stream itself
-is the source, so that a new attempt, which has no model of before, publishes by the same rules.
+A new version overtakes each container that runs with other tasks, inputs or changelog partitions.
+The same transaction raises their epochs (safety I2), and lists for each successor every incarnation
+that may have owned one of its tasks (safety I1). Other containers run on under the version that
+their permits name. The owners are read from the stream, so that a new attempt, which has no earlier
+model, publishes by the same rules.
 
-A listed incarnation has been overtaken in the record of its own processor, then or before; so a
-list never fences an incarnation that is well, and one that any report calls fenced is fenced for
-good, for everybody.
+Each listed incarnation is overtaken in the record of its own processor, too. So no list fences an
+incarnation that may go on, and one that any report calls fenced is fenced for good.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
 
 NEVER = ProcessorEpoch(0, 0)
-"""Of a processor without a record."""
+"""For a processor without a record."""
 
 _NO_PARTITION = -1
 _STEPS = {step.value: step for step in FailoverStep}
@@ -81,17 +80,17 @@ def publish(
 ) -> JobModelPublished:
     """Write the JobModel into the stream in one transaction; return the allocator's event.
 
-    A model that the stream names already changes nothing, and the event says how things stand:
-    a second try after a failure, or by the next driver, gets the same.
+    A model that the stream has already changes nothing, and gives the same event: after a failure,
+    or in the next driver, it may be published again.
 
     Args:
         model: a sound JobModel.
         stream: read to its head.
-        known_host: the host of the cluster that a locality value means; None where there is none.
-        restart_all: a new version affects every processor with an active task, whatever its tasks
-            are: a key changed that only a start reads. Its standbys read it when they start next.
-        in_force: the model that this one follows, where it is at hand. Its owners are those that
-            run, whatever a tool has made of the stream's records of tasks.
+        known_host: returns the cluster's host that a locality value means; None: there is none.
+        restart_all: whether a new version affects every processor with an active task, because of a
+            key that only a start reads. Standbys read it when they start next.
+        in_force: the model that this one follows, if at hand. Its owners are those that run, even
+            if a tool has changed the stream's records of tasks.
         also: more records of the same transaction.
     """
     version = version_of(model, stream)
@@ -108,7 +107,7 @@ def publish(
             *change.localities_gone(),
             *(FailoverManager.end(ProcessorId(p)) for p in recorded if p not in failovers),
             *model_messages(model, stream, has_standby_changelogs=True),
-            *_version_messages(stream, version),
+            *(_version_messages(stream, version) if is_new else ()),
             *also,
         ]
     )
@@ -129,9 +128,9 @@ def _failovers(
     standbys: Mapping[ProcessorId, ProcessorId],
     actives: Collection[ProcessorId],
 ) -> dict[ProcessorId, FailoverRecord]:
-    """Return {active: the failover of it that the model has room for}.
+    """Return {active: its recorded failover}, where this model has its standby.
 
-    Others came to nothing with the model before: hot standby is off, or has fewer replicas.
+    Other records end: hot standby is off, or has fewer replicas.
     """
     found = {}
     for active, recorded in FailoverManager(stream).read().items():
@@ -152,9 +151,9 @@ def announcement(
     gainers: frozenset[ProcessorId] = frozenset(),
     stopped: Collection[Incarnation] = (),
 ) -> JobModelPublished:
-    """Return the allocator's event about a version that is in the stream.
+    """Return the allocator's event for a version that is in the stream.
 
-    Shapes: ``processors`` {processor of the model: its home}; ``stopped``: whose stop is witnessed.
+    Shapes: ``processors`` {processor of the model: its home}; ``stopped``: with a recorded stop.
     """
     permitted = {p: record.permitted for p, record in owners.records.items() if record.permitted}
     return JobModelPublished(
@@ -177,8 +176,6 @@ def _version_messages(
     stream: CoordinatorStream, version: JobModelVersion
 ) -> list[CoordinatorStreamMessage]:
     """Return the records of a new version; it forgives failures, as the allocator does."""
-    if EpochManager(stream).read_job_model_version() == version:
-        return []
     return [*RetryManager(stream).messages_to_forget(), job_model_version_message(version)]
 
 
@@ -186,8 +183,8 @@ def _version_messages(
 class Owners:
     """Which incarnations were permitted to own tasks, and which of them are known to be fenced.
 
-    A report names incarnations for good, as no number is given twice: no permit is at or below
-    ``floor``, up to which the job has run standalone.
+    No epoch is used twice, so a report holds for good. ``floor``: the job has run standalone up to
+    this number, which is below every permit.
 
     Shapes: ``records`` {processor: its last epoch}; ``reports`` {processor: its last report}.
     """
@@ -203,9 +200,9 @@ class Owners:
         return cls(epochs.read_processor_epochs(), epochs.read_fenced(), epochs.read_floor())
 
     def floor_of(self, processor_id: ProcessorId) -> int:
-        """Return the number that the next permit of the processor is above; 0: it begins with 1.
+        """Return the epoch above which the processor's next permit is; 0: it begins with 1.
 
-        It is above each one that a report names, too (safety A6).
+        It covers each epoch that a report names (safety A6).
         """
         record = self.records.get(processor_id, NEVER)
         named = (i.epoch for i in self._fenced if i.processor_id == processor_id)
@@ -218,21 +215,21 @@ class Owners:
     def unfenced(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
         """Return every incarnation that the processor's next one must fence, in order (safety I1).
 
-        One that has reported so had fenced the list of its permit (safety I3).
+        An incarnation that reports has fenced the list of its permit (safety I3).
         """
         record = self.records.get(processor_id, NEVER)
         return tuple(sorted(self._listed(processor_id, record) | self._last(processor_id, record)))
 
     @cached_property
     def overtaken(self) -> frozenset[Incarnation]:
-        """All that may still write although they have a successor.
+        """All incarnations that may still write although they have a successor.
 
-        Among them are the former owners of any task that has no owner now.
+        Among them are the former owners of each task without an owner.
         """
         return frozenset().union(*(self._listed(p, record) for p, record in self.records.items()))
 
     def perhaps_gainers(self) -> frozenset[ProcessorId]:
-        """Return those that gained something by the version in force, and some that only lost."""
+        """Return the processors that the version in force changed: they may have gained a task."""
         return frozenset(p for p, record in self.records.items() if record.is_raised)
 
     def _listed(self, processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
@@ -244,7 +241,7 @@ class Owners:
 
     @staticmethod
     def _last(processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
-        """The one permitted last. Where the epoch is raised the list has it, until it is fenced."""
+        """Return the last permitted one; if its epoch is raised, the list has it."""
         if record.is_raised or not record.permitted:
             return frozenset()
         return frozenset({Incarnation(processor_id, record.permitted)})
@@ -255,9 +252,9 @@ _Tasks = Mapping[ProcessorId, frozenset[TaskModel]]
 
 @dataclass(frozen=True)
 class TaskChange:
-    """What becomes different: tasks of each processor before and after; owners before.
+    """What changes: the tasks of each processor before and after, and the owners before.
 
-    ``is_new``: it is another version; ``restart_all``: which affects all with an active task.
+    ``is_new``: the version is another one. ``restart_all``: see ``publish``.
     """
 
     before: _Tasks
@@ -272,7 +269,7 @@ class TaskChange:
 
     @cached_property
     def affected(self) -> frozenset[ProcessorId]:
-        """Those whose incarnation is overtaken, retired ones too."""
+        """The processors whose incarnation is overtaken, retired ones, too."""
         if not self.is_new:
             return frozenset()
         every = frozenset({*self.before, *self.after})
@@ -281,9 +278,9 @@ class TaskChange:
 
     @cached_property
     def _actives(self) -> frozenset[ProcessorId]:
-        """Those with a task that processes input.
+        """The processors with an active task.
 
-        A standby never stops for a key together with its active one: it is all that can take over.
+        For a changed key a standby never stops with its active: only the standby could take over.
         """
         return frozenset(
             p
@@ -296,7 +293,7 @@ class TaskChange:
         return self.before.get(processor_id, nothing) != self.after.get(processor_id, nothing)
 
     def gainers(self) -> frozenset[ProcessorId]:
-        """Return those that have a task, or input, that they did not have."""
+        """Return the processors with a task or input that they did not have."""
         return frozenset(p for p in self.affected & self.after.keys() if self._has_gained(p))
 
     def _has_gained(self, processor_id: ProcessorId) -> bool:
@@ -311,9 +308,9 @@ class TaskChange:
     def raised(self, version: int) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
         """Yield higher epochs, which no container uses, with lists for the next permits.
 
-        An incarnation that has its permit and has not begun yet finds that it was overtaken, also
-        where its processor is retired (safety I2). A processor that never had a permit gets the
-        list alone.
+        By these an incarnation that has its permit and has not begun yet finds that it is
+        overtaken, also if its processor is retired (safety I2). A processor that never had a permit
+        only gets the list.
         """
         for processor_id in sorted(self.affected):
             record = self.owners.records.get(processor_id, NEVER)
@@ -325,10 +322,10 @@ class TaskChange:
                 yield processor_id, ProcessorEpoch(0, version, fence)
 
     def _fence(self, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
-        """Return its own chain, and those of all that had a task which it has now (safety I1).
+        """Return the unfenced incarnations of it and of its tasks' former owners (safety I1).
 
-        The former owner of a task that was in no model of late is unknown: all that may still
-        write.
+        If the model before did not have a task, its former owner is unknown: any incarnation that
+        may still write.
         """
         found = set(self.owners.unfenced(processor_id))
         names = (task.task_name for task in self.after.get(processor_id, ()))
@@ -337,7 +334,7 @@ class TaskChange:
         return tuple(sorted(found))
 
     def localities_gone(self) -> Iterator[CoordinatorStreamMessage]:
-        """Yield tombstones: where processors and tasks ran that are not in the model any more."""
+        """Yield tombstones for the localities of processors and tasks that the model lacks."""
         for processor_id in sorted(self.before.keys() - self.after.keys()):
             yield wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id)
         kept = {task.task_name for tasks in self.after.values() for task in tasks}

@@ -1,15 +1,14 @@
-"""How an AM attempt takes a job over: its rank, what earlier ones left.
+"""How an AM attempt takes a job over: its rank, and what earlier attempts have left.
 
-Order (safety A2): init the own transactional id, read to the head, leave for good if a higher rank
-is there, write the rank, init the ids of all lower ranks, read to the head again, and only then
-act. An orphaned attempt can therefore not outrank a newer one, and none acts beside another.
+Order (safety A2): initialise the own transactional id; read to the head; end for good if a higher
+rank is there; write the rank; initialise the ids of all lower ranks; read to the head again; only
+then act. So an orphaned attempt cannot outrank a newer one, and no two attempts act together.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
@@ -46,17 +45,16 @@ def stream_of(
     )
 
 
-def fence_rank(config: Config, timeout_s: float, rank: Rank) -> None:
-    """Fence the attempt ``rank``: it writes the coordinator stream no more."""
-    with stream_of(config, rank, timeout_s) as other:
-        other.fence()
-
-
 def outrank(
     config: Config, stream: CoordinatorStream, rank: Rank, timeout_s: float = _TIMEOUT_S
 ) -> None:
-    """Do as ``take_rank``, and fence the others in Kafka."""
-    take_rank(stream, rank, partial(fence_rank, config, timeout_s))
+    """Take the rank, and fence the lower ones in Kafka; errors as ``take_rank``."""
+
+    def fence(lower: Rank) -> None:
+        with stream_of(config, lower, timeout_s) as other:
+            other.fence()
+
+    take_rank(stream, rank, fence)
 
 
 @contextlib.contextmanager
@@ -76,7 +74,7 @@ def outranking(
 
 
 def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], None]) -> None:
-    """Write ``rank`` as the highest into the stream; no lower one can write it any more.
+    """Write ``rank`` as the highest into the stream; afterwards no lower one can write it.
 
     Args:
         stream: read to its head; its own transactional id is initialised.
@@ -107,10 +105,10 @@ def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
 
 
 def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int]:
-    """{incarnation: for how many ms it can run on unseen} of the last permit of each processor.
+    """Return {incarnation: for how many ms it can run on unseen} for each processor's last permit.
 
-    Of each that has ever had a permit, in the model or not. ``unknown_ms``: of those whose permit,
-    which an older version wrote, does not say it.
+    Processors that the model does not have are among them. ``unknown_ms``: for permits of an older
+    version, which do not have that time.
     """
     records = sorted(EpochManager(stream).read_processor_epochs().items())
     return {

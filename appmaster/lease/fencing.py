@@ -1,9 +1,8 @@
-"""Fences incarnations that have no successor yet, and posts what was fenced.
+"""Fences incarnations that have no successor yet, and posts which were fenced.
 
 The driver fences an incarnation that lost its lease, so that its open transaction does not delay a
-restore (safety I4). It also fences one that its launcher reported as stopped: permits then need not
-list that one (safety I1). This runs in threads. While Kafka is away nothing is lost: each successor
-fences for itself.
+restore (safety I4). It also fences one whose launcher reported the stop: permits then need not list
+that one (safety I1). This runs in threads. If Kafka is away each successor fences for itself.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ log = logging.getLogger("driver")
 
 
 def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
-    """Keep the incarnation from committing anything more, and abort its open transaction.
+    """Keep the incarnation from any further commit, and abort its open transaction.
 
     Raises:
         UnavailableError: Kafka did not do it in time.
@@ -47,9 +46,9 @@ def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
 
 
 def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
-    """Keep every incarnation that was ever permitted from beginning or committing anything more.
+    """Keep every incarnation that was ever permitted from a start, and from any further commit.
 
-    ``config``: what they ran with; it says where their transactions are.
+    ``config``: the one that they ran with; it has the cluster of their transactions.
     """
     incarnations = permitted_incarnations(stream)
     stream.write(raised_epochs(stream))
@@ -58,15 +57,15 @@ def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
 
 
 def fence_all(config: Config, incarnations: Iterable[Incarnation]) -> None:
-    """Fence the incarnations, and abort what they have open; errors as above."""
+    """Fence the incarnations, and abort their open transactions; errors as above."""
     fence: Callable[[Incarnation], None] = partial(fence_incarnation, config)
-    # Each costs some time of the broker's, and they do not depend on each other.
+    # Each takes the broker some time, and they do not depend on each other.
     with ThreadPoolExecutor(_FENCERS) as pool:
         list(pool.map(fence, incarnations))
 
 
 class Fencing:
-    """To be used on the driver's event loop; what comes of it is posted as events."""
+    """Fences in threads; used on the driver's event loop, where it posts events."""
 
     def __init__(
         self,
@@ -82,18 +81,18 @@ class Fencing:
         self._pool = ThreadPoolExecutor(_AT_ONCE, "fencing")
 
     def lost(self, incarnation: Incarnation) -> None:
-        """Note the end of its lease. Permits go on listing it: it may wake up and begin again."""
+        """Fence one whose lease has ended. Permits still list it: it may wake up and begin."""
         self._begin(incarnation, is_stopped=False)
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """Note the stop that its launcher reported; try earlier ones again whose fencing failed."""
+        """Fence one whose launcher reported the stop, and earlier ones whose fencing has failed."""
         self._stopped.add(incarnation)
         for each in sorted(self._stopped - self._tried):
             self._tried.add(each)
             self._begin(each, is_stopped=True)
 
     def reported(self, reports: Mapping[ProcessorId, FenceReport]) -> None:
-        """Note that the coordinator stream has these reports; post what is new."""
+        """Post the new ones of these reports, which are in the coordinator stream."""
         for processor_id, report in reports.items():
             if report.epoch > self._reports.get(processor_id, 0):
                 self._reports[processor_id] = report.epoch
@@ -102,7 +101,7 @@ class Fencing:
                     self._post(FencesReported(by, report.fenced))
 
     def close(self) -> None:
-        """Begin nothing any more."""
+        """Stop fencing."""
         for task in self._under_way:
             task.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -130,7 +129,7 @@ class Fencing:
 
 
 def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None:
-    """Take the id from its holder, which commits nothing more; abort its transaction (safety I4).
+    """Fence the holder of the id, which can commit nothing; abort its transaction (safety I4).
 
     Raises:
         UnavailableError: Kafka did not do it in time.
@@ -140,6 +139,6 @@ def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None
         holder.init_transactions(timeout_s)
     except KafkaException as exception:
         error = clients.error_of(exception)
-        # Not closed: the library would try to abort, and warn on stderr that it is still asking.
+        # Not closed: the library would try to abort, and warn on stderr about open requests.
         raise not_initialised(system, holder, transactional_id, error) from None
     holder.close()

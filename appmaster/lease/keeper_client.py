@@ -1,7 +1,6 @@
-"""The driver's side of the keeper: what it asks, over a local socket, never on the event loop.
+"""The driver's client of the lease keeper: over a local socket, never on the event loop.
 
-The socket is in the AM's private folder, and both sides show the job's token. What is said is
-small: "these may run", "which of these have run out".
+The socket is in the AM's private folder, and the driver shows the job's token.
 """
 
 from __future__ import annotations
@@ -44,11 +43,13 @@ log = logging.getLogger("driver")
 
 @dataclass(frozen=True, slots=True)
 class KeeperReport:
-    """``revoked`` will never be renewed again and have stopped; ``url`` is for launchers.
+    """The keeper's answer.
 
-    ``renewed_ms``: when each of those that ever were was renewed last, on CLOCK_BOOTTIME, which the
-    driver has too. ``due_ms``: in how many ms the first of the others can run out; None: not
-    said.
+    Attributes:
+        url: where launchers renew.
+        revoked: incarnations that will never be renewed again, and have stopped.
+        renewed_ms: {revoked incarnation: its last renewal, on CLOCK_BOOTTIME}; absent: none.
+        due_ms: in how many ms the first of the others can run out; None: not known.
     """
 
     url: str
@@ -58,7 +59,7 @@ class KeeperReport:
 
 
 def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
-    """Return the report that ``body`` carries; WireError where a field is missing or wrong."""
+    """Return the report in ``body``; WireError if a field is missing or wrong."""
     revoked = incarnations_from_json(body, "revoked")
     renewed = [optional_number(item, "renewed_ms") for item in body["revoked"]]
     reported = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
@@ -67,9 +68,9 @@ def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
 
 
 class KeeperLink:
-    """What the driver asks of the keeper, over the socket; a connection for each call.
+    """The keeper's socket; each call has its own connection.
 
-    Each call raises UnavailableError without an answer.
+    Each call raises UnavailableError if there is no answer.
     """
 
     def __init__(self, folder: Path, token: str) -> None:
@@ -77,15 +78,15 @@ class KeeperLink:
         self._token = token
 
     def register(self, incarnation: Incarnation) -> KeeperReport:
-        """Register the incarnation for renewals from now on, unless it is among the revoked."""
+        """Register the incarnation for renewals, unless it is among the revoked ones."""
         return self._ask("register", [incarnation])
 
     def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
-        """Return those of ``live`` whose lease has run out; the others may be renewed."""
+        """Revoke those of ``live`` whose lease has run out; the others may be renewed."""
         return self._ask("revoked", live)
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """Never renew the incarnation again: its launcher waited for its end."""
+        """Forbid renewals of the incarnation: its launcher has reported the stop."""
         self._ask("stopped", [incarnation])
 
     def _ask(self, route: str, incarnations: Iterable[Incarnation]) -> KeeperReport:
@@ -120,11 +121,10 @@ class _UnixConnection(HTTPConnection):
 
 
 class KeeperClient:
-    """One request at a time; the next request tries a keeper that was away again.
+    """Asks the keeper one request at a time, in a thread.
 
-    ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: as of the last
-    answer, when the next lease can run out. ``fault``: why the last request had no answer; None: it
-    had one.
+    ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: from the last
+    answer. ``fault``: why the last request had no answer; None: it had one.
     """
 
     def __init__(self, keeper: KeeperLink) -> None:
@@ -137,9 +137,9 @@ class KeeperClient:
         self._pool = ThreadPoolExecutor(1, "leases")
 
     async def revoked(self, live: Iterable[Incarnation]) -> Mapping[Incarnation, int | None]:
-        """Return those of ``live`` that have run out, each returned once (safety L1), in order.
+        """Return those of ``live`` that have run out, each of them once (safety L1), in order.
 
-        {incarnation: when the keeper renewed it last, on CLOCK_BOOTTIME; None: it never did}
+        Shape: {incarnation: its last renewal, on CLOCK_BOOTTIME; None: there was none}.
         """
         asked = frozenset(live) - self._over
         report = await self._ask(partial(self._keeper.revoked, asked))
@@ -150,7 +150,7 @@ class KeeperClient:
         return {incarnation: report.renewed_ms.get(incarnation) for incarnation in report.revoked}
 
     async def grants(self, incarnation: Incarnation) -> bool:
-        """Return whether the keeper knows of a permit, before the launcher does (safety L3)."""
+        """Return whether the keeper allows the permit; before the launcher gets it (safety L3)."""
         report = await self._ask(partial(self._keeper.register, incarnation))
         if report is None:
             return False
@@ -158,12 +158,12 @@ class KeeperClient:
         return incarnation not in report.revoked
 
     async def ended(self, incarnation: Incarnation) -> None:
-        """Let the keeper know that the incarnation has stopped, if it can be reached."""
+        """Report the stop of the incarnation to the keeper, if that can be reached."""
         self._over.add(incarnation)
         await self._ask(partial(self._keeper.stopped, incarnation))
 
     def close(self) -> None:
-        """Send no further request; a caller that waits for an answer gets none, and goes on."""
+        """Send no further request; a caller that waits gets no answer, and goes on."""
         self._is_closed = True
         self._pool.shutdown(wait=False)
 
@@ -180,6 +180,6 @@ class KeeperClient:
         return answer
 
     def _put(self, call: Callable[[], _T]) -> _T | None:
-        # What was in line at the closing is not cancelled: a launcher's report of its stop, which
-        # may be what ended the job, would fail on the way.
+        # A request that waits at the closing is not cancelled: else a launcher's report of a stop,
+        # which may have ended the job, would fail.
         return None if self._is_closed else call()

@@ -1,8 +1,8 @@
-"""The launchers that have checked in, and when each was last heard.
+"""The launchers that have checked in, and the time of each one's last check-in.
 
-A launcher counts from the moment it sent the last check-in that was answered; the AM's side counts
-from when it heard that check-in, plus a margin: the AM is never the first to give up (safety C1).
-An AM that has itself stood still heard no launcher: it gives each the whole time again (safety L4).
+A launcher counts from when it sent the last check-in that was answered. The AM counts from when it
+received that, plus a margin, so that it never gives up first (safety C1). An AM that has stood
+still received nothing: it gives each launcher the whole time again (safety L4).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.status.shape import SpareReport
 
 MARGIN = 0.2
-"""Part of a lease that the AM waits longer than the launcher."""
+"""How much longer the AM waits than the launcher, as a part of the lease."""
 
 
 @dataclass(slots=True)
 class LauncherEntry:
-    """One launcher, as of its last check-in. ``pid`` is its child's while it has one.
+    """One launcher, as of its last check-in. ``pid``: of its child while it has one.
 
-    ``spare``: what waits beside that to be the next; None where nothing does. ``package``: what the
-    child runs with; None: the submission's. ``prepared``: see ``CheckIn``.
+    ``spare``: the process that waits to be the next child; None: there is none. ``package``: the
+    child's; None: the submission's. ``prepared``: see ``CheckIn``.
     """
 
     resource_id: ResourceId
@@ -41,7 +41,7 @@ class LauncherEntry:
     """The end of its container, once the cluster manager has reported it."""
 
     def gone(self) -> ResourceEnded | LauncherSilent:
-        """Return what is known of the end of a launcher that was silent for the whole limit."""
+        """Return the event for a launcher that was silent for the whole limit."""
         if self.end is None:
             return LauncherSilent(self.resource_id)
         return self.end.ended(self.request_id, self.resource_id)
@@ -57,22 +57,22 @@ class LauncherTable:
         self._entries: dict[ResourceId, LauncherEntry] = {}
 
     def __len__(self) -> int:
-        """Return how many launchers there are that are not known to be gone."""
+        """Return how many launchers are not known to be gone."""
         return len(self._entries)
 
     @property
     def limit_ms(self) -> int:
-        """How long a launcher may be silent until it is sure to have killed its child."""
+        """After how much silence a launcher must have killed its child."""
         return self._limit_ms
 
     def heard(self, entry: LauncherEntry) -> None:
-        """Note that the launcher of ``entry`` has checked in at ``entry.heard_ms``."""
+        """Note that the launcher of ``entry`` has checked in, at ``entry.heard_ms``."""
         known = self._entries.get(entry.resource_id)
         entry.end = known.end if known is not None else None
         self._entries[entry.resource_id] = entry
 
     def find(self, resource_id: ResourceId) -> LauncherEntry | None:
-        """Return the launcher of that resource; None where none has checked in, or it is gone."""
+        """Return the launcher of the resource; None: none has checked in, or it is gone."""
         return self._entries.get(resource_id)
 
     def ended(self, resource_id: ResourceId, end: SkeinContainer) -> None:
@@ -90,12 +90,10 @@ class LauncherTable:
         return tuple(self._entries[r] for r in sorted(self._entries))
 
     def silent(self, now_ms: int, held: Collection[ResourceId] = ()) -> tuple[LauncherEntry, ...]:
-        """The launchers that were silent for the whole limit; each is returned once, and forgotten.
+        """Return the launchers that were silent for the whole limit, and forget them.
 
-        Those in ``held`` are left out: what they run has a lease, and only the keeper says that it
-        has run out.
-
-        To be called often: a long time since the last call means that this process stood still.
+        ``held`` launchers are left out: their children have leases, and only the keeper reports
+        that one has run out. Call this often: after a long pause this process has stood still.
         """
         if now_ms - self._checked_ms > self._standstill_ms:
             for entry in self._entries.values():

@@ -1,8 +1,8 @@
 """The lease keeper's HTTP server: one port for launchers, one Unix socket for the driver.
 
-SHELL around ``lease_table``. Each request needs the job's token. One event loop runs all handlers,
-and none awaits between reading the table and changing it, so a renewal and a revocation cannot
-interleave.
+SHELL around ``lease_table``. Each request needs the job's token. One event loop runs all handlers.
+None of them awaits between reading and changing the table, so that a renewal and a revocation
+cannot interleave.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class LeaseServer:
             await self._ports.pop().close()
 
     def _port(self, routes: list[web.RouteDef], access: ServedAccess) -> Port:
-        # A door of its own has a guard of its own: wrong tokens at one do not count at the other.
+        # Each port has its own guard: wrong tokens at one do not count at the other.
         guard = Guard(access, lambda: None, Rights())
         port = Port(routes, guard, _log)
         self._ports.append(port)
@@ -106,18 +106,18 @@ class LeaseServer:
         return web.Response(body=compact_json(LeaseGrant(answer, self._lease_ms).to_json()))
 
     async def _register(self, request: web.Request) -> web.StreamResponse:
-        """Answer with those that are revoked already: they must not be permitted."""
+        """Register these; answer with those that are revoked, and must not be permitted."""
         asked, now_ms = await _incarnations(request), boot_ms()
         return self._report([i for i in asked if not self._table.register(i, now_ms)])
 
     async def _revoked(self, request: web.Request) -> web.StreamResponse:
-        """Revoke those that have run out, register unknown ones, answer with all revoked."""
+        """Revoke those that have run out, register unknown ones, answer with all revoked ones."""
         asked, now_ms = await _incarnations(request), boot_ms()
         revoked = self._table.revoked(asked, now_ms)
         return self._report(revoked, self._table.due_ms(asked, now_ms))
 
     async def _stopped(self, request: web.Request) -> web.StreamResponse:
-        """Never renew these again: their launchers have reported the stop."""
+        """Forbid renewals of these: their launchers have reported the stop."""
         for incarnation in await _incarnations(request):
             self._table.stopped(incarnation)
         return self._report(())

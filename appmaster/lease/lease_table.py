@@ -1,20 +1,20 @@
 """Leases: which incarnation may run, until when, what proves its stop; when an attempt is over.
 
-Decides only; times are given by the caller, in ms of a clock that goes on while a machine sleeps.
+Decides only. The caller gives the times, in ms of a clock that goes on while a machine sleeps.
 
-Theory. A launcher counts a lease from the moment it *sent* the renewal, this table from its own
-answer, plus a margin (safety C1): when a lease has run out here, its launcher has ended the child
-before. Running out alone is no evidence: the driver asks, the incarnation is marked revoked for
-good, and only that answer is (safety L1). An incarnation that is not registered gets LATER, never
-NO: a table that is new knows nothing yet (safety L3).
+Theory. A launcher counts a lease from when it *sent* the renewal, this table from its own answer,
+plus a margin (safety C1). So when a lease runs out here, the launcher has ended its child. That
+alone is no evidence: the driver asks, the incarnation is marked revoked for good, and only this
+answer is evidence (safety L1). An unregistered incarnation gets LATER, never NO, since a new table
+knows nothing yet (safety L3).
 
-An attempt whose machine is cut off sees no higher rank, which would make it stop. It does no harm:
-its leases run out, and it can write nothing. But it need not stay for ever. Kafka alone may be away
-for any time, and so may the ResourceManager: the job then comes back to this attempt. Where both
-are silent, it is rather the attempt that is cut off; and when that has lasted until the
-ResourceManager must have given up the node, ending costs nothing: another attempt runs, or will,
-and this one's end is not counted as a failure. No container of it is left by then either, as G + L
-+ M have passed.
+The end of an attempt. An attempt whose machine is cut off cannot see a higher rank and stop. It
+does no harm, since its leases run out and it can write nothing, but it need not stay for ever. If
+only Kafka or only the ResourceManager is away, for however long, the job comes back to this
+attempt. If both are silent, the attempt is probably cut off. When that has lasted until the
+ResourceManager must have given up the node, the attempt ends at no cost: another one runs, or will,
+and this end is not counted as a failure. G + L + M have passed then, so none of its containers is
+left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Lease:
 
 
 class LeaseTable:
-    """The leases of one keeper. ``lease_ms`` is L, the margin M is a fifth of it."""
+    """The leases of one keeper. ``lease_ms`` is L; the margin M is a fifth of it."""
 
     def __init__(self, lease_ms: int, now_ms: int) -> None:
         self._lease_ms = lease_ms
@@ -49,7 +49,7 @@ class LeaseTable:
         self._leases: dict[Incarnation, _Lease] = {}
 
     def tick(self, now_ms: int) -> bool:
-        """Return whether this call was late by L/2, which gives all L + M (safety L4)."""
+        """Return whether this call comes L/2 too late; then each lease gets L + M (safety L4)."""
         is_late = now_ms - self._looked_ms > self._lease_ms // 2
         self._looked_ms = now_ms
         if is_late:
@@ -58,9 +58,9 @@ class LeaseTable:
         return is_late
 
     def register(self, incarnation: Incarnation, now_ms: int) -> bool:
-        """Register the incarnation for renewals; False where it is revoked. Twice is as once.
+        """Register the incarnation for renewals, if it is new; return whether it is not revoked.
 
-        A new one has L + M until its first renewal, also when this table is new (safety L4).
+        It has L + M until its first renewal, also if this table is new (safety L4).
         """
         lease = self._leases.setdefault(incarnation, _Lease(now_ms + self._span_ms))
         return not lease.is_revoked
@@ -77,18 +77,18 @@ class LeaseTable:
         return LeaseAnswer.GRANTED
 
     def renewed_ms(self, incarnation: Incarnation) -> int | None:
-        """Return when this table last granted it a renewal, its last sign of life; None: never."""
+        """Return when this table last granted it a renewal; None: never."""
         lease = self._leases.get(incarnation)
         return None if lease is None else lease.renewed_ms
 
     def stopped(self, incarnation: Incarnation) -> None:
-        """Never renew it again: its launcher waited for it."""
+        """Forbid renewals: its launcher has reported the stop."""
         self._leases[incarnation] = _Lease(0, is_revoked=True)
 
     def revoked(self, asked: Iterable[Incarnation], now_ms: int) -> tuple[Incarnation, ...]:
-        """Those of ``asked`` that have run out, revoked for good from now on; in order (safety L1).
+        """Revoke those of ``asked`` that have run out, for good; return them in order (safety L1).
 
-        One that is unknown is registered by being asked for.
+        Unknown ones are registered.
         """
         self.tick(now_ms)
         found = []
@@ -101,21 +101,21 @@ class LeaseTable:
         return tuple(found)
 
     def due_ms(self, asked: Iterable[Incarnation], now_ms: int) -> int | None:
-        """Return in how many ms the first of ``asked`` can run out; None where none runs."""
+        """Return in how many ms the first of ``asked`` can run out; None: none can."""
         leases = [self._leases[i] for i in asked if i in self._leases]
         left = [lease.expires_ms - now_ms for lease in leases if not lease.is_revoked]
         return max(0, min(left)) if left else None
 
 
 def margin_ms(lease_ms: int) -> int:
-    """Return M: how much longer the AM's side waits than the launcher."""
+    """Return M: how much longer the AM waits than the launcher."""
     return lease_ms // _MARGIN_PART
 
 
 def unseen_ms(isolation_ms: int, lease_ms: int) -> int:
     """Return G + L + M: how long a container can run that only an isolated keeper reaches.
 
-    From when a higher rank is in the coordinator stream, or Kafka was last read.
+    The time begins when a higher rank is in the coordinator stream, or with the last read of Kafka.
     """
     return isolation_ms + lease_ms + margin_ms(lease_ms)
 
@@ -124,8 +124,8 @@ def unseen_ms(isolation_ms: int, lease_ms: int) -> int:
 class RenewalGuard:
     """Whether leases may be renewed at all (safety L2). Units: ms.
 
-    ``isolation_ms`` is G; ``fetched_ms`` when the last answered fetch of the coordinator stream was
-    sent (None: none yet).
+    ``isolation_ms``: G. ``fetched_ms``: when the last answered fetch of the coordinator stream was
+    sent; None: none yet.
     """
 
     isolation_ms: int
@@ -140,11 +140,11 @@ class RenewalGuard:
 
 
 def limit_ms(unseen_ms: int, node_expiry: str | None) -> int:
-    """Return how long an attempt has no answer before it ends.
+    """Return after how long without an answer an attempt ends.
 
     Args:
-        unseen_ms: how long a container can live that an isolated attempt has permitted: G + L + M.
-        node_expiry: of the ResourceManager's configuration; None where it is not known.
+        unseen_ms: how long a container of an isolated attempt can live: G + L + M.
+        node_expiry: from the ResourceManager's configuration; None: not known.
     """
     try:
         return max(unseen_ms, whole_of(node_expiry or ""))

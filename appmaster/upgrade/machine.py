@@ -1,39 +1,39 @@
-"""What an upgrade does next: the package of one processor after the other changes, there and back.
+"""The next step of an upgrade: it gives one processor after the other a package, or takes it back.
 
-PURE. Theory. The record (``UpgradeState``) says with which package each processor is wanted; every
-permit follows it. It is written before anything follows from it, and holds all that the next driver
-needs: ``decide`` looks only at the record, the orders, and at what is seen. What is seen to differ
-from the record is put right by a restart, one container at a time.
+PURE. Theory. The record (``UpgradeState``) has the package that each processor is wanted with, and
+every permit follows it. The record is written before anything follows from it, and has all that the
+next driver needs: ``decide`` reads only the record, the orders, and what is seen. A container that
+differs from the record is restarted, one at a time.
 
-Forward, the processors get the package in the order of ``seen.in_order``:
+Forward the processors get the package in the order of ``observed.in_order``:
 
-1. while all run and nothing else goes on, the next one becomes the current one, and is given the
-   package (record);
-2. its launcher prepares the package while the container works on; then it is restarted. One that
-   does not run takes the package with its next permit;
-3. it is watched, without a failure, until it has worked after the watch, and its lag is no larger
-   than before, or than a warm lag. The next step waits for those that were watched before as well:
-   what hangs is seen before all have it.
+1. While all containers run and nothing else goes on, the next processor becomes the current one,
+   and is given the package (record).
+2. Its launcher prepares the package while the container works; then the container is restarted. A
+   container that does not run gets the package with its next permit.
+3. It is watched until it has worked after the watch without a failure, and its lag is no larger
+   than before, or than a warm lag. The next step also waits for those that were watched before, so
+   that a hang is seen before all have the package.
 
-A failure of an incarnation that ran the package, one that does no work, a lag that does not shrink,
-a processor that does not get the package, or an order turn the upgrade back (``failed`` is what a
-failure changes; its record is written with the failure's own).
-Back, in reverse order: a processor is not wanted with the package any more (record), and is
-restarted if it runs with it. Those that do not run with it need no restart, and are taken out at
-once: they get the package from before with their next permit. What has no launcher is in the way of
-its own group alone.
+These turn the upgrade back: a failure of an incarnation that ran the package (``failed``; written
+with the record of the failure), one that does no work, a lag that does not shrink, a processor that
+does not get the package, or an order. Back, in reverse order, each processor is wanted with the
+package from before (record), and is restarted if it runs the new one. The others need no restart:
+they get the package from before with their next permit, and are taken out of the record at once. A
+container without a launcher only holds up its own group.
 
 Decisions.
 
 * *One upgrade at a time.* An order forward is refused while another upgrade is under way.
-* *After DONE* nothing goes back by itself: what fails then is as any failure of the job's code.
+* *After DONE* nothing goes back by itself: a later failure is one of the job's code.
 * *A package from before that a launcher cannot prepare* is waited for while its container works,
-  but not for ever: after the time for it the restart is made all the same. A launcher that then
-  cannot have the package reports that, and the container goes to another host.
+  for ``PREPARATION_MS``; then the restart follows all the same. If the launcher cannot get the
+  package then, it reports that, and the container goes to another host.
 * *Retries.* A failure of the new package is charged like any other, once for each container: its
-  next permit has the package from before. A container that has no retry left is not begun with.
-* *A launcher that does not answer* has an unknown package: nothing is begun until it is heard. If
-  its container fails first, it counts as having run what it was given.
+  next permit has the package from before. A container without a retry left does not get the
+  package.
+* *A launcher that does not answer* has an unknown package: nothing begins until it checks in. If
+  its container fails first, it counts as having run the package that it was given.
 """
 
 from __future__ import annotations
@@ -51,26 +51,25 @@ from homeport.job_coordinator.model.upgrade import (
 )
 
 PATIENCE = 10
-"""So many times as long as it is watched a container may take until its lag is small again."""
+"""A container's lag must be small again after so many times the watch."""
 PREPARATION_MS = 600_000
-"""A processor that has not got the package after this time never will: its launcher cannot unpack
-it, the process that waits with it does not get ready, its restart was refused, or it has no place
-to start at."""
+"""After this time a processor without the package never gets it: its launcher cannot unpack it, its
+spare does not get ready, its restart was refused, or it has no host."""
 QUIET_MS = 10_000
 """An active container that has done nothing for so long may hang."""
 HANG_MS = 60_000
-"""One that has done nothing for so long hangs, if it was also watched for long (``PATIENCE``)."""
+"""One that has done nothing for so long hangs, if that is ``PATIENCE`` times the watch, too."""
 UNDER_WAY = "another upgrade is under way: wait for it, or take it back by homeport upgrade --undo"
 TAKEN_BACK_UNBEGUN = "taken back before it began"
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """One step. ``state``: what the record must say before anything else; None: what it says.
+    """One step. ``state``: the record to write before anything else; None: unchanged.
 
     ``restart``: the processor whose incarnation is to be restarted; None: none. ``refused``: why
-    the order forward is not taken; empty: it is, or there is none. ``waits``: for what it waits,
-    for people; empty: it does not.
+    the order forward is refused; empty: it is not, or there is none. ``waits``: what the upgrade
+    waits for, for people; empty: nothing.
     """
 
     state: UpgradeState | None = None
@@ -86,10 +85,10 @@ def is_due(state: UpgradeState | None, orders: UpgradeOrders) -> bool:
 
 
 def decide(state: UpgradeState | None, orders: UpgradeOrders, seen: Seen) -> Next:
-    """Return the next step of what is recorded and ordered.
+    """Return the next step.
 
     Args:
-        state: what the record says; None: there is none.
+        state: the record; None: there is none.
         orders: for this run of the job.
         seen: the job now.
     """
@@ -164,7 +163,7 @@ def _refused(container: ContainerSeen) -> str:
 
 
 def _quiet(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
-    """Yield those that run the new package, and may hang."""
+    """Yield the containers that run the new package, and may hang."""
     for container in in_order(seen.containers):
         is_new = container.is_running and container.runs(state.package)
         if is_new and container.quiet_ms > QUIET_MS:
@@ -189,7 +188,7 @@ def _without_current(state: UpgradeState) -> UpgradeState:
 def _next(state: UpgradeState, seen: Seen) -> Next:
     if seen.obstacle:
         return Next(waits=seen.obstacle)
-    # No longer than a watch: code that takes its time for each batch holds up nothing.
+    # Not before the time of a watch: code with long batches must not hold up the upgrade.
     quiet = next((c for c in _quiet(state, seen) if c.quiet_ms > state.watch_ms), None)
     if quiet is not None:
         return Next(waits=_said_quiet(quiet))
@@ -209,10 +208,10 @@ def _next(state: UpgradeState, seen: Seen) -> Next:
 def _restarted(
     subject: str, container: ContainerSeen, wanted: str | None, seen: Seen, obstacle: str
 ) -> Next:
-    """Return the restart of a container with another package, where that does no harm.
+    """Return the restart of a container with another package, if that does no harm.
 
-    ``subject``: what is new. ``wanted``: the package that it must run. ``obstacle``: why it may not
-    be stopped.
+    ``subject``: what the upgrade changes. ``wanted``: the package that the container must run.
+    ``obstacle``: why it must not be stopped.
     """
     name = container.processor_id
     if not container.is_running:
@@ -239,7 +238,7 @@ def _watched(state: UpgradeState, current: ContainerSeen, seen: Seen) -> Next:
     else:
         is_well = current.lag <= limit
         lag = f"a lag of {current.lag} records"
-    # Work before the watch has ended proves nothing: the code may hang since.
+    # Work before the end of the watch proves nothing: the code may hang since then.
     if is_well and current.quiet_ms > current.watched_ms - state.watch_ms:
         return Next(waits=_said_quiet(current))
     if is_well:
@@ -258,7 +257,7 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
     if kept != state.given:
         dropped = next(p for p in reversed(state.given) if p not in kept)
         return Next(replace(state, given=kept, current=dropped))
-    # What never comes up is not in the way of its group for ever either.
+    # A container that never comes up must not hold up its group for ever.
     is_late = seen.step_ms >= PREPARATION_MS
     obstacles = {c: seen.hindrance if is_late else seen.group_obstacle(c) for c in seen.containers}
     strays = list(_strays(state, seen))
@@ -276,7 +275,7 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
         stray = strays[0]
         waits = _restarted(state.subject, stray, state.previous, seen, obstacles[stray]).waits
     if not waits and is_late:
-        # What is down gets the package from before with its next permit, whatever keeps it down.
+        # A container that is down gets the package from before with its next permit.
         waits = unheard([c for c in seen.containers if not (c.is_known or c.is_down)])
     elif not waits:
         waits = seen.obstacle
@@ -291,7 +290,7 @@ def _runs_it(state: UpgradeState, seen: Seen, processor_id: ProcessorId) -> bool
 
 
 def _strays(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
-    """Yield those that run another package than they are wanted with, in reverse order."""
+    """Yield the containers that run another package than the wanted one, in reverse order."""
     for container in reversed(in_order(seen.containers)):
         wanted = state.wanted(container.processor_id)
         if container.is_known and container.package != wanted:
@@ -308,14 +307,14 @@ def failed(
     story: str,
     last_line: str = "",
 ) -> UpgradeState | None:
-    """Return what the record becomes once an incarnation has failed; None: it stays.
+    """Return the record after the failure of an incarnation; None: unchanged.
 
     Args:
-        state: what the record says.
+        state: the record.
         processor_id: of the incarnation.
-        ran: the package that it ran with; None: not known, as its launcher was not heard.
+        ran: the package that it ran with; None: not known, as its launcher has not checked in.
         story: how it failed, for people.
-        last_line: of its log; empty: none is known.
+        last_line: of its log; empty: not known.
     """
     if state is None or state.phase.is_final:
         return None

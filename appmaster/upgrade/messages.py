@@ -1,4 +1,4 @@
-"""How far an upgrade has come, in lines for the person that waits for it. PURE."""
+"""The progress of an upgrade, in lines for the user. PURE."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def in_brief(package: str | None) -> str:
 
 
 def steps(before: UpgradeState | None, after: UpgradeState, count: int) -> Iterator[str]:
-    """Yield what has happened from one record to the next one that was seen, a line each.
+    """Yield a line for each change from one record to the next.
 
-    ``before``: None: nothing was seen of this upgrade. ``count``: how many processors there are.
+    ``before``: None: no record of this upgrade was seen. ``count``: the number of processors.
     """
     known = before if before is not None and before.id == after.id else None
     if known is None:
@@ -42,7 +42,7 @@ def steps(before: UpgradeState | None, after: UpgradeState, count: int) -> Itera
 
 
 def end(state: UpgradeState) -> str:
-    """Return the last line of an upgrade that is over."""
+    """Return the last line of an upgrade that has ended."""
     if state.phase is UpgradePhase.DONE:
         return f"done: all run package {in_brief(state.package)}; {NEXT_DEPLOYMENT}"
     return f"gone back to package {in_brief(state.previous)}: {state.story}"

@@ -1,6 +1,6 @@
-"""What an upgrade sees of the job: facts with evidence, as one immutable value.
+"""What an upgrade sees of the job, as one immutable value.
 
-PURE. Which package a container runs is what its launcher says with its check-ins, never what was
+PURE. The package of a container is the one that its launcher reports, never the one that was
 ordered.
 """
 
@@ -16,18 +16,21 @@ from homeport.job_coordinator.model.ids import ProcessorId
 class ContainerSeen:
     """One processor of the job that has not finished.
 
-    ``replica_of``: the active one that it is a standby of; None: it is active itself.
-    ``is_running``: it has reported started, and no stop of it was ordered. ``is_down``: it has
-    no launcher, and may wait for one for ever. ``is_known``: whether ``package`` is known, as the
-    launcher of its live incarnation says it. ``package``: that it runs; None: the submission's.
-    ``prepared``: the package that its launcher has ready for its next incarnation; None: none.
-    ``unprepared``:
-    why another one is not ready there; empty: not known. ``lag``: of an active one input that it
-    has not read, of a standby how far it is behind, in records; None: not known. ``quiet_ms``: for
-    how long an active one has neither committed nor found that no input waits. ``failures``: what
-    is charged to it. ``watched_ms``: for how long this driver has seen the incarnation run with its
-    package. ``refusal``: why a restart of this very incarnation was not carried out; empty: it was
-    not refused.
+    Attributes:
+        processor_id: its id.
+        replica_of: the active that it is a standby of; None: it is active itself.
+        is_running: whether it has reported its start, and was not ordered to stop.
+        is_known: whether ``package`` is known, from the launcher of its live incarnation.
+        package: that it runs; None: the submission's.
+        prepared: that its launcher has ready for its next incarnation; None: none.
+        lag: of an active its unread input, of a standby how far it is behind, in records; None: not
+            known.
+        quiet_ms: for how long an active has neither committed nor found its input empty.
+        failures: how many are charged to it.
+        watched_ms: for how long this driver has seen the incarnation run with its package.
+        refusal: why a restart of this incarnation was not carried out; empty: it was not refused.
+        unprepared: why the launcher does not have another package ready; empty: not known.
+        is_down: whether it has no launcher, and may wait for one for ever.
     """
 
     processor_id: ProcessorId
@@ -58,10 +61,10 @@ class ContainerSeen:
 class Seen:
     """The job now.
 
-    ``containers``: in any order, temporary standbys left out. ``hindrance``: what else goes on, as
-    a command, because of which nothing may be begun; empty: nothing. ``warm_lag``:
-    ``cluster-manager.warm-move.max.records``. ``retry_count``: failures that are forgiven, below
-    zero all of them. ``step_ms``: for how long this driver has known the record as it is.
+    ``containers``: in any order, without temporary standbys. ``hindrance``: what else goes on, as a
+    command, so that nothing may begin; empty: nothing. ``warm_lag``:
+    ``cluster-manager.warm-move.max.records``. ``retry_count``: failures that are forgiven; below
+    zero: all. ``step_ms``: for how long this driver has had the present record.
     """
 
     containers: tuple[ContainerSeen, ...]
@@ -71,7 +74,7 @@ class Seen:
     step_ms: int = 0
 
     def find(self, processor_id: ProcessorId | None) -> ContainerSeen | None:
-        """Return the container of that processor; None: it has finished, or the job has none."""
+        """Return the container of the processor; None: it has finished, or there is none."""
         return next((c for c in self.containers if c.processor_id == processor_id), None)
 
     @property
@@ -80,9 +83,9 @@ class Seen:
         return self.hindrance or _lacking(self.containers)
 
     def group_obstacle(self, container: ContainerSeen) -> str:
-        """Return ``obstacle``, where of those that are down its own group alone is in the way.
+        """Return ``obstacle``, but of the containers that are down count only those of its group.
 
-        The group keeps the state at hand.
+        Its group keeps the state at hand.
         """
         others = (c for c in self.containers if c.group == container.group or not c.is_down)
         return self.hindrance or _lacking(list(others))
@@ -96,13 +99,13 @@ def _lacking(containers: Sequence[ContainerSeen]) -> str:
 
 
 def unheard(containers: Sequence[ContainerSeen]) -> str:
-    """Return a clause with those that were not heard; empty where there are none."""
+    """Return a clause that names the containers without a check-in; empty: there are none."""
     names = ", ".join(sorted(c.processor_id for c in containers))
     return f"the launcher of processor {names} was not heard" if names else ""
 
 
 def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
-    """Return groups by id; in each the standbys first: the new code reads state before it writes.
+    """Return the groups by id, in each the standbys first: new code reads state before it writes.
 
     Ids that are numbers are in the order of the numbers.
     """
@@ -113,6 +116,6 @@ def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
 
 
 def _by_number(processor_id: ProcessorId) -> tuple[int, int, str]:
-    """Return a key by which numbers come first, by their value."""
+    """Return a sort key: numbers come first, by their value."""
     is_number = processor_id.isascii() and processor_id.isdigit()
     return (0, int(processor_id), "") if is_number else (1, 0, processor_id)

@@ -1,19 +1,19 @@
 """How a changed configuration becomes a rolling restart, and what that sees of the job.
 
-PURE. Theory. The record names which processors are wanted with the changed values. The others
+PURE. Theory. The record names the processors that are wanted with the changed values. The others
 start with the JobModel from before, as long as this attempt has it and it has their tasks. So the
 containers get the values in the order and under the watch of an upgrade (``machine``). Going back
-is a change like any other: the former values are written to the coordinator stream, which then has
-what is in force, for tools and for the next attempt. Until a JobModel has them nothing is restarted
-for them.
+is a change like any other: the former values are written to the coordinator stream, so that tools
+and the next attempt find there what is in force. No container restarts for them before a JobModel
+has them.
 
 Decisions.
 
-* *Another change on the way* begins again with its values, and goes back to those from before the
-  first one, as they are the last that all containers have run with.
-* *Former values written by a user* on the way are the way back.
-* *What fails with the values from before*, as a container that the change mends does, starts with
-  the new ones from then on. Else it would wait for its turn, and its turn for it.
+* *Another change meanwhile* begins again with its values. Its way back leads to the values from
+  before the first change, the last ones that all containers have run with.
+* *Former values that a user writes meanwhile* turn the restart back.
+* *A container that fails with the values from before*, because the change mends it, starts with the
+  new ones from then on. Else it would wait for its turn, and its turn for it.
 * *The next attempt* has no JobModel from before: all its containers start with what is in force.
 """
 
@@ -40,10 +40,10 @@ NOT_YET_BACK = "the former values are written, and not in force yet"
 
 @dataclass(frozen=True, slots=True)
 class Reconfigured:
-    """A configuration that follows another one; ``names`` of keys that only a start reads.
+    """A configuration that follows another one.
 
-    ``application``: the run of the job. ``version``: of the JobModel that has it. ``watch_ms``: how
-    long each container is watched.
+    ``application``: the run of the job. ``version``: of the JobModel with the new one. ``names``:
+    the changed keys that only a start reads. ``watch_ms``: how long each container is watched.
     """
 
     application: str
@@ -55,7 +55,7 @@ class Reconfigured:
 
 
 def following(rolling: RollingRestart | None, change: Reconfigured) -> RollingRestart:
-    """Return the record once ``change`` is in force; ``rolling``: the record now."""
+    """Return the record with which ``change`` comes into force; ``rolling``: the record now."""
     former = {
         name: change.before.get(name)
         for key in change.names
@@ -93,8 +93,8 @@ def older_for(
 ) -> Iterator[ProcessorId]:
     """Yield the processors whose next start has the values from before.
 
-    Forward without the ``failing`` ones, which have failed with them since: the change may be what
-    mends them.
+    On the way forward the ``failing`` ones, which failed with those values, are left out: the
+    change may mend them.
     """
     state = rolling.state
     for processor_id in processors:
@@ -106,7 +106,7 @@ def older_for(
 def seen_with(seen: Seen, rolling: RollingRestart, versions: Mapping[ProcessorId, int]) -> Seen:
     """Return what is seen, with releases in place of packages.
 
-    ``versions``: the JobModel that each live incarnation has started with, where it is known.
+    ``versions``: the version of the JobModel with which each live incarnation started, if known.
     """
     hindrance = seen.hindrance or (NOT_YET_BACK if rolling.lacks_former else "")
     found = tuple(_of(c, rolling, versions.get(c.processor_id)) for c in seen.containers)

@@ -1,7 +1,7 @@
-"""What launchers say of the incarnations that they run, as an upgrade needs it.
+"""What launchers report about their incarnations, as an upgrade needs it.
 
-PURE. The times are given. Of each processor the last incarnation that was heard is kept, beyond its
-end: a failure is reported after it.
+PURE: the caller gives the times. The last reported incarnation of each processor is kept beyond its
+end, as its failure is reported later.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 @dataclass(slots=True)
 class _Heard:
-    """The last check-in of one incarnation's launcher, which came at ``at_ms``.
+    """The last check-in of one incarnation's launcher, at ``at_ms``.
 
-    ``since_ms``: since when it was seen to run; None: it was not yet.
+    ``since_ms``: since when the incarnation was seen to run; None: not yet.
     """
 
     message: CheckIn
@@ -41,20 +41,20 @@ class _Heard:
         return 0 if self.since_ms is None else now_ms - self.since_ms
 
     def quiet_until(self, now_ms: int) -> int:
-        """Return how long the incarnation has not worked; if it never has: ``watched_ms``."""
+        """Return for how long the incarnation has not worked; if never: ``watched_ms``."""
         if self.message.quiet_ms is None:
             return self.watched_ms(now_ms)
         return self.message.quiet_ms + now_ms - self.at_ms
 
 
 class Evidence:
-    """Collects check-ins, and combines them with the allocator's state to what an upgrade reads."""
+    """Collects check-ins, and combines them with the allocator's state for an upgrade."""
 
     def __init__(self) -> None:
         self._heard: dict[ProcessorId, _Heard] = {}
 
     def heard(self, message: CheckIn, now_ms: int) -> None:
-        """Note a check-in; ``now_ms``: of a clock that never stops."""
+        """Keep a check-in; ``now_ms``: of a clock that never stops."""
         running = message.running
         if running is None:
             return
@@ -64,7 +64,7 @@ class Evidence:
         self._heard[running.processor_id] = _Heard(message, now_ms, since_ms)
 
     def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
-        """Return the package that it runs or ran with; None: not known."""
+        """Return the package that the incarnation runs or ran with, in a tuple; None: not known."""
         known = self._of(incarnation)
         return None if known is None else (known.message.package,)
 
@@ -84,10 +84,10 @@ class Evidence:
 
         Args:
             state: what the allocator knows.
-            hindrance: what goes on that the allocator does not know; empty: nothing.
+            hindrance: what else goes on that the allocator does not know; empty: nothing.
             refusals: {incarnation: why its restart was not carried out}, where it was not.
             now_ms: of a clock that never stops.
-            step_ms: for how long the record has been as it is.
+            step_ms: for how long the record has been the same.
         """
         found = [
             self._seen(container, refusals.get(container.incarnation, ""), now_ms)
@@ -133,7 +133,7 @@ class Evidence:
 
 
 def _hindrance(state: AllocatorState) -> str:
-    """Return what the allocator does that keeps an upgrade from beginning anything."""
+    """Return why the allocator's state keeps an upgrade from any restart; empty: it does not."""
     if state.phase is not JobPhase.ACTIVE or state.ending is not None:
         return "the job begins or ends"
     named = {p.request.processor_id for p in state.placements}
@@ -143,7 +143,7 @@ def _hindrance(state: AllocatorState) -> str:
 
 
 def has_launcher(state: AllocatorState, processor_id: ProcessorId) -> bool:
-    """Return whether a command can act now; False: it waits until the container has a launcher."""
+    """Return whether a command can act now; it waits until the container has a launcher."""
     container = state.container(processor_id)
     return container is None or container.resource_id is not None
 
@@ -153,8 +153,8 @@ def failure_of(
 ) -> tuple[Incarnation, str] | None:
     """Return the incarnation that has failed with this event, and how; None: none has.
 
-    A lost host, a lost lease and an ordered stop are no failures; the end of a YARN container for
-    what the container did, as for its memory, is one.
+    A lost host, a lost lease and an ordered stop are no failures. The end of a YARN container that
+    the container caused, as by its memory, is one.
     """
     for processor_id in sorted(decision.changes.containers):
         old, new = before.container(processor_id), decision.state.container(processor_id)
@@ -173,9 +173,9 @@ def failure_of(
 def next_package(
     wanted: Callable[[ProcessorId], str | None], state: AllocatorState, processor_id: ProcessorId
 ) -> str | None:
-    """Return the package of the processor's next permit; of a temporary standby, its active's.
+    """Return the package of the processor's next permit; a temporary standby has its active's.
 
-    ``wanted``: the package of each processor, by the sha256 of its zip; None: the submission's.
+    ``wanted``: returns the sha256 of a processor's package; None: the submission's.
     """
     container = state.container(processor_id)
     is_temporary = container is not None and container.is_temporary
