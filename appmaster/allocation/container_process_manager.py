@@ -91,7 +91,7 @@ from homeport.appmaster.allocation.retries import (
     story_of_end,
 )
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import Host, ResourceId
+from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -329,12 +329,12 @@ def _with_child(
 
 def _on_resource_ended(draft: Draft, event: events.ResourceEnded) -> None:
     if event.resource_id is not None and event.resource_id in draft.resources:
-        _resource_lost(draft, event.resource_id, event)
+        _launcher_gone(draft, draft.resources[event.resource_id], event)
     elif asker := draft.asker(event.request_id):
         _launch_failed(draft, asker, event)
     elif launcher := draft.launcher_of(event.request_id):
         if not draft.has_child(launcher):
-            _resource_lost(draft, launcher.resource_id, event)
+            _launcher_gone(draft, launcher, event)
         elif launcher.ended is None:
             early_requests.end_was_reported(draft, launcher, event)
         else:
@@ -353,32 +353,25 @@ def _on_launcher_silent(draft: Draft, event: events.LauncherSilent) -> None:
         return
     if launcher.request_id is not None:
         draft.cancel(launcher.request_id, is_ended=launcher.ended is not None)
-    holder = draft.holder(launcher.resource_id)
     del draft.resources[launcher.resource_id]
     if launcher.ended is None and not launcher.is_released:
         exclusion.launcher_fell_silent(draft, launcher.host)
-    _launcher_gone(draft, launcher, holder, launcher.ended)
-
-
-def _resource_lost(draft: Draft, resource_id: ResourceId, ended: events.ResourceEnded) -> None:
-    holder = draft.holder(resource_id)
-    _launcher_gone(draft, draft.resources.pop(resource_id), holder, ended)
+    _launcher_gone(draft, launcher, launcher.ended)
 
 
 def _launcher_gone(
-    draft: Draft,
-    launcher: ResourceState,
-    holder: ContainerState | None,
-    ended: events.ResourceEnded | None,
+    draft: Draft, launcher: ResourceState, ended: events.ResourceEnded | None
 ) -> None:
     """Go on after the loss of a launcher, whose child has stopped; charge it where it is known.
 
     YARN may end launcher and child for what the child did. Then the failure is charged even if the
     launcher reported before that a signal ended its child.
     """
-    is_own_fault = ended is not None and ended.is_own_fault
+    holder = draft.holder(launcher.resource_id)
+    draft.resources.pop(launcher.resource_id, None)
     if holder is None:
         return
+    is_own_fault = ended is not None and ended.is_own_fault
     if ended is not None and ended.is_taken_back and not separation.is_alone(draft, holder):
         holder = draft.change(holder.having_tried(launcher.host))
     if holder.is_temporary and holder.phase is not ContainerPhase.STOPPING:
@@ -469,8 +462,7 @@ def _on_container_stopped(draft: Draft, event: events.ContainerStopped) -> None:
     elif launcher is None:
         raise InvariantViolation(f"{events.named(event.incarnation)} runs without a resource")
     elif launcher.ended is not None and launcher.ended.is_own_fault:
-        del draft.resources[launcher.resource_id]
-        _launcher_gone(draft, launcher, container, launcher.ended)
+        _launcher_gone(draft, launcher, launcher.ended)
     else:
         _child_failed(draft, container, launcher, event)
 

@@ -16,6 +16,7 @@ from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
+    WORKING,
     ContainerPhase,
     ContainerState,
     EarlyPhase,
@@ -28,8 +29,6 @@ from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import ResourceEnded
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import RequestId, ResourceId
-
-_RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 
 
 def end_was_reported(draft: Draft, launcher: ResourceState, ended: ResourceEnded) -> None:
@@ -65,7 +64,7 @@ def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
     active = standbys.awaiting(draft, holder)
     if active is not None:
         yield active
-    elif holder.phase in _RUNS and host == holder.home and _goes_home(draft, holder, ended):
+    elif holder.phase in WORKING and host == holder.home and _goes_home(draft, holder, ended):
         yield holder
 
 

@@ -28,6 +28,7 @@ from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     TERMINAL,
     WAITING,
+    WORKING,
     AllocatorState,
     ContainerPhase,
     Containers,
@@ -167,8 +168,7 @@ def _of_overtaken(state: AllocatorState, rows: _Rows) -> Iterator[str]:
         name = f"processor {container.processor_id}"
         if container.is_retired and container.phase is not ContainerPhase.STOPPING:
             yield f"retired {name} is there only until it has stopped"
-        is_well = container.phase in LIVE and container.phase is not ContainerPhase.STOPPING
-        if is_well and container.is_overtaken:
+        if container.phase in WORKING and container.is_overtaken:
             yield f"{name}, which a model has overtaken, stops"
         for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
             owner = state.container(incarnation.processor_id)

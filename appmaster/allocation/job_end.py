@@ -72,14 +72,8 @@ def finish(draft: Draft, container: ContainerState) -> None:
     draft.because(ReasonKind.FINISHED, container, draft.host_of(container))
 
 
-def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> None:
-    """Set the result, and begin the ending if that is possible yet: see ``begin_if_due``."""
-    _ending(draft, result, diagnostics)
-    begin_if_due(draft)
-
-
-def _ending(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
-    """Return the result that stands: this one, if there was none."""
+def decide_end(draft: Draft, result: JobResult, diagnostics: str) -> Ending:
+    """Set the result, if there is none, and return it; ``begin_if_due`` begins the ending."""
     if draft.ending is None:
         draft.ending = Ending(result, diagnostics)
         draft.record(WriteJobEnd(result, diagnostics))
@@ -99,7 +93,7 @@ def begin_if_due(draft: Draft) -> None:
 def begin_ending(draft: Draft, result: JobResult, diagnostics: str) -> None:
     """Begin the ending: end all that waits, and order all that runs to stop."""
     draft.phase = JobPhase.ENDING
-    ending = _ending(draft, result, diagnostics)
+    ending = decide_end(draft, result, diagnostics)
     draft.because(ReasonKind.JOB_ENDS, detail=f"{ending.result.value}, {ending.diagnostics}")
     for container in draft.each():
         draft.cancel_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id))

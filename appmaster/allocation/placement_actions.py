@@ -43,6 +43,7 @@ from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, turn
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
+    WORKING,
     ContainerPhase,
     ContainerState,
     EarlyPhase,
@@ -67,7 +68,6 @@ from homeport.job_coordinator.model.placement import (
     PlacementStatus,
 )
 
-_RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 _TAKES = ASKING | {ContainerPhase.QUEUED, ContainerPhase.ASSIGNED, ContainerPhase.FAILED}
 """Phases in which a container can be assigned a launcher at once."""
 
@@ -277,7 +277,7 @@ def _move(draft: Draft, placement: Placement, container: ContainerState) -> None
     elif placement.is_launched:
         story = f"its start on {placement.host} failed: {container.last_failure}"
         answers.fail(draft, placement, story)
-    elif container.phase in _RUNS and container.failover is None:
+    elif container.phase in WORKING and container.failover is None:
         answers.stop(draft, container)
         text = f"a launcher on {placement.host} is reserved; {named(container.incarnation)} stops"
         answers.give_reason(draft, placement, text)

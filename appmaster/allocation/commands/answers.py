@@ -7,7 +7,12 @@ from dataclasses import replace
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
-from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState, EarlyPhase
+from homeport.appmaster.allocation.job_state.state import (
+    WORKING,
+    ContainerPhase,
+    ContainerState,
+    EarlyPhase,
+)
 from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, named
 from homeport.appmaster.allocation.protocol.instructions import WritePlacementResponse
@@ -15,7 +20,6 @@ from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
 from homeport.job_coordinator.model.placement import PlacementSource, PlacementStatus
 
-_WELL = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 _REASONS = {
     PlacementStatus.ACCEPTED: ReasonKind.COMMAND_WAITS,
     PlacementStatus.IN_PROGRESS: ReasonKind.COMMAND_GOES_ON,
@@ -104,7 +108,7 @@ def dismiss(draft: Draft, placement: Placement) -> None:
         return
     if standby.phase is ContainerPhase.ASSIGNED:
         del draft.containers[standby.processor_id]
-    elif standby.phase in _WELL:
+    elif standby.phase in WORKING:
         stop(draft, standby)
 
 

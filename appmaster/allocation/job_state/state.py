@@ -98,6 +98,9 @@ ASKING = frozenset({ContainerPhase.REQUESTED, ContainerPhase.ALLOCATED})
 LIVE = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING, ContainerPhase.STOPPING})
 """Phases with an incarnation that may run."""
 
+WORKING = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
+"""Phases with an incarnation that was not ordered to stop."""
+
 TERMINAL = frozenset({ContainerPhase.STOPPED, ContainerPhase.FINISHED, ContainerPhase.FAILED})
 """Phases that only a new model ends; FAILED an operator's command, too."""
 
