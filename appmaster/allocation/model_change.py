@@ -92,7 +92,6 @@ def published(draft: Draft, event: JobModelPublished) -> None:
 
 
 def _take_up(draft: Draft, event: JobModelPublished) -> None:
-    """Enter or update the container of each processor in the model."""
     regrouped: list[ProcessorId] = []
     for processor_id, last_host in event.processors.items():
         known = draft.containers.get(processor_id)

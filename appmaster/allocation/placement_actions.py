@@ -325,6 +325,5 @@ def is_launching(draft: Draft, container: ContainerState) -> bool:
 
 
 def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> ContainerState:
-    """Forgive the failures of a container that was given up, and put it into ``phase``."""
     anew = replace(container, failures=0, launch_failures=0, last_failure=None, tried=())
     return draft.move(anew, Trigger.COMMANDED, phase)

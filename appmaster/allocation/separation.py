@@ -72,7 +72,6 @@ def _taken_hosts(draft: Draft, container: ContainerState) -> Iterator[tuple[Cont
 
 
 def _reserved_host(draft: Draft, container: ContainerState) -> Host | None:
-    """Return the host of a launcher that an operator's command has reserved for it."""
     for placement in draft.placements.values():
         if placement.request.processor_id == container.processor_id and placement.resource_id:
             launcher = draft.resources.get(placement.resource_id)
@@ -130,6 +129,5 @@ def is_too_near(draft: Draft, taken: Host, host: Host) -> bool:
 
 
 def _is_same_rack(draft: Draft, one: Host, another: Host) -> bool:
-    """Return whether both racks are known and the same."""
     rack = draft.racks.get(one)
     return rack is not None and rack == draft.racks.get(another)

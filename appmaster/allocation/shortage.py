@@ -103,7 +103,6 @@ def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) ->
 
 
 def _lack(settings: AllocatorSettings, report: HostReport) -> str:
-    """Return what the host has too little of; empty: nothing."""
     if report.is_too_small(settings.container_memory_mb):
         return f"is too small, with {report.memory_mb} MB"
     if report.has_room(settings.container_memory_mb, settings.container_cores):

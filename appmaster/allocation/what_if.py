@@ -255,7 +255,6 @@ class _Future:
 
 
 def _asked(state: AllocatorState) -> dict[RequestId, Host | None]:
-    """Return {outstanding request: its host}."""
     own = {
         c.request_id: c.requested_host
         for c in state.containers

@@ -117,7 +117,6 @@ class LeaseServer:
         return self._report(revoked, self._table.due_ms(asked, now_ms))
 
     async def _stopped(self, request: web.Request) -> web.StreamResponse:
-        """Forbid renewals of these: their launchers have reported the stop."""
         for incarnation in await _incarnations(request):
             self._table.stopped(incarnation)
         return self._report(())

@@ -93,7 +93,6 @@ def events_between(
 
 
 def _deciding(snapshot: Snapshot, memory_mb: int, cores: int) -> Hashable:
-    """Return the facts about hosts that decisions depend on."""
     known = {
         (r.host, r.rack, r.memory_mb, r.cores, r.is_live, r.has_room(memory_mb, cores))
         for r in snapshot.reports
