@@ -10,7 +10,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -47,24 +47,23 @@ class KeeperReport:
 
     Attributes:
         url: where launchers renew.
-        revoked: incarnations that will never be renewed again, and have stopped.
-        renewed_ms: {revoked incarnation: its last renewal, on CLOCK_BOOTTIME}; absent: none.
+        revoked: {incarnation that has stopped, and will never be renewed again: when it was renewed
+            last, on CLOCK_BOOTTIME; None: never}.
         due_ms: in how many ms the first of the others can run out; None: not known.
     """
 
     url: str
-    revoked: tuple[Incarnation, ...]
-    renewed_ms: Mapping[Incarnation, int] = field(default_factory=dict)
+    revoked: Mapping[Incarnation, int | None]
     due_ms: int | None = None
 
 
 def report_from_json(body: Mapping[str, Any]) -> KeeperReport:
     """Return the report in ``body``; WireError if a field is missing or wrong."""
     revoked = incarnations_from_json(body, "revoked")
-    renewed = [optional_number(item, "renewed_ms") for item in body["revoked"]]
-    reported = {i: at_ms for i, at_ms in zip(revoked, renewed, strict=True) if at_ms is not None}
+    renewed_ms = [optional_number(item, "renewed_ms") for item in body["revoked"]]
     due_ms = optional_number(body, "due_ms", -LONG_MAX)
-    return KeeperReport(required_field(body, "url", str), revoked, reported, due_ms)
+    renewals = dict(zip(revoked, renewed_ms, strict=True))
+    return KeeperReport(required_field(body, "url", str), renewals, due_ms)
 
 
 class KeeperLink:
@@ -147,7 +146,7 @@ class KeeperClient:
             return {}
         self.url, self.due_ms = report.url, report.due_ms
         self._over.update(report.revoked)
-        return {incarnation: report.renewed_ms.get(incarnation) for incarnation in report.revoked}
+        return report.revoked
 
     async def grants(self, incarnation: Incarnation) -> bool:
         """Return whether the keeper allows the permit; before the launcher gets it (safety L3)."""

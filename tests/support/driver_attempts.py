@@ -170,14 +170,14 @@ class InMemoryKeeper(KeeperLink):
         if self.is_away:
             raise UnavailableError("the keeper is away")
         self.registered.add(incarnation)
-        return KeeperReport("http://keeper/", tuple(self.lost & {incarnation}))
+        return KeeperReport("http://keeper/", dict.fromkeys(self.lost & {incarnation}))
 
     def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
         """Those that the test says."""
         if self.is_away:
             raise UnavailableError("the keeper is away")
-        lost = tuple(sorted(self.lost & set(live)))
-        return KeeperReport("http://keeper/", lost, self.renewed_ms)
+        lost = sorted(self.lost & set(live))
+        return KeeperReport("http://keeper/", {i: self.renewed_ms.get(i) for i in lost})
 
     def stopped(self, incarnation: Incarnation) -> None:
         """Remembered."""

@@ -165,7 +165,7 @@ HTTP: Mapping[str, Body] = {
     "renewal": _http(Renewal(1, ONE), Renewal.from_json),
     "lease": _http(LeaseGrant(LeaseAnswer.GRANTED, 5000), LeaseGrant.from_json),
     "keeper-report": Body(
-        KeeperReport("http://h1:1/v1/lease", (ZERO, ONE), {ZERO: 5}, 80),
+        KeeperReport("http://h1:1/v1/lease", {ZERO: 5, ONE: None}, 80),
         compact_json(_KEEPER),
         lambda data: report_from_json(json.loads(data)),
     ),
@@ -384,7 +384,7 @@ FORMER: Mapping[str, object] = {
     "http/order-stop": Order(OrderKind.STOP, 500, 9, ONE),
     "http/started": Started(ONE, {"s": {"Partition 0": TAIL}}, {"restore": 0.25}),
     "http/stopped": Stopped(ONE, StopCause.FAILED, 1, ("Traceback",)),
-    "http/keeper-report": KeeperReport("http://h1:1/v1/lease", (ZERO,)),
+    "http/keeper-report": KeeperReport("http://h1:1/v1/lease", {ZERO: None}),
     "http/permit": Permit(ONE, 2, (ZERO,)),
     "zookeeper/registration": (_REGISTRATION, ""),
     "placement/request": replace(REQUEST, is_warm=False),

@@ -45,7 +45,7 @@ class SlowKeeper(KeeperLink):
         """None of them."""
         del live
         self._answer()
-        return KeeperReport("http://keeper/", ())
+        return KeeperReport("http://keeper/", {})
 
     def stopped(self, incarnation: Incarnation) -> None:
         """Remembered."""
@@ -85,7 +85,7 @@ def test_an_incarnation_known_to_have_stopped_is_not_requested() -> None:
     class Keeper(SlowKeeper):
         def revoked(self, live: Iterable[Incarnation]) -> KeeperReport:
             asked.append(frozenset(live))
-            return KeeperReport("http://keeper/", tuple(sorted(asked[-1] & {SECOND})))
+            return KeeperReport("http://keeper/", dict.fromkeys(asked[-1] & {SECOND}))
 
     async def story() -> None:
         keeper = Keeper()
@@ -189,8 +189,8 @@ def test_what_has_stopped_is_revoked_and_the_rest_is_not(folder: Path) -> None:
 
     url = with_keeper(folder, story)
     registered, asked = found
-    assert registered == KeeperReport(url, ())
-    assert (asked.url, asked.revoked, asked.renewed_ms) == (url, (FIRST,), {})
+    assert registered == KeeperReport(url, {})
+    assert (asked.url, asked.revoked) == (url, {FIRST: None})
     assert asked.due_ms is not None
 
 
