@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
+from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.settings.input_serdes import InputSerde
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.container.api import (
@@ -39,8 +40,14 @@ _HOOKS = (
 
 
 def load_task_class(name: str) -> type[BatchTask | StreamTask]:
-    """Return the task class that ``module:Class`` names; ConfigError where it names none."""
-    return checked_task_class(name, user_object(TASK_CLASS, name))
+    """Return the task class that ``module:Class`` names, or that of the job of that name.
+
+    ConfigError: it names neither.
+    """
+    found = user_object(TASK_CLASS, name)
+    if isinstance(found, DeclaredJob):
+        found = found.task_class()
+    return checked_task_class(name, found)
 
 
 def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]:

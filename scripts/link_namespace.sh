@@ -4,9 +4,10 @@
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 mkdir -p "$root/build/ns/homeport"
-for folder in appmaster config container job_coordinator local_cluster homeport/cli homeport/testing; do
+for folder in appmaster config container job_coordinator local_cluster homeport/cli homeport/job homeport/testing; do
   link="$root/build/ns/homeport/${folder#homeport/}"
   if [[ "$(readlink "$link" || true)" != "../../../$folder" ]]; then
     ln -sfn "../../../$folder" "$link"
   fi
 done
+ln -sfn "../../../homeport/public/__init__.py" "$root/build/ns/homeport/__init__.py"

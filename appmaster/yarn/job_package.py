@@ -1,4 +1,4 @@
-"""The job's own code: a folder, zip or tar.gz that YARN localises as ``__package``.
+"""The job's own code: a folder, archive or Python file that YARN localises as ``__package``.
 
 Source: Samza 1.8, which localises a job's package under this name.
 """
@@ -31,6 +31,7 @@ from homeport.job_coordinator.model.job_package import (
 PACKAGE_NAME = "__package"
 
 _ARCHIVE_SUFFIXES = (".zip", ".tar.gz", ".tgz")
+_PYTHON_SUFFIX = ".py"
 MOST_BYTES = 2 * 1024**3
 MOST_FILES = 50_000
 """A folder with more is none of code: its name is a mistake, or libraries are in it."""
@@ -60,7 +61,7 @@ class PreparedPackage:
 
 
 def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str | None:
-    """Return the path that ``yarn.package.path`` means: a folder, zip or tar.gz that exists.
+    """Return the path that ``yarn.package.path`` means: a folder, archive or file that exists.
 
     None where the key is missing and ``may_be_none``, as of a job that is SQL alone. A URL of the
     cluster's file system, as ``hdfs:``, stays as it is; ``prepared`` looks for it.
@@ -71,7 +72,7 @@ def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str 
     if value is None:
         if may_be_none:
             return None
-        remedy = "let it name the folder, zip or tar.gz with the job's Python code"
+        remedy = "let it name the folder, zip, tar.gz or Python file with the job's code"
         raise _refused(None, "it is required", remedy)
     parts = urlsplit(value)
     if parts.scheme not in {"", "file"}:
@@ -83,8 +84,8 @@ def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str 
     if not path.exists():
         remedy = "correct the path or build the package"
         raise _refused(value, f"{path} does not exist", remedy)
-    if path.is_file() and not path.name.endswith(_ARCHIVE_SUFFIXES):
-        rule = "it must be a folder, .zip, .tar.gz or .tgz"
+    if path.is_file() and not path.name.endswith((*_ARCHIVE_SUFFIXES, _PYTHON_SUFFIX)):
+        rule = "it must be a folder, .py, .zip, .tar.gz or .tgz"
         raise _refused(value, rule, "pack it as one of these")
     return path
 
@@ -133,6 +134,11 @@ def _fetched(
 def _prepared(path: Path, named: str, folder: Path) -> PreparedPackage:
     """The package at ``path``, which the user has ``named``; ``folder`` takes temporary files."""
     try:
+        if path.name.endswith(_PYTHON_SUFFIX):
+            alone = folder / "alone"
+            alone.mkdir()
+            shutil.copy2(path, alone / path.name)
+            path = alone
         unpacked = folder / "unpacked" / path.name
         if path.is_dir():
             made = zip_folder(path, folder / "package.zip")

@@ -204,7 +204,8 @@ JOB_COORDINATOR_ACCESS_GENERATION = IntKey(
 
 YARN_PACKAGE_PATH = TextKey(
     "yarn.package.path",
-    "folder, zip or tar.gz with the job's code, or a URL of one; needed by run-job",
+    "folder, zip, tar.gz or Python file with the job's code, or a URL of an archive; needed by "
+    "run-job",
     reach=Reach.PLACE,
 )
 YARN_QUEUE = TextKey("yarn.queue", "queue to submit to", default="default")

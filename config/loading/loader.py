@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
+from homeport.config.loading.declared_job import SUFFIX, job_in
 from homeport.config.loading.properties_format import parse_properties
 from homeport.config.loading.rewriters import TopicsOf, rewritten
 from homeport.config.secret_names import shown_value
@@ -30,13 +31,14 @@ def load(
     Each override is ``key=value``; the last one of a key wins. Rewriters come last, in their order;
     without ``topics_of`` inputs by regular expression are left out.
 
-    The file is a Java properties file, in UTF-8 or, where it is not UTF-8, in ISO-8859-1 as Java
+    A file whose name ends in ``.py`` declares the job in Python (``job_in``). Any other
+    is a Java properties file, in UTF-8 or, where it is not UTF-8, in ISO-8859-1 as Java
     reads it. A path is taken as it stands; in a URL of the form ``file:/p``, ``file:///p`` or
     ``file://localhost/p`` percent escapes are replaced. ConfigError: the file cannot be read or is
     malformed, an override has no ``=``, or a rewriter fails. UnavailableError: a rewriter needs
     Kafka, which does not answer.
     """
-    given = Config(_properties(config_path)).merged(dict(_override(item) for item in overrides))
+    given = Config(_given(config_path)).merged(dict(_override(item) for item in overrides))
     return rewritten(given, os.environ, topics_of)
 
 
@@ -56,9 +58,15 @@ def _override(item: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _properties(config_path: str) -> dict[str, str]:
+def _given(config_path: str) -> Mapping[str, str]:
+    """Return the keys of a properties file, or of the job that a Python file declares."""
+    path = _path(config_path)
+    return job_in(path).config if path.suffix == SUFFIX else _properties(config_path, path)
+
+
+def _properties(config_path: str, path: Path) -> dict[str, str]:
     try:
-        data = _path(config_path).read_bytes()
+        data = path.read_bytes()
     except FileNotFoundError:
         raise ConfigError(_OPTION, config_path, "there is no such file", _REMEDY) from None
     except IsADirectoryError:

@@ -26,6 +26,8 @@ from homeport.container.processing.task_instance import (
 _LOG = logging.getLogger(__name__)
 _PROJECT = "homeport."
 """With what the names of its modules begin."""
+_CALLS_FUNCTIONS = f"{_PROJECT}job.functions"
+"""Between a task's call and the functions of a job in Python."""
 
 
 @dataclass
@@ -169,4 +171,5 @@ def _is_of_the_task(error: BaseException) -> bool:
     if not isinstance(error, Exception) or isinstance(error, (HomeportError, MemoryError)):
         return False
     below = islice(walk_tb(error.__traceback__), 1, None)
-    return not any(f.f_globals.get("__name__", "").startswith(_PROJECT) for f, _ in below)
+    modules = {frame.f_globals.get("__name__", "") for frame, _ in below} - {_CALLS_FUNCTIONS}
+    return not any(module.startswith(_PROJECT) for module in modules)

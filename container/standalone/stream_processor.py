@@ -22,6 +22,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import HomeportError, in_one_line
+from homeport.config.loading.declared_job import SUFFIX
 from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import JobConfig
@@ -344,6 +345,9 @@ def _child_environment(config: Config) -> dict[str, str]:
 
 
 def _package(config: Config) -> Path | None:
-    """Return the folder of the job's code, where the configuration names one; no archive."""
+    """Return the folder of the job's code, where the configuration names it or a file of it."""
     named = keys.YARN_PACKAGE_PATH.read(config)
-    return Path(named).absolute() if named and Path(named).is_dir() else None
+    path = Path(named or "").absolute()
+    if named and path.suffix == SUFFIX and path.is_file():
+        return path.parent
+    return path if named and path.is_dir() else None

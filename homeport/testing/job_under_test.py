@@ -8,6 +8,7 @@ from pathlib import Path
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.loading.loader import load
 from homeport.config.settings.used_systems import used_systems
 from homeport.config.settings.validation import validate
@@ -38,7 +39,7 @@ class JobUnderTest:
 
     @staticmethod
     def of(
-        config: Mapping[str, str] | Path | str,
+        config: Mapping[str, str] | DeclaredJob | Path | str,
         task: TaskClass | None,
         partitions: int | Mapping[str, int],
         overrides: Mapping[str, str],
@@ -49,7 +50,10 @@ class JobUnderTest:
         the first fault, in the product's one line.
         """
         values: Mapping[str, str]
-        values = config if isinstance(config, Mapping) else load(str(config))
+        if isinstance(config, DeclaredJob):
+            values, task = config.config, task or config.task_class()
+        else:
+            values = config if isinstance(config, Mapping) else load(str(config))
         given = {**values, **overrides}
         if task is not None:
             made: object = task  # a test may give an object by mistake

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from homeport.config.errors import HomeportError
+from homeport.config.loading.declared_job import DeclaredJob
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
 from homeport.container.kafka.checkpoints import read_whole_checkpoints
 from homeport.container.processing.record_rules import (
@@ -55,7 +56,7 @@ class TestRunner:
     readers of committed records see. Nothing happens between these calls.
 
     Args:
-        config: the keys of the job, or the path of its properties file.
+        config: the job itself, its keys, or the path of its file.
         task: the task class, in the place of ``task.class``.
         partitions: of each topic, or {``system.stream``: of that one}; 1 where nothing is said.
         topics: {``system.stream``: properties}: those that are there beside the job's own, as on a
@@ -73,7 +74,7 @@ class TestRunner:
 
     def __init__(
         self,
-        config: Mapping[str, str] | Path | str,
+        config: Mapping[str, str] | DeclaredJob | Path | str,
         *,
         task: TaskClass | None = None,
         partitions: int | Mapping[str, int] = 1,

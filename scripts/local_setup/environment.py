@@ -213,7 +213,7 @@ def _ensure_homeport(progress: Progress) -> None:
 def _ensure_links() -> None:
     """The tree of links by which the tools see the sources (scripts/link_namespace.sh)."""
     namespace = BUILD / "ns" / "homeport"
-    linked = (*(p for p in PACKAGES if p != "homeport"), "cli", "testing")
+    linked = (*(p for p in PACKAGES if p != "homeport"), "cli", "job", "testing")
     if not all((namespace / package).is_dir() for package in linked):
         progress = Progress()
         run_logged(progress, "links", [str(ROOT / "scripts" / "link_namespace.sh")], LOG)

@@ -115,6 +115,7 @@ class Job:
         }
         self.produced = Counter[str]()
         self.path = folder / f"{name}.properties"
+        self.text = ""
         self.url = ""
         self.application_id = ""
         self.rest = ResourceManagerRest.from_environment(self.environment)
@@ -152,10 +153,15 @@ class Job:
         reset_state: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """``run-job`` with the job's file."""
-        self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
+        self._write_file()
         arguments = [f"--config-path={self.path}", f"--operation={operation}"]
         arguments += [*["--reset-state"] * reset_state, *(f"--config={o}" for o in overrides)]
         return self._ended(RUN_JOB, arguments, self.environment if env is None else env, 300)
+
+    def _write_file(self) -> None:
+        """``text``, where a test has set it, else the properties of ``values``."""
+        text = self.text or "".join(f"{k}={v}\n" for k, v in self.values.items())
+        self.path.write_text(text)
 
     def _ended(
         self, module: str, words: Sequence[str], environment: Mapping[str, str], limit_s: float
@@ -205,7 +211,7 @@ class Job:
 
     def submitting(self) -> subprocess.Popen[str]:
         """``run-job`` as it begins to submit the job."""
-        self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
+        self._write_file()
         return subprocess.Popen(
             [*self.cluster.command(RUN_JOB), f"--config-path={self.path}"],
             env=self.environment,

@@ -19,9 +19,10 @@ ROOTS = {
     for folder in (
         *(f for f in CODE_FOLDERS if f != "homeport"),
         "homeport/cli",
+        "homeport/job",
         "homeport/testing",
     )
-}
+} | {"homeport": "homeport/public"}
 """The packages below ``homeport`` and their folders: what stands in the folder homeport is the
 product's face."""
 MODULE_LINES = 600
@@ -60,6 +61,8 @@ def _shown(file: Path) -> str:
 
 def _imported_as(path: Path) -> str:
     parts = path.relative_to(ROOT).parts
+    if parts[:2] == ("homeport", "public"):
+        return ".".join(("homeport", *parts[2:]))
     return ".".join(parts if parts[0] == "homeport" else ("homeport", *parts))
 
 

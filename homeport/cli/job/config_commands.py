@@ -1,4 +1,4 @@
-"""``homeport config``: get, set, diff, reference."""
+"""``homeport config``: get, show, set, diff, reference."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from homeport.cli.job.job_view import JobView, OpenJob, open_job
 from homeport.cli.options import (
     AsJson,
     FromJob,
+    Given,
     Named,
     ShowSecrets,
     described,
@@ -31,7 +32,7 @@ from homeport.cli.options import (
     note,
     note_origin,
 )
-from homeport.config.config import Config
+from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.reference import ReferenceFormat, reference
 from homeport.config.declarations.unknown_keys import meant_by
@@ -102,6 +103,17 @@ def get(
         return
     value = _value_of(found, key)
     print(json.dumps(value, ensure_ascii=False) if as_json else value)
+
+
+@app.command("show", short_help="print the keys that a job's file gives")
+def show(*, given: Given, as_json: AsJson = False, show_secrets: ShowSecrets = False) -> None:
+    """Prints the keys of the job's file, Python or properties, after --config and rewriters.
+
+    It reads the file alone; `get` prints what is in force in the running job.
+    """
+    found = given if show_secrets else masked(given)
+    lines = [f"{name}={value}" for name, value in found.items()]
+    print(indented_json(dict(found)) if as_json else printable_lines(lines))
 
 
 def _value_of(config: Config, key: str) -> str:

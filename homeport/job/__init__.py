@@ -1,0 +1,1 @@
+"""A job in one Python file: ``from homeport import Job``."""

@@ -1,0 +1,334 @@
+"""Job: a job that Python declares, with its functions, in the place of a properties file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+
+from homeport.config.config import Config
+from homeport.config.declarations.all_keys import declared
+from homeport.config.errors import ConfigError
+from homeport.config.loading.declared_job import DeclaredJob
+from homeport.config.system_stream import SystemStream, is_topic_name
+from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
+from homeport.job.functions import Functions, of_message, parameters_of, task_class_of
+from homeport.job.handles import Call, Calls, Input, Output, Store
+from homeport.job.python_types import serde_of
+
+_SYSTEM = "kafka"
+_BROKERS = "HOMEPORT_BOOTSTRAP_SERVERS"
+_NO_BROKERS = "localhost:9092"
+
+K = TypeVar("K")
+V = TypeVar("V")
+_Function = TypeVar("_Function", bound=Callable[..., object])
+_Batch = TypeVar("_Batch", bound=Callable[[Any], object])
+
+
+class Each(Generic[K, V]):
+    """Decorates the function for the records of one input, whose types mypy compares."""
+
+    def __init__(self, add: Callable[[Callable[..., object]], None]) -> None:
+        self._add = add
+
+    @overload
+    def __call__(self, function: Callable[[K, V], object]) -> Callable[[K, V], object]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[K, V, IncomingMessage], object]
+    ) -> Callable[[K, V, IncomingMessage], object]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[IncomingMessage], object]
+    ) -> Callable[[IncomingMessage], object]: ...
+    def __call__(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Call ``function`` for each record; return it as it is."""
+        self._add(function)
+        return function
+
+
+class Job(DeclaredJob):
+    """A stateful job over Kafka, in one Python file.
+
+    The keys that a properties file would have follow from what is declared; ``keys`` adds others.
+
+    Args:
+        name: of the job, as in ``daily-totals``.
+        kafka: HOST:PORT of the brokers; default ``$HOMEPORT_BOOTSTRAP_SERVERS``.
+        containers: how many share the job's tasks.
+        standbys: hot standbys of each container, on other hosts.
+        keys: any other key of docs/configuration.md; they win over what is declared.
+
+    Raises:
+        ConfigError: (from every method, too) a name, type or key breaks a rule.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        kafka: str | None = None,
+        containers: int = 1,
+        standbys: int = 0,
+        keys: Mapping[str, object] | None = None,
+    ) -> None:
+        self.name = name
+        names = sys._getframe(1).f_globals  # noqa: SLF001 - of the file that declares
+        self._module: str = names.get("__name__", "__main__")
+        file = names.get("__file__")
+        self._file = Path(file).resolve() if file else None
+        self._calls = Calls.of(name)
+        self._functions = Functions()
+        self._inputs = dict[str, Input[Any, Any]]()
+        self._outputs = dict[str, Output[Any, Any]]()
+        self._keys = {
+            "job.name": name,
+            "job.default.system": _SYSTEM,
+            "job.container.count": str(containers),
+            "job.host-affinity.enabled": "true",
+            f"systems.{_SYSTEM}.samza.factory": "kafka",
+            f"systems.{_SYSTEM}.samza.offset.default": "oldest",
+            f"systems.{_SYSTEM}.consumer.bootstrap.servers": kafka
+            or os.environ.get(_BROKERS, _NO_BROKERS),
+        }
+        if standbys:
+            self._keys["job.hotstandby.enabled"] = "true"
+            self._keys["job.hotstandby.replicationcount"] = str(standbys)
+        self._given = {key: _text(key, value) for key, value in (keys or {}).items()}
+
+    def __repr__(self) -> str:
+        return f"Job({self.name!r})"
+
+    # -- what a job reads, writes and keeps
+
+    @overload
+    def input(self, name: str) -> Input[bytes, bytes]: ...
+    @overload
+    def input(self, name: str, *, key: type[K]) -> Input[K, bytes]: ...
+    @overload
+    def input(self, name: str, *, value: type[V]) -> Input[bytes, V]: ...
+    @overload
+    def input(self, name: str, *, key: type[K], value: type[V]) -> Input[K, V]: ...
+    def input(self, name: str, *, key: type = bytes, value: type = bytes) -> Input[Any, Any]:
+        """Declare a topic that the job reads, with the types of its keys and values."""
+        made = Input[Any, Any](self._stream("job.input", name, key, value), key, value)
+        if name in self._inputs:
+            raise ConfigError("job.input", name, "it is an input already", "declare it once")
+        self._inputs[name] = made
+        return made
+
+    @overload
+    def output(self, name: str, *, partitions: int | None = None) -> Output[bytes, bytes]: ...
+    @overload
+    def output(
+        self, name: str, *, key: type[K], partitions: int | None = None
+    ) -> Output[K, bytes]: ...
+    @overload
+    def output(
+        self, name: str, *, value: type[V], partitions: int | None = None
+    ) -> Output[bytes, V]: ...
+    @overload
+    def output(
+        self, name: str, *, key: type[K], value: type[V], partitions: int | None = None
+    ) -> Output[K, V]: ...
+    def output(
+        self, name: str, *, key: type = bytes, value: type = bytes, partitions: int | None = None
+    ) -> Output[Any, Any]:
+        """Declare a topic that the job writes.
+
+        ``partitions``: run-job makes the topic, with so many, where it is not there.
+        """
+        stream = self._stream("job.output", name, key, value)
+        made = Output[Any, Any](stream, key, value, self._calls)
+        if name in self._outputs:
+            raise ConfigError("job.output", name, "it is an output already", "declare it once")
+        self._outputs[name] = made
+        if partitions is not None:
+            self._keys["task.outputs.create.partitions"] = str(partitions)
+        return made
+
+    def store(
+        self, name: str, *, key: type[K], value: type[V], changelog: str | None = None
+    ) -> Store[K, V]:
+        """Declare a store with the types of its keys and values.
+
+        ``changelog``: its topic; default ``<job>-<store>-changelog``. It is settled once the job
+        has state.
+        """
+        prefix = f"stores.{name}"
+        if f"{prefix}.factory" in self._keys:
+            raise ConfigError("job.store", name, "there is such a store", "give another name")
+        topic = changelog or f"{self.name}-{name}-changelog"
+        self._keys |= {
+            f"{prefix}.factory": "rocksdb",
+            f"{prefix}.changelog": f"{_SYSTEM}.{topic}",
+            f"{prefix}.key.serde": serde_of(f"key of the store {name}", key),
+            f"{prefix}.msg.serde": serde_of(f"value of the store {name}", value),
+        }
+        return Store(name, key, value, self._calls)
+
+    def _stream(self, what: str, name: str, key: object, value: object) -> SystemStream:
+        if not is_topic_name(name):
+            rule = "a topic has letters, digits, '.', '_' and '-'"
+            raise ConfigError(what, name, rule, "give the name of a topic, as in orders")
+        at = f"{_streams(name)}.samza"
+        for part, of_type in (("key", key), ("msg", value)):
+            serde = serde_of(f"{'key' if part == 'key' else 'value'} of {what} {name}", of_type)
+            found = self._keys.setdefault(f"{at}.{part}.serde", serde)
+            if found != serde:
+                rule = f"it is declared with other types, of the serde {found}"
+                raise ConfigError(what, name, rule, "give the same types in both places")
+        return SystemStream(_SYSTEM, name)
+
+    # -- its functions
+
+    def each(self, stream: Input[K, V]) -> Each[K, V]:
+        """Decorate the function for each record of ``stream``: key and value, in order.
+
+        It may take the message too, or alone, and may be a coroutine.
+        """
+
+        def add(function: Callable[..., object]) -> None:
+            self._require_own(stream)
+            self._require_no("a function of batches", self._functions.batch)
+            name = str(stream)
+            self._require_no(f"a function for {name}", self._functions.each.get(name))
+            self._functions.each[name] = of_message(function)
+
+        return Each(add)
+
+    def batch(self, *streams: Input[Any, Any]) -> Callable[[_Batch], _Batch]:
+        """Decorate the function for the records of all inputs, in Arrow tables of BATCH_SCHEMA."""
+
+        def add(function: _Batch) -> _Batch:
+            for stream in streams:
+                self._require_own(stream)
+            missing = {*self._inputs.values()} - {*streams}
+            if missing or not streams:
+                names = ", ".join(sorted(map(str, missing)))
+                rule = "a function of batches gets the records of all inputs"
+                raise ConfigError("job.batch", names or None, rule, "name them all")
+            self._require_no("a function of batches", self._functions.batch)
+            self._require_no("a function of records", next(iter(self._functions.each), None))
+            _require_parameters("job.batch", function, 1)
+            self._functions.batch = function
+            return function
+
+        return add
+
+    def on_start(self, function: _Function) -> _Function:
+        """Decorate a function that each task calls before its first record."""
+        _require_parameters("job.on_start", function, 0)
+        self._functions.start.append(function)
+        return function
+
+    def every(self, ms: int) -> Callable[[_Function], _Function]:
+        """Decorate the function that each task calls every ``ms`` milliseconds."""
+
+        def add(function: _Function) -> _Function:
+            self._require_no("such a function", self._functions.every)
+            _require_parameters("job.every", function, 0)
+            self._functions.every = function
+            self._keys["task.window.ms"] = str(ms)
+            return function
+
+        return add
+
+    def on_timer(self, function: _Function) -> _Function:
+        """Decorate the function for timers that are due; it takes the timer."""
+        self._require_no("a function for timers", self._functions.timer)
+        _require_parameters("job.on_timer", function, 1)
+        self._functions.timer = function
+        return function
+
+    # -- what its functions may use
+
+    @property
+    def context(self) -> TaskContext:
+        """Return the context of the task that is called."""
+        return self._call("the context").context
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Return the timers of the task that is called."""
+        return self._call("the scheduler").context.scheduler
+
+    def commit(self) -> None:
+        """Ask for a commit of all tasks of the container, at the end of the micro-batch."""
+        coordinator = self._call("commit").coordinator
+        if coordinator is None:
+            raise self._calls.outside("commit")
+        coordinator.commit()
+
+    def shutdown(self) -> None:
+        """Vote for the end of the container; see ``TaskCoordinator.shutdown``."""
+        coordinator = self._call("shutdown").coordinator
+        if coordinator is None:
+            raise self._calls.outside("shutdown")
+        coordinator.shutdown()
+
+    def _call(self, what: str) -> Call:
+        call = self._calls.current.get()
+        if call is None:
+            raise self._calls.outside(what)
+        return call
+
+    # -- what the commands take
+
+    @property
+    def config(self) -> Config:
+        """Return the keys that a properties file for the job would have."""
+        module, variable = self._place()
+        made = {**self._keys, "task.inputs": ",".join(f"{_SYSTEM}.{n}" for n in self._inputs)}
+        if self._outputs:
+            made["task.outputs"] = ",".join(f"{_SYSTEM}.{name}" for name in self._outputs)
+        if variable:
+            made["task.class"] = f"{module}:{variable}"
+        if self._file is not None:
+            made["yarn.package.path"] = str(self._file)
+        return Config({**made, **self._given})
+
+    def task_class(self) -> type[StreamTask | BatchTask]:
+        """Return the class whose objects call the functions of the job."""
+        return task_class_of(self._functions, self._calls)
+
+    def _place(self) -> tuple[str, str]:
+        """Return module and variable of the job, as containers import it; empty where unknown."""
+        module = sys.modules.get(self._module)
+        names = [] if module is None else [n for n, found in vars(module).items() if found is self]
+        name = self._module
+        if name == "__main__":  # a file that Python runs, or a notebook
+            name = self._file.stem if self._file is not None else ""
+        return (name, names[0]) if name and names else ("", "")
+
+    def _require_own(self, stream: Input[Any, Any]) -> None:
+        if self._inputs.get(stream.stream.stream) is not stream:
+            rule = f"it is not an input of the job {self.name!r}"
+            raise ConfigError("job.each", str(stream), rule, "declare it by job.input")
+
+    def _require_no(self, what: str, found: object) -> None:
+        if found is not None:
+            raise ConfigError("job", self.name, f"it has {what} already", "remove one of the two")
+
+
+def _streams(name: str) -> str:
+    return f"systems.{_SYSTEM}.streams.{name}"
+
+
+def _require_parameters(what: str, function: Callable[..., object], count: int) -> None:
+    found = parameters_of(function)
+    if found != count:
+        rule = f"it takes {found} arguments"
+        raise ConfigError(what, function.__name__, rule, f"let it take {count}")
+
+
+def _text(key: str, value: object) -> str:
+    """Return ``value`` as a properties file has it, once the key's declaration takes it."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    declaration = declared(key)
+    if declaration is not None:
+        declaration.check(Config({key: text}), key)
+    return text

@@ -1,0 +1,113 @@
+"""--config-path=FILE.py: the one job of the file, or one line that says why there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from homeport.config.errors import ConfigError
+from homeport.config.loading.loader import load
+
+JOB = 'from homeport import Job\njob = Job("by-file")\njob.input("orders")\n'
+
+
+@pytest.fixture(autouse=True)
+def _own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules and folders that a test loads are gone after it."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    known = {*sys.modules}
+    yield
+    for name in {*sys.modules} - known:
+        del sys.modules[name]
+
+
+def _written(folder: Path, text: str, name: str = "by_file") -> str:
+    file = folder / f"{name}.py"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def test_a_python_file_is_the_job_that_it_declares(tmp_path: Path) -> None:
+    """Keys of the command line are laid over it, a module beside it is found."""
+    (tmp_path / "beside_it.py").write_text("NAME = 'orders'\n", encoding="utf-8")
+    text = JOB.replace("job.input(", "import beside_it\njob.input(beside_it.NAME or ")
+    path = _written(tmp_path, text)
+    config = load(path, ["job.container.count=3"])
+    assert config["task.class"] == "by_file:job"
+    assert config["task.inputs"] == "kafka.orders"
+    assert config["yarn.package.path"] == path
+    assert config["job.container.count"] == "3"
+    assert load(f"file://{path}")["task.class"] == "by_file:job"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        pytest.param("", "it must have one job at its top level, and has none", id="none"),
+        pytest.param(
+            f"{JOB}more = Job('more')\n",
+            "it must have one job at its top level, and has job, more",
+            id="two",
+        ),
+        pytest.param(f"{JOB}1 / 0\n", "line 4 fails: ZeroDivisionError: division by zero", id="it"),
+        pytest.param("import gone\n", "line 1 fails: ModuleNotFoundError: No module", id="import"),
+        pytest.param("job = (\n", "line 1 fails: SyntaxError: '(' was never closed", id="syntax"),
+        pytest.param("raise SystemExit(3)\n", "line 1 fails: SystemExit: 3", id="exit"),
+    ],
+)
+def test_a_file_without_one_job_is_refused(text: str, rule: str, tmp_path: Path) -> None:
+    """The line names the file and the line at fault."""
+    path = _written(tmp_path, text)
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    assert str(refused.value).startswith(f"--config-path = {path!r}: {rule}")
+
+
+def test_a_wrong_key_is_refused_at_its_line(tmp_path: Path) -> None:
+    """The rest of the line is that of a properties file."""
+    path = _written(tmp_path, JOB.replace(")\n", ', keys={"task.commit.ms": "x"})\n', 1))
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    assert str(refused.value) == (
+        "task.commit.ms = 'x': it must be a whole number (by_file.py, line 2); write a number, "
+        "such as 10000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("by-file", "containers import it, and 'by-file' cannot be the name of a job's module"),
+        ("json", "containers import it, and 'json' cannot be the name of a job's module"),
+        ("homeport", "containers import it, and 'homeport' cannot be the name of a job's module"),
+        ("pytest", "another module of that name is loaded"),
+    ],
+)
+def test_a_name_that_containers_cannot_import_is_refused(
+    name: str, rule: str, tmp_path: Path
+) -> None:
+    """Before anything of the file runs."""
+    path = _written(tmp_path, "raise SystemExit\n", name)
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    assert f": {rule}" in str(refused.value)
+
+
+def test_a_file_behind_another_of_its_name_is_refused(tmp_path: Path) -> None:
+    """Python would import the other one, here and in containers."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    other = _written(tmp_path / "first", "")
+    path = _written(tmp_path / "second", JOB)
+    sys.path[:0] = [str(tmp_path / "first"), str(tmp_path / "second")]
+    with pytest.raises(ConfigError, match=f"Python finds {other} in its place"):
+        load(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """As one of properties is."""
+    with pytest.raises(ConfigError, match="there is no such file; give the path of the job's"):
+        load(str(tmp_path / "none.py"))

@@ -1,0 +1,187 @@
+"""Job: the keys that follow from what a Python file declares, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from homeport import Job
+from homeport.config.errors import ConfigError
+from homeport.config.settings.validation import validate
+from homeport.container.api import BatchTask, StreamTask
+
+job = Job("daily-totals", kafka="broker:9092", containers=2, standbys=1, keys={"my.limit": 5})
+orders = job.input("orders", key=str, value=dict)
+totals = job.output("totals", key=str, value=dict, partitions=4)
+total = job.store("total", key=str, value=float)
+
+
+@job.each(orders)
+def add(name: str, order: dict[str, float]) -> None:
+    """Add the amount of an order."""
+    total[name] = total.get(name, 0.0) + order["amount"]
+    totals.send(name, {"total": total[name]})
+
+
+def test_a_job_is_the_keys_that_a_properties_file_would_have() -> None:
+    """They break no rule, and none of them is unknown."""
+    assert dict(job.config) == {
+        "job.container.count": "2",
+        "job.default.system": "kafka",
+        "job.host-affinity.enabled": "true",
+        "job.hotstandby.enabled": "true",
+        "job.hotstandby.replicationcount": "1",
+        "job.name": "daily-totals",
+        "my.limit": "5",
+        "stores.total.changelog": "kafka.daily-totals-total-changelog",
+        "stores.total.factory": "rocksdb",
+        "stores.total.key.serde": "string",
+        "stores.total.msg.serde": "double",
+        "systems.kafka.consumer.bootstrap.servers": "broker:9092",
+        "systems.kafka.samza.factory": "kafka",
+        "systems.kafka.samza.offset.default": "oldest",
+        "systems.kafka.streams.orders.samza.key.serde": "string",
+        "systems.kafka.streams.orders.samza.msg.serde": "json",
+        "systems.kafka.streams.totals.samza.key.serde": "string",
+        "systems.kafka.streams.totals.samza.msg.serde": "json",
+        "task.class": f"{__name__}:job",
+        "task.inputs": "kafka.orders",
+        "task.outputs": "kafka.totals",
+        "task.outputs.create.partitions": "4",
+        "yarn.package.path": __file__,
+    }
+    assert validate(job.config) == ()
+
+
+def test_names_of_functions_decide_nothing() -> None:
+    """What is settled once a job has state follows from names of streams and stores."""
+    other = Job("daily-totals", kafka="broker:9092", containers=2, standbys=1)
+    other.store("total", key=str, value=float)
+    source = other.input("orders", key=str, value=dict)
+    other.each(source)(lambda _message: None)
+    settled = {key: value for key, value in job.config.items() if key.startswith("stores.")}
+    assert settled.items() <= other.config.items()
+
+
+def test_the_class_of_the_job_follows_from_its_functions() -> None:
+    """A function of records makes a StreamTask, one of batches a BatchTask."""
+    assert issubclass(job.task_class(), StreamTask)
+    other = Job("batches")
+    source = other.input("orders")
+    other.batch(source)(lambda _table: None)
+    assert issubclass(other.task_class(), BatchTask)
+
+
+def test_keys_that_are_given_win() -> None:
+    """Text is made of what Python has."""
+    given = {"job.host-affinity.enabled": False, "task.commit.ms": 500}
+    config = Job("given", keys=given).config
+    assert config["job.host-affinity.enabled"] == "false"
+    assert config["task.commit.ms"] == "500"
+
+
+def test_brokers_come_from_the_environment_where_the_file_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`homeport local env` sets the variable."""
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", "local:1")
+    key = "systems.kafka.consumer.bootstrap.servers"
+    assert Job("here").config[key] == "local:1"
+    monkeypatch.delenv("HOMEPORT_BOOTSTRAP_SERVERS")
+    assert Job("there").config[key] == "localhost:9092"
+
+
+def _fresh() -> tuple[Any, Any, Any]:
+    made = Job("fresh")
+    return made, made.input("in"), Job("other").input("in")
+
+
+def _twice(call: Callable[..., object], *arguments: object) -> object:
+    return call(*arguments), call(*arguments)
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "a type": (
+        lambda: Job("fresh").input("in", key=set),
+        (
+            "key of job.input in = 'set': no serde carries it; give str, int, float, bytes, dict "
+            "or list"
+        ),
+    ),
+    "a topic's name": (
+        lambda: Job("fresh").input("a b"),
+        (
+            "job.input = 'a b': a topic has letters, digits, '.', '_' and '-'; give the name of a "
+            "topic, as in orders"
+        ),
+    ),
+    "an input twice": (
+        lambda: _twice(Job("fresh").input, "in"),
+        "job.input = 'in': it is an input already; declare it once",
+    ),
+    "an output twice": (
+        lambda: _twice(Job("fresh").output, "out"),
+        "job.output = 'out': it is an output already; declare it once",
+    ),
+    "a store twice": (
+        lambda: _twice(partial(Job("fresh").store, key=str, value=int), "s"),
+        "job.store = 's': there is such a store; give another name",
+    ),
+    "an input that is an output of another type": (
+        lambda: (j := Job("fresh"), j.input("x", key=str), j.output("x", key=int)),
+        (
+            "job.output = 'x': it is declared with other types, of the serde string; give the same "
+            "types in both places"
+        ),
+    ),
+    "a value of a key": (
+        lambda: Job("fresh", keys={"task.commit.ms": "soon"}),
+        "task.commit.ms = 'soon': it must be a whole number; write a number, such as 10000",
+    ),
+    "an input of another job": (
+        lambda: (f := _fresh(), f[0].each(f[2])(print)),
+        "job.each = 'kafka.in': it is not an input of the job 'fresh'; declare it by job.input",
+    ),
+    "two functions of one input": (
+        lambda: (f := _fresh(), _twice(f[0].each(f[1]), lambda _m: None)),
+        "job = 'fresh': it has a function for kafka.in already; remove one of the two",
+    ),
+    "functions of records and of batches": (
+        lambda: (f := _fresh(), f[0].each(f[1])(lambda _m: None), f[0].batch(f[1])(lambda _t: 0)),
+        "job = 'fresh': it has a function of records already; remove one of the two",
+    ),
+    "batches of some inputs": (
+        lambda: (f := _fresh(), f[0].input("more"), f[0].batch(f[1])(lambda _t: None)),
+        (
+            "job.batch = 'kafka.more': a function of batches gets the records of all inputs; name "
+            "them all"
+        ),
+    ),
+    "too many arguments": (
+        lambda: (f := _fresh(), f[0].each(f[1])(lambda _a, _b, _c, _d: None)),
+        (
+            "job.each = '<lambda>': it takes 4 arguments; let it take (key, value), (key, value, "
+            "message) or (message)"
+        ),
+    ),
+    "a timer's function without the timer": (
+        lambda: Job("fresh").on_timer(lambda: None),
+        "job.on_timer = '<lambda>': it takes 0 arguments; let it take 1",
+    ),
+    "no function": (
+        lambda: Job("fresh").task_class(),
+        "job.each is missing: the job has no function for its records; write one under @job.each",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_wrong_declaration_is_refused_where_it_stands(case: str) -> None:
+    """The line names argument, value, rule and remedy; the call that is wrong raises it."""
+    make, line = REFUSED[case]
+    with pytest.raises(ConfigError) as refused:
+        make()
+    assert str(refused.value) == line

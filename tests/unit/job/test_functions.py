@@ -1,0 +1,258 @@
+"""The functions of a job in Python, run by TestRunner as its container runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from homeport import Job
+from homeport.config.errors import HomeportError
+from homeport.container.api import IncomingMessage, Timer
+from homeport.container.callables import TaskFailedError
+from homeport.testing import Record, TestRunner
+from tests.unit.job import test_declaration
+
+
+def _job(name: str, **keys: object) -> tuple[Job, Any, Any, Any]:
+    made = Job(name, keys={key.replace("_", "."): value for key, value in keys.items()})
+    source = made.input("in", key=str, value=dict)
+    target = made.output("out", key=str, value=dict)
+    return made, source, target, made.store("kept", key=str, value=int)
+
+
+def test_a_crash_before_each_step_of_a_commit_counts_once() -> None:
+    """The store of the declared job is exact, as one of a properties file is."""
+    with TestRunner(test_declaration.job) as runner:
+        for name, amount in (("ann", 5), ("bob", 2), ("ann", 7)):
+            runner.send("orders", key=name, value={"amount": amount})
+        runner.run()
+        assert runner.output("totals") == [
+            Record("ann", {"total": 5.0}),
+            Record("bob", {"total": 2.0}),
+            Record("ann", {"total": 12.0}),
+        ]
+        for number, step in enumerate(runner.commit_steps, start=1):
+            runner.send("orders", key="eve", value={"amount": 1})
+            runner.crash_before(step)
+            runner.restart()
+            runner.run()
+            assert runner.store("total").get("eve") == number
+
+
+def test_functions_get_what_they_take() -> None:
+    """Key and value, all three, or the message alone; each input its own."""
+    job = Job("forms")
+    seen: list[object] = []
+    pairs, triples, messages = (job.input(n, key=str, value=int) for n in ("a", "b", "c"))
+
+    @job.each(pairs)
+    def pair(key: str, value: int) -> None:
+        seen.append((key, value))
+
+    @job.each(triples)
+    def triple(key: str, value: int, message: IncomingMessage) -> None:
+        seen.append((key, value, message.stream))
+
+    @job.each(messages)
+    def whole(message: IncomingMessage) -> None:
+        seen.append((message.key, message.headers))
+
+    with TestRunner(job) as runner:
+        for stream in ("a", "b", "c"):
+            runner.send(stream, key="k", value=1, headers={"h": b"x"})
+            runner.run()
+    assert seen == [("k", 1), ("k", 1, "b"), ("k", {"h": b"x"})]
+
+
+def test_each_task_has_its_part_of_a_store() -> None:
+    """One handle stands for the part of the task that is called."""
+    job, source, _, kept = _job("parts")
+
+    @job.each(source)
+    def count(key: str, _value: dict[str, object]) -> None:
+        kept[key] = kept.get(key, 0) + 1
+
+    with TestRunner(job, partitions=2) as runner:
+        for partition in (0, 1, 1):
+            runner.send("in", key="k", value={}, partition=partition)
+        runner.run()
+        assert [runner.store("kept", partition=n).get("k") for n in (0, 1)] == [1, 2]
+
+
+def test_a_store_is_a_mapping_of_its_keys() -> None:
+    """Reads and writes of all forms reach the store."""
+    job, source, _, kept = _job("mapping")
+    seen: list[object] = []
+
+    @job.each(source)
+    def use(_key: str, _value: dict[str, object]) -> None:
+        kept.put_all({"a": 1, "b": 2, "c": 3})
+        del kept["c"]
+        with pytest.raises(KeyError, match="c"):
+            kept["c"]
+        seen.extend(["a" in kept, "c" in kept, kept["a"], kept.get("c"), kept.get("c", 9)])
+        seen.append(kept.get_all(["a", "b", "c"]))
+        seen.extend(list(pairs) for pairs in (kept.all(), kept.range("b", "z"), kept.prefix("a")))
+        kept.put_arrow(pa.array(["d"]), pa.array([4]))
+        seen.append(kept.get_arrow(pa.array(["d", "e"])).to_pylist())
+        kept.delete_all(["a", "d"])
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        runner.run()
+        assert dict(runner.store("kept").all()) == {"b": 2}
+    assert seen == [
+        *[True, False, 1, None, 9, {"a": 1, "b": 2}],
+        *[[("a", 1), ("b", 2)], [("b", 2)], [("a", 1)], [4, None]],
+    ]
+
+
+def test_batches_are_arrow_tables() -> None:
+    """Columns of BATCH_SCHEMA; stores and outputs are there."""
+    job, source, target, kept = _job("batches")
+
+    @job.batch(source)
+    def count(table: pa.Table) -> None:
+        for key in table["key"].to_pylist():
+            name = key.decode()
+            kept[name] = kept.get(name, 0) + 1
+            target.send(name, {"n": kept[name]})
+
+    with TestRunner(job) as runner:
+        for key in ("a", "b", "a"):
+            runner.send("in", key=key, value={})
+        runner.run()
+        assert [record.value["n"] for record in runner.output("out")] == [1, 1, 2]
+
+
+def test_coroutines_keep_their_task_over_a_wait() -> None:
+    """Handles stand for the task of the call, also where calls run side by side."""
+    job, source, target, kept = _job("waits", task_max_concurrency=4)
+
+    @job.each(source)
+    async def slow(key: str, value: dict[str, int]) -> None:
+        await asyncio.sleep(0)
+        kept[key] = value["n"]
+        target.send(key, value)
+
+    with TestRunner(job, partitions=2) as runner:
+        for n in range(8):
+            runner.send("in", key=str(n), value={"n": n}, partition=n % 2)
+        runner.run()
+        assert [runner.store("kept", partition=n % 2).get(str(n)) for n in range(8)] == [*range(8)]
+        assert sorted(record.value["n"] for record in runner.output("out")) == [*range(8)]
+
+
+def test_timers_intervals_and_the_start() -> None:
+    """All of them may use stores and outputs."""
+    job, source, target, kept = _job("timers")
+
+    @job.on_start
+    def begin() -> None:
+        kept["starts"] = kept.get("starts", 0) + 1
+
+    @job.each(source)
+    def ask(key: str, _value: dict[str, object]) -> None:
+        job.scheduler.schedule("due", key, after_ms=50)
+        assert job.context.task_name == "Partition 0"
+
+    @job.on_timer
+    def due(timer: Timer) -> None:
+        target.send(timer.key, {"due": timer.name})
+
+    @job.every(ms=100)
+    def tick() -> None:
+        target.send(None, {"tick": kept["starts"]})
+        job.commit()
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        runner.run()
+        runner.advance(100)
+        assert [r.value for r in runner.output("out")] == [{"due": "due"}, {"tick": 1}]
+
+
+def test_a_job_may_end_itself() -> None:
+    """Every task has voted: the container has finished."""
+    job, source, *_ = _job("ends")
+
+    @job.each(source)
+    def last(_key: str, _value: dict[str, object]) -> None:
+        job.shutdown()
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        runner.run()
+        assert not runner.is_running
+
+
+def test_handles_outside_of_a_call_are_refused() -> None:
+    """At module level, in another thread, and of another job: one line that names the handle."""
+    job, source, target, kept = _job("inside")
+    _, _, _, others = _job("another")
+    lines: list[str] = []
+
+    def use(name: str, handle: Any) -> None:  # noqa: ANN401 - of any types
+        try:
+            handle.get(name) if handle is not target else handle.send(name, {})
+        except HomeportError as error:
+            lines.append(str(error))
+
+    @job.each(source)
+    def call(key: str, _value: dict[str, object]) -> None:
+        thread = threading.Thread(target=use, args=(key, kept))
+        thread.start()
+        thread.join()
+        use(key, others)
+
+    use("k", kept)
+    use("k", target)
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        runner.run()
+    rest = "is used outside of a call: use it in a function of that job, in the thread or "
+    rest += "coroutine in which the job calls it"
+    assert lines == [
+        f"the store kept of the job 'inside' {rest}",
+        f"the output kafka.out of the job 'inside' {rest}",
+        f"the store kept of the job 'inside' {rest}",
+        f"the store kept of the job 'another' {rest}",
+    ]
+    with pytest.raises(HomeportError, match="commit of the job 'inside' is used outside"):
+        job.commit()
+
+
+def test_an_error_of_the_function_is_the_tasks_own() -> None:
+    """It fails the container, or is ignored where the key says so; its frames are not ours."""
+    job, source, _, kept = _job("fails", task_ignored_exceptions="ValueError")
+
+    @job.each(source)
+    def fail(key: str, _value: dict[str, object]) -> None:
+        kept[key] = 1
+        raise {"v": ValueError("not mine"), "o": OSError("gone")}[key]
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="v", value={})
+        runner.run()
+        assert runner.store("kept").get("v") == 1
+        runner.send("in", key="o", value={})
+        with pytest.raises(TaskFailedError, match="gone"):
+            runner.run()
+
+
+def test_a_generator_is_no_function_for_records() -> None:
+    """Its body would never run: the container says so instead."""
+    job, source, *_ = _job("generates")
+
+    @job.each(source)
+    def yields(key: str, _value: dict[str, object]) -> Any:  # noqa: ANN401 - a generator by mistake
+        yield key
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        with pytest.raises(TaskFailedError, match="generator"):
+            runner.run()
