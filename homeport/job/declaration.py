@@ -114,7 +114,7 @@ class Job(DeclaredJob):
     def input(self, name: str, *, key: type[K], value: type[V]) -> Input[K, V]: ...
     def input(self, name: str, *, key: type = bytes, value: type = bytes) -> Input[Any, Any]:
         """Declare a topic that the job reads, with the types of its keys and values."""
-        made = Input[Any, Any](self._stream("job.input", name, key, value), key, value)
+        made: Input[Any, Any] = Input(self._stream("job.input", name, key, value), key, value)
         if name in self._inputs:
             raise ConfigError("job.input", name, "it is an input already", "declare it once")
         self._inputs[name] = made
@@ -142,7 +142,7 @@ class Job(DeclaredJob):
         ``partitions``: run-job makes the topic, with so many, where it is not there.
         """
         stream = self._stream("job.output", name, key, value)
-        made = Output[Any, Any](stream, key, value, self._calls)
+        made: Output[Any, Any] = Output(stream, key, value, self._calls)
         if name in self._outputs:
             raise ConfigError("job.output", name, "it is an output already", "declare it once")
         self._outputs[name] = made
