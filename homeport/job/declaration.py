@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -15,7 +16,7 @@ from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.system_stream import SystemStream, is_topic_name
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
 from homeport.job.functions import Functions, of_message, parameters_of, task_class_of
-from homeport.job.handles import Call, Calls, Input, Output, Store
+from homeport.job.handles import Calls, Input, Output, Store
 from homeport.job.python_types import serde_of
 
 _SYSTEM = "kafka"
@@ -80,7 +81,7 @@ class Job(DeclaredJob):
         self._module: str = names.get("__name__", "__main__")
         file = names.get("__file__")
         self._file = Path(file).resolve() if file else None
-        self._calls = Calls.of(name)
+        self._calls = Calls(name, ContextVar(f"call of {name}", default=None))
         self._functions = Functions()
         self._inputs = dict[str, Input[Any, Any]]()
         self._outputs = dict[str, Output[Any, Any]]()
@@ -249,32 +250,20 @@ class Job(DeclaredJob):
     @property
     def context(self) -> TaskContext:
         """Return the context of the task that is called."""
-        return self._call("the context").context
+        return self._calls.current("the context").context
 
     @property
     def scheduler(self) -> Scheduler:
         """Return the timers of the task that is called."""
-        return self._call("the scheduler").context.scheduler
+        return self._calls.current("the scheduler").context.scheduler
 
     def commit(self) -> None:
         """Ask for a commit of all tasks of the container, at the end of the micro-batch."""
-        coordinator = self._call("commit").coordinator
-        if coordinator is None:
-            raise self._calls.outside("commit")
-        coordinator.commit()
+        self._calls.coordinator("commit").commit()
 
     def shutdown(self) -> None:
         """Vote for the end of the container; see ``TaskCoordinator.shutdown``."""
-        coordinator = self._call("shutdown").coordinator
-        if coordinator is None:
-            raise self._calls.outside("shutdown")
-        coordinator.shutdown()
-
-    def _call(self, what: str) -> Call:
-        call = self._calls.current.get()
-        if call is None:
-            raise self._calls.outside(what)
-        return call
+        self._calls.coordinator("shutdown").shutdown()
 
     # -- what the commands take
 

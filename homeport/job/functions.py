@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.container.api import (
     BatchTask,
     IncomingMessage,
@@ -97,8 +97,6 @@ def task_class_of(functions: Functions, calls: Calls) -> type[StreamTask | Batch
     """
     if functions.batch is not None:
         return _batch_task(functions, functions.batch, calls)
-    if functions.is_async:
-        return _async_task(functions, calls)
     if functions.each:
         return _stream_task(functions, calls)
     raise ConfigError(
@@ -117,106 +115,111 @@ class _Stores(dict[str, Any]):
         return self.setdefault(name, self._context.store(name))
 
 
-class _Task(StreamTask):
-    """Calls what stands beside records: start, timers, and what comes at intervals."""
+class _NoCollector:
+    """Stands for the collector before a task has one, in functions of the start."""
 
-    functions: Functions
-    calls: Calls
+    def send(self, stream: str, *_: object, **__: object) -> None:
+        raise HomeportError(f"{stream}: a function under @job.on_start cannot send")
 
-    def init(self, context: TaskContext) -> None:
-        self._call = Call(context, _Stores(context))
-        for function in self.functions.start:
-            self._within(function)
 
-    def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
-        self._call.collector, self._call.coordinator = collector, coordinator
-        if self.functions.every is not None:
-            self._within(self.functions.every)
+class _Calling:
+    """Makes the calls of one task, one at a time.
 
-    def on_timer(
-        self, timer: Timer, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> Any:  # noqa: ANN401 - as the function returns, for the caller to refuse
-        self._call.collector, self._call.coordinator = collector, coordinator
-        if self.functions.timer is None:
-            return super().on_timer(timer, collector, coordinator)
-        return self._within(self.functions.timer, timer)
+    What a function returns by mistake, as a generator, goes back to the container to refuse.
+    """
 
-    def _within(self, function: Function, *arguments: object) -> Any:  # noqa: ANN401 - as above
-        self.calls.current.set(self._call)
+    def __init__(self, functions: Functions, calls: Calls, context: TaskContext) -> None:
+        self._calls = calls
+        self.call = Call(context, _Stores(context), _NoCollector())
+        for function in functions.start:
+            self(function)
+
+    def __call__(self, function: Function, *arguments: object) -> Any:  # noqa: ANN401 - see above
+        self._calls.call = self.call
         try:
             return function(*arguments)
         finally:
-            self.calls.current.set(None)
+            self._calls.call = None
 
 
 def _stream_task(functions: Functions, calls: Calls) -> type[StreamTask]:
     each = {tuple(name.split(".", 1)): function for name, function in functions.each.items()}
-    set_current = calls.current.set
+    only = next(iter(each.values())) if len(each) == 1 else None
 
-    class Records(_Task):
+    class Records(StreamTask):
+        def init(self, context: TaskContext) -> None:
+            self._calling = _Calling(functions, calls, context)
+
         def process(
             self,
             message: IncomingMessage,
             collector: MessageCollector,
             coordinator: TaskCoordinator,
-        ) -> Any:  # noqa: ANN401 - as above
-            call = self._call
+        ) -> Any:  # noqa: ANN401 - as of _Calling
+            # Written out, as it is done for each record.
+            call = self._calling.call
             call.collector, call.coordinator = collector, coordinator
-            set_current(call)
+            calls.call = call
             try:
-                return each[message.system, message.stream](message)
+                return (only or each[message.system, message.stream])(message)
             finally:
-                set_current(None)
+                calls.call = None
 
-    Records.functions, Records.calls = functions, calls
-    return Records
+        def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> Any:  # noqa: ANN401 - as above
+            call = self._calling.call
+            call.collector, call.coordinator = collector, coordinator
+            return None if functions.every is None else self._calling(functions.every)
+
+        def on_timer(
+            self, timer: Timer, collector: MessageCollector, coordinator: TaskCoordinator
+        ) -> Any:  # noqa: ANN401 - as above
+            call = self._calling.call
+            call.collector, call.coordinator = collector, coordinator
+            if functions.timer is None:
+                return super().on_timer(timer, collector, coordinator)
+            return self._calling(functions.timer, timer)
+
+    return Records if not functions.is_async else _async_task(Records, each, calls)
 
 
-def _async_task(functions: Functions, calls: Calls) -> type[StreamTask]:
-    each = {tuple(name.split(".", 1)): function for name, function in functions.each.items()}
-
-    class Records(_Task):
-        async def process(  # type: ignore[override]  # as the container calls it
+def _async_task(
+    records: Any,  # noqa: ANN401 - the class above
+    each: Mapping[tuple[str, ...], Function],
+    calls: Calls,
+) -> type[StreamTask]:
+    class Coroutines(records):  # type: ignore[misc]  # as above
+        async def process(
             self,
             message: IncomingMessage,
             collector: MessageCollector,
             coordinator: TaskCoordinator,
         ) -> None:
-            self._call.collector, self._call.coordinator = collector, coordinator
-            calls.current.set(self._call)
+            call = self._calling.call
+            call.collector, call.coordinator = collector, coordinator
+            calls.of_coroutines.set(call)
             try:
                 found = each[message.system, message.stream](message)
                 if isinstance(found, Awaitable):
                     await found
             finally:
-                calls.current.set(None)
+                calls.of_coroutines.set(None)
 
-    Records.functions, Records.calls = functions, calls
-    return Records
+    return Coroutines
 
 
 def _batch_task(functions: Functions, batch: Function, calls: Calls) -> type[BatchTask]:
     class Batches(BatchTask):
         def init(self, context: TaskContext) -> None:
-            self._call = Call(context, _Stores(context))
-            for function in functions.start:
-                self._within(function)
+            self._calling = _Calling(functions, calls, context)
 
-        def process_batch(self, table: pa.Table, collector: MessageCollector) -> Any:  # noqa: ANN401 - as above
-            self._call.collector = collector
-            return self._within(batch, table)
+        def process_batch(self, table: pa.Table, collector: MessageCollector) -> Any:  # noqa: ANN401 - as of _Calling
+            self._calling.call.collector = collector
+            return self._calling(batch, table)
 
         def on_timer(self, timer: Timer, collector: MessageCollector) -> Any:  # noqa: ANN401 - as above
-            self._call.collector = collector
+            self._calling.call.collector = collector
             if functions.timer is None:
                 return super().on_timer(timer, collector)
-            return self._within(functions.timer, timer)
-
-        def _within(self, function: Function, *arguments: object) -> Any:  # noqa: ANN401 - as above
-            calls.current.set(self._call)
-            try:
-                return function(*arguments)
-            finally:
-                calls.current.set(None)
+            return self._calling(functions.timer, timer)
 
     return Batches

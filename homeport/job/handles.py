@@ -1,11 +1,12 @@
 """What a job's functions use: inputs, outputs, stores and timers of the task that is called.
 
 A handle has no state. While the job calls one of its functions, the handle stands for the part of
-the task that is called. ContextVar makes that right in threads and in coroutines too.
+the task that is called: each thread and each coroutine has its own call.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -43,28 +44,45 @@ class Call:
 
     context: TaskContext
     stores: Mapping[str, KeyValueStore]
-    collector: MessageCollector | None = None
+    collector: MessageCollector
     coordinator: TaskCoordinator | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The calls of one job. ``current``: the one that the code runs in, None outside."""
+class Calls(threading.local):
+    """The calls of one job, of functions and of coroutines.
 
-    job: str
-    current: ContextVar[Call | None]
+    ``call``: the one that this thread makes, None where it makes none. A thread that makes none
+    may run the job's coroutines, whose calls a ContextVar keeps apart; that costs ten times as
+    much, so functions do without.
+    """
 
-    @staticmethod
-    def of(job: str) -> Calls:
-        """Return the calls of the job ``job``; none is made yet."""
-        return Calls(job, ContextVar(f"call of {job}", default=None))
+    call: Call | None = None
 
-    def outside(self, what: str) -> OutsideOfCallError:
-        """Return the error of a use of ``what`` where no call is made."""
-        return OutsideOfCallError(
-            f"{what} of the job {self.job!r} is used outside of a call: use it in a function of "
-            "that job, in the thread or coroutine in which the job calls it"
-        )
+    def __init__(self, job: str, of_coroutines: ContextVar[Call | None]) -> None:
+        self.job = job
+        self.of_coroutines = of_coroutines
+
+    def current(self, what: str) -> Call:
+        """Return the call that the code runs in; ``what`` is used in it.
+
+        Raises:
+            OutsideOfCallError: there is none.
+        """
+        call = self.call or self.of_coroutines.get()
+        if call is None:
+            raise OutsideOfCallError(
+                f"{what} of the job {self.job!r} is used outside of a call: use it in a function "
+                "of that job, in the thread or coroutine in which the job calls it"
+            )
+        return call
+
+    def coordinator(self, what: str) -> TaskCoordinator:
+        """Return what takes requests of the call; OutsideOfCallError where nothing does."""
+        coordinator = self.current(what).coordinator
+        if coordinator is None:
+            rule = "a function of batches has nothing to ask of its container"
+            raise OutsideOfCallError(f"{what} of the job {self.job!r}: {rule}")
+        return coordinator
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +123,13 @@ class Output(Generic[K, V]):
         timestamp: int | None = None,
     ) -> None:
         """Send one record; it leaves with the transaction. See ``MessageCollector.send``."""
-        call = self.calls.current.get()
-        if call is None or call.collector is None:
-            raise self.calls.outside(f"the output {self.name}")
-        call.collector.send(
-            self.name, value, key, partition=partition, headers=headers, timestamp=timestamp
-        )
+        call = self.calls.call or self.calls.current(f"the output {self.name}")
+        if partition is None and headers is None and timestamp is None:
+            call.collector.send(self.name, value, key)
+        else:
+            call.collector.send(
+                self.name, value, key, partition=partition, headers=headers, timestamp=timestamp
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +141,9 @@ class Store(Generic[K, V]):
     value: type[V]
     calls: Calls = field(repr=False)
 
-    @property
-    def part(self) -> KeyValueStore:
-        """Return the part of the task that is called; OutsideOfCallError where none is."""
-        call = self.calls.current.get()
-        if call is None:
-            raise self.calls.outside(f"the store {self.name}")
+    def _part(self) -> KeyValueStore:
+        """Return the part of the task that is called."""
+        call = self.calls.call or self.calls.current(f"the store {self.name}")
         return call.stores[self.name]
 
     @overload
@@ -136,57 +152,57 @@ class Store(Generic[K, V]):
     def get(self, key: K, default: D) -> V | D: ...
     def get(self, key: K, default: Any = None) -> Any:
         """Return the value of ``key``, ``default`` where there is none."""
-        found = self.part.get(key)
+        found = self._part().get(key)
         return default if found is None else found
 
     def __getitem__(self, key: K) -> V:
         """Return the value of ``key``; KeyError where there is none."""
-        found: V | None = self.part.get(key)
+        found: V | None = self._part().get(key)
         if found is None:
             raise KeyError(key)
         return found
 
     def __setitem__(self, key: K, value: V) -> None:
         """Put ``value`` under ``key``."""
-        self.part.put(key, value)
+        self._part().put(key, value)
 
     def __delitem__(self, key: K) -> None:
         """Delete the value of ``key``; nothing happens where there is none."""
-        self.part.delete(key)
+        self._part().delete(key)
 
     def __contains__(self, key: K) -> bool:
-        return self.part.get(key) is not None
+        return self._part().get(key) is not None
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """Return the values of those of ``keys`` that have one."""
-        return self.part.get_all(keys)
+        return self._part().get_all(keys)
 
     def put_all(self, pairs: Mapping[K, V | None]) -> None:
         """Put each value under its key; None deletes it."""
-        self.part.put_all(pairs)
+        self._part().put_all(pairs)
 
     def delete_all(self, keys: Iterable[K]) -> None:
         """Delete the values of ``keys``."""
-        self.part.delete_all(keys)
+        self._part().delete_all(keys)
 
     def range(self, start: K, end: K) -> KeyValueIterator:
         """Return pairs with start <= key < end, in order. See ``ReadableStore.range``."""
-        return self.part.range(start, end)
+        return self._part().range(start, end)
 
     def prefix(self, prefix: str | bytes) -> KeyValueIterator:
         """Return pairs whose key's bytes begin with ``prefix``, in order."""
-        return self.part.prefix(prefix)
+        return self._part().prefix(prefix)
 
     def all(self) -> KeyValueIterator:
         """Return all pairs in the order of the key's bytes."""
-        return self.part.all()
+        return self._part().all()
 
     def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
         """Return the values of ``keys``, in their order, null where there is none."""
-        return self.part.get_arrow(keys)
+        return self._part().get_arrow(keys)
 
     def put_arrow(
         self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
     ) -> None:
         """Put the value at each key's place, the last one where a key repeats; null deletes it."""
-        self.part.put_arrow(keys, values)
+        self._part().put_arrow(keys, values)
