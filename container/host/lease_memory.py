@@ -221,25 +221,6 @@ def unheard(_report: ContainerReport) -> None:
     """Drop a report: the child has no launcher."""
 
 
-class NoLauncher:
-    """What a child without a launcher has in the place of a ``LeaseMemory``."""
-
-    is_ready = is_permit_near = False
-    model_version = 0
-
-    def announce(self, report: ContainerReport) -> None:
-        """Drop the report: no launcher reads it."""
-
-    def announce_standbys(self, report: ContainerReport) -> None:
-        """Drop the report: no launcher reads it."""
-
-    def say_works(self) -> None:
-        """Do nothing: no launcher reads it."""
-
-    def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
-        """Do nothing: no launcher can keep one."""
-
-
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:
     pause = threading.Event()
     while (now_ms := boot_ms()) < memory.deadline_ms:

@@ -26,7 +26,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -38,7 +37,7 @@ from homeport.container.host.exit_codes import (
     EXIT_OVERTAKEN,
     EXIT_UNAVAILABLE,
 )
-from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, SpareKind, watch_lease
+from homeport.container.host.lease_memory import LeaseMemory, SpareKind, watch_lease
 from homeport.container.host.orders import Orders
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation.warm_up import GettingReady
@@ -46,15 +45,7 @@ from homeport.job_coordinator import logs
 
 if TYPE_CHECKING:
     from homeport.container.container_job import ContainerJob
-    from homeport.container.host.permit import Permit
-    from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator
-    from homeport.container.incarnation.environment import Environment
-    from homeport.container.incarnation.standby_tasks import (
-        StandbyContainer,
-        StandbysOnly,
-        StandbyTasks,
-    )
-    from homeport.container.incarnation.stream_container import StreamContainer
+    from homeport.container.incarnation.context import Container, IncarnationContext
     from homeport.container.storage.task_store import Reached
 
 _LOG = logging.getLogger(__name__)
@@ -83,12 +74,17 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
     )
     kind = SpareKind[parser.parse_args(arguments).ready.upper()]
     logs.begin(sys.stdout, os.environ)
-    ready = GettingReady(memory or NoLauncher())
+    ready = GettingReady(_launcher(memory))
     ready.begin(kind)
     code, cause = _run_all(orders, memory, ready, reached)
     if code == FINISHED and memory is not None:
         memory.is_finished = True
     _end(code, cause)
+
+
+def _launcher(memory: LeaseMemory | None) -> LeaseMemory:
+    """Return memory that no launcher reads where there is none."""
+    return memory or LeaseMemory.endless(0)
 
 
 def _run_all(
@@ -97,9 +93,8 @@ def _run_all(
     """Return (exit code, cause in one line) once no permit comes or a process does not rest."""
     is_first = True
     while (permit := orders.next_permit()) is not None:
-        code, cause, epoch = _run(
-            _Given(permit, orders.begin(), memory, ready, reached), is_first=is_first
-        )
+        given = _Given(permit, orders.begin(), memory, ready, reached, is_first=is_first)
+        code, cause, epoch = _run(given)
         if epoch is None or memory is None:
             return code, cause
         is_first = False
@@ -115,22 +110,26 @@ def _run_all(
 
 @dataclass(frozen=True)
 class _Given:
-    """What one incarnation is made of. ``memory``: where the launcher finds reports."""
+    """What one incarnation is made of.
+
+    ``memory``: shared with the launcher; None: the process has none. ``is_first``: of its process.
+    """
 
     permit: str
     stop: StopFlag
     memory: LeaseMemory | None
     ready: GettingReady
     reached: Reached | None = None
+    is_first: bool = True
 
 
-def _run(given: _Given, *, is_first: bool = True) -> tuple[int, str | None, int | None]:
+def _run(given: _Given) -> tuple[int, str | None, int | None]:
     """Return (exit code, cause in one line, epoch if the process waits for another permit)."""
-    container: StreamContainer | StandbyContainer | StandbysOnly | None = None
+    container: Container | None = None
     stop, rested = given.stop, None
     over = threading.Event()
     try:
-        container, epoch = _prepared(given, is_first=is_first)
+        container, epoch = _prepared(given)
         _watch(stop, over, container.shutdown_ms, container.kill_children)
         if container.run():
             return FINISHED, None, None
@@ -149,67 +148,32 @@ def _run(given: _Given, *, is_first: bool = True) -> tuple[int, str | None, int 
     return STOPPED, None, rested
 
 
-def _prepared(
-    given: _Given, *, is_first: bool
-) -> tuple[StreamContainer | StandbyContainer | StandbysOnly, int]:
-    # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
-    from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
-    from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
-    from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator  # noqa: PLC0415 - as said above
-    from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as said above
-    from homeport.container.incarnation.start_up import fetch_job_model  # noqa: PLC0415 - as said above
-    from homeport.job_coordinator.model.codec import decode_job_model  # noqa: PLC0415 - as said above
+def _prepared(given: _Given) -> tuple[Container, int]:
+    """Return the container and its epoch."""
+    # Imported here: this takes most of a second, and a SIGTERM in it must find its handler.
+    from homeport.container.incarnation.context import IncarnationContext  # noqa: PLC0415 - as said above
 
-    permit, stop, memory = Permit.from_json(given.permit), given.stop, given.memory
-    of = Environment.of_processor if permit.model else Environment.of
-    environment = of(os.environ, Path.cwd())
-    own = permit.incarnation
-    named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
-    logs.add_facts(processor=own.processor_id, epoch=own.epoch, host=environment.host)
-    _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
-    coordinator: ApplicationMaster | ProcessorCoordinator
-    standbys: StandbyTasks | None = None
-    if permit.model and memory is not None:
-        model = decode_job_model(permit.model.encode())
-        coordinator = ProcessorCoordinator(memory, model.config, stop, environment.tree)
-        from homeport.container.incarnation.standby_tasks import standbys_of_child  # noqa: PLC0415 - as said above
-
-        model, standbys = standbys_of_child(model, permit, environment, stop, memory)
-    else:
-        client = environment.client()
-        model, coordinator = fetch_job_model(client, permit, stop), ApplicationMaster(client)
-    job = ContainerJob.of(model, own.processor_id)
-    if memory is not None and is_first:  # without a lease there is nothing to keep
-        _watch_kafka(job)
+    context = IncarnationContext.of_permit(given.permit, given.stop, _launcher(given.memory))
+    if given.memory is not None and given.is_first:  # without a lease there is nothing to keep
+        _watch_kafka(context.job)
+    own = context.permit.incarnation
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
-    made = _made(given, job, permit, environment, coordinator, standbys)
-    return made, own.epoch
+    return _made(given, context), own.epoch
 
 
-def _made(
-    given: _Given,
-    job: ContainerJob,
-    permit: Permit,
-    environment: Environment,
-    coordinator: ApplicationMaster | ProcessorCoordinator,
-    standbys: StandbyTasks | None,
-) -> StreamContainer | StandbyContainer | StandbysOnly:
-    launcher, stop, ready = given.memory or NoLauncher(), given.stop, given.ready
-    if job.is_standby:
-        ready.stop()
-        from homeport.container.incarnation import standby_tasks  # noqa: PLC0415 - as in _prepared
+def _made(given: _Given, context: IncarnationContext) -> Container:
+    from homeport.container.incarnation import standby_tasks  # noqa: PLC0415 - as in _prepared
 
-        given_both = (job, permit, environment, coordinator, stop)
+    standbys = standby_tasks.standbys_of_child(context)
+    if context.job.is_standby:
+        given.ready.stop()
         if standbys is not None:
-            return standby_tasks.StandbysOnly(*given_both, standbys)
-        return standby_tasks.StandbyContainer(*given_both, launcher)
+            return standby_tasks.StandbysOnly(context, standbys)
+        return standby_tasks.StandbyContainer(context)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as in _prepared
 
-    arguments = (job, permit, environment, coordinator, stop, launcher, ready)
     more = () if given.reached is None else (given.reached,)
-    container = StreamContainer(*arguments, *more)
-    if standbys is not None:
-        container.keep_beside(standbys)
+    container = StreamContainer(context, given.ready, standbys, *more)
     container.watch_calls(lambda cause: _end(FAILED, cause))
     return container
 

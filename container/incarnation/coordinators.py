@@ -1,4 +1,4 @@
-"""What an incarnation reports to in its start: the AM of a YARN job, or its processor.
+"""The coordinator of an incarnation: the AM of a YARN job, or its standalone processor.
 
 A processor, which users start themselves, is the parent of the incarnation and talks to it by the
 memory that they share: no incarnation of it needs a session with ZooKeeper of its own.
@@ -6,27 +6,32 @@ memory that they share: no incarnation of it needs a session with ZooKeeper of i
 
 from __future__ import annotations
 
+import functools
+import logging
+import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
-from homeport.container.incarnation import start_up
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
-from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
+from homeport.job_coordinator.model.job_model import JobModel
+
+_LOG = logging.getLogger(__name__)
 
 _STEP_S = 0.02
+_AM_PATIENCE_S = 30.0
+_AM_PAUSE_S = 0.5
+_Answer = TypeVar("_Answer")
 
 
 class Coordinator(Protocol):
     """What a stream container needs of its job coordinator."""
-
-    @property
-    def keeps_locality(self) -> bool:
-        """Whether it is the coordinator that writes down where the tasks are."""
 
     def config(self) -> Mapping[str, str]:
         """Return the configuration in force."""
@@ -37,34 +42,57 @@ class Coordinator(Protocol):
         Safety I3. ``stream``: read to its head after the own transactional id was initialised.
         """
 
-    def report_started(
-        self, message: Started, history: Callable[..., None], stop: StopFlag
-    ) -> None:
-        """Report to the coordinator that the container has started."""
+    def report_started(self, message: Started) -> None:
+        """Report that the container has started."""
 
 
 class ApplicationMaster:
-    """The coordinator of a job on YARN, which keeps permits in the coordinator stream."""
+    """The coordinator of a job on YARN, which keeps permits in the coordinator stream.
 
-    keeps_locality = False
+    A driver that is being restarted is waited for. UnavailableError: the AM did not answer for half
+    a minute. StopRequestedError: the order to stop came.
+    """
 
-    def __init__(self, client: CoordinatorClient) -> None:
-        self.client = client
+    def __init__(self, client: CoordinatorClient, stop: StopFlag) -> None:
+        self._client = client
+        self._stop = stop
+
+    def job_model(self, permit: Permit) -> JobModel:
+        """Return the JobModel of the permit's version with the permit's container alone."""
+        own = permit.incarnation.processor_id
+        ask = functools.partial(self._client.processor_model, own, permit.model_version)
+        return self._answered(ask, "asking again")
 
     def config(self) -> Mapping[str, str]:
-        """Return the configuration in force."""
-        return self.client.config()
+        """Return the configuration in force, as the AM has it now."""
+        return self._client.config()
 
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
-        """As ``start_up.require_newest`` and ``start_up.report_fenced``."""
-        start_up.require_newest(stream, permit)
-        start_up.report_fenced(stream, permit)
+        """Record it in the stream, whose newest permit of the processor it must be."""
+        require_newest(stream, permit)
+        report_fenced(stream, permit)
 
-    def report_started(
-        self, message: Started, history: Callable[..., None], stop: StopFlag
-    ) -> None:
-        """As ``start_up.report_started``."""
-        start_up.report_started(self.client, message, history, stop)
+    def report_started(self, message: Started) -> None:
+        """Report the start to the AM.
+
+        A refusal says nothing of the container, which goes on: whether it may is for its lease to
+        say.
+        """
+        try:
+            self._answered(functools.partial(self._client.started, message), "sending it again")
+        except WireError as error:
+            _LOG.error("the AM does not take the report of the start: %s", error)
+
+    def _answered(self, ask: Callable[[], _Answer], again: str) -> _Answer:
+        deadline = time.monotonic() + _AM_PATIENCE_S
+        while True:
+            try:
+                return ask()
+            except UnavailableError as error:
+                if time.monotonic() > deadline:
+                    raise
+                _LOG.warning("%s: %s", error, again)
+            self._stop.pause(_AM_PAUSE_S)
 
 
 class ProcessorCoordinator:
@@ -72,8 +100,6 @@ class ProcessorCoordinator:
 
     ``memory``: shared with it. ``tree``: the id of its tree; empty: it has none.
     """
-
-    keeps_locality = True
 
     def __init__(
         self, memory: LeaseMemory, config: Mapping[str, str], stop: StopFlag, tree: str = ""
@@ -90,25 +116,56 @@ class ProcessorCoordinator:
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
         """Return once the processor has it in its tree; one that was overtaken is ended.
 
-        The stream has it too: where a tree is lost, it says that the job has run under one.
+        The stream has it too: where a tree is lost, the stream shows that the job has run under
+        one.
         """
         epoch = permit.incarnation.epoch
         self._memory.fenced = epoch
         while self._memory.confirmed != epoch:
             self._stop.pause(_STEP_S)
-        start_up.report_fenced(stream, permit)
+        report_fenced(stream, permit)
         stream.catch_up()  # what the list names is superseded from now on
         require_tree(stream, self._tree)
 
-    def report_started(
-        self,
-        message: Started,
-        history: Callable[..., None],
-        stop: StopFlag,  # noqa: ARG002 - of the protocol
-    ) -> None:
+    def report_started(self, message: Started) -> None:
         """Report the start in the memory, for the processor."""
         self._memory.started = message.incarnation.epoch
-        start_up.note_started(message, history)
+
+
+def require_newest(stream: CoordinatorStream, permit: Permit) -> None:
+    """Require that the permit is the newest of its processor.
+
+    OvertakenError: a later permit or JobModel has raised the epoch. HomeportError: the stream does
+    not know the permit.
+    """
+    own = permit.incarnation
+    newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
+    if newest is None or newest.epoch < own.epoch:
+        said = "none" if newest is None else f"only epoch {newest.epoch}"
+        raise HomeportError(
+            f"the coordinator stream knows no permit for processor {own.processor_id} "
+            f"epoch {own.epoch}, {said}: the permit is not from this job's AM"
+        )
+    if newest.epoch > own.epoch:
+        raise OvertakenError(
+            f"processor {own.processor_id} epoch {own.epoch} was overtaken by epoch {newest.epoch}"
+        )
+    if newest.model_version != permit.model_version:
+        raise HomeportError(
+            f"the permit names JobModel {permit.model_version}, the coordinator stream says "
+            f"{newest.model_version}"
+        )
+
+
+def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
+    """Record in the coordinator stream that the permit's list is fenced for good (safety I3).
+
+    Only after ``require_newest``: an incarnation on the list that initialises its id later reads
+    there that it was overtaken. Later permits need not list it.
+    """
+    own = permit.incarnation
+    report = FenceReport(own.epoch, permit.fence)
+    EpochManager(stream).write_fenced(own.processor_id, report)
 
 
 def require_tree(stream: CoordinatorStream, own: str) -> None:

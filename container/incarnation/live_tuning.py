@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.tuning import Tuning
-from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
-from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation.context import IncarnationContext
 from homeport.job_coordinator import logs
 
 _LOG = logging.getLogger(__name__)
@@ -35,25 +33,15 @@ class _Fetched:
 class LiveTuning:
     """Has the tuning in force for one thread, which calls ``latest`` once per turn of its loop.
 
-    ``version``: of the container's own JobModel. ``launcher``: knows which version is in force.
+    The container's memory names the version in force; its coordinator has the configuration.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        version: int,
-        fetch: Callable[[], Mapping[str, str]],
-        launcher: LeaseMemory | NoLauncher,
-        history: Callable[..., None],
-        stop: StopFlag,
-    ) -> None:
-        self._now = _Fetched(version, Tuning.of(config))
+    def __init__(self, context: IncarnationContext) -> None:
+        self._context = context
+        version = context.permit.model_version
+        self._now = _Fetched(version, Tuning.of(context.job.config))
         self._asked_version = version
         self._fetched = self._now
-        self._fetch = fetch
-        self._launcher = launcher
-        self._history = history
-        self._stop = stop
         logs.set_level(self._now.tuning.log_level)
 
     def latest(self) -> Tuning:
@@ -61,7 +49,7 @@ class LiveTuning:
         fetched = self._fetched
         if fetched is not self._now:
             self._take(fetched)
-        version = self._launcher.model_version
+        version = self._context.launcher.model_version
         is_fetching = self._fetched.version < self._asked_version
         if version > self._asked_version and not is_fetching:
             self._asked_version = version
@@ -73,18 +61,18 @@ class LiveTuning:
         if fetched.tuning != before:
             logs.set_level(fetched.tuning.log_level)
             values = asdict(fetched.tuning)
-            self._history("retuned", model_version=fetched.version, **values)
+            self._context.history("retuned", model_version=fetched.version, **values)
             shown = ", ".join(f"{name} {value}" for name, value in values.items())
             _LOG.info("JobModel %d is in force: %s", fetched.version, shown)
 
     def _run(self, version: int) -> None:
-        tuning = self._now.tuning
-        while not self._stop.is_set():
+        tuning, stop = self._now.tuning, self._context.stop
+        while not stop.is_set():
             try:
-                tuning = Tuning.of(Config(self._fetch()))
+                tuning = Tuning.of(Config(self._context.coordinator.config()))
             except UnavailableError as error:
                 _LOG.warning("%s: the tuning stays for now", error)
-                self._stop.wait(_PAUSE_S)
+                stop.wait(_PAUSE_S)
                 continue
             except HomeportError as error:
                 _LOG.error("the tuning stays: %s", error)

@@ -1,4 +1,4 @@
-"""Replicas: the stores of standby tasks, in the one order of their life, wherever they are kept.
+"""Replicas: the stores of standby tasks, from open to close, wherever they are kept.
 
 open -> restore -> follow -> flush -> close. A standby container follows to the order to stop, the
 standbys of a standalone processor also until others are wanted; all else is the same.
@@ -13,18 +13,18 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from confluent_kafka import Consumer
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.permit import Permit
+from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_ends, streams_now
-from homeport.container.incarnation.environment import Environment
-from homeport.container.incarnation.restoring import RestoreReport, restore_stores
+from homeport.container.incarnation.context import IncarnationContext
+from homeport.container.incarnation.restoring import restore_stores
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.client_properties import follow_properties
 from homeport.container.kafka.input_consumer import InputConsumer
@@ -32,7 +32,6 @@ from homeport.container.kafka.log_reader import LogReader, log_readers
 from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.progress.checkpoint import NOTHING
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import poll_interval_s
 from homeport.container.progress.input_position import InputPosition
@@ -136,22 +135,20 @@ def adjunct_follower(
     streams = streams_now(job, storage, readers)
     oldest = {ssp: InputPosition(available.oldest) for ssp, available in streams.ranges.items()}
     starts = storage.recover(streams, lambda _, ssp: oldest[ssp])
-    offsets = {
-        task: {ssp: position.offset for ssp, position in own.items()}
-        for task, own in starts.items()
-    }
+    positions = start_up.Positions(
+        {
+            task: {ssp: position.offset for ssp, position in own.items()}
+            for task, own in starts.items()
+        }
+    )
     # The active container has the dead letters.
     bad = BadRecords(Outputs((), (), None), None, drop=job.records.drop_undecodable)
-    processed = {
-        task: {ssp: NOTHING if offset == 0 else offset - 1 for ssp, offset in own.items()}
-        for task, own in offsets.items()
-    }
-    feed = adjunct_feed(job, storage, bad, processed)
+    feed = adjunct_feed(job, storage, bad, positions.processed())
     if feed is None:
         return None
     source = InputConsumer(
         job.systems,
-        offsets,
+        positions.starts,
         _connect,
         max_bytes=_BUFFER_BYTES,
         lost=storage.lost,
@@ -167,44 +164,30 @@ def _connect(system: SystemConfig, _of_an_active_one: Mapping[str, Any]) -> Cons
 
 
 class Replicas:
-    """Keeps the standbys of ``job`` by ``restore``, ``follow`` and ``close``, in one thread.
+    """Keeps the standbys of the context's job by ``restore``, ``follow`` and ``close``.
 
-    ``send``: gets the report of each poll of the heads. ``pause``: raises to end whatever is under
-    way.
+    All in one thread. The context's ``pause`` ends whatever is under way; its ``send`` gets the
+    report of each poll of the heads.
     """
 
-    def __init__(
-        self,
-        job: ContainerJob,
-        permit: Permit,
-        environment: Environment,
-        history: start_up.History,
-        send: Callable[[ContainerReport], None],
-        pause: Callable[[float], None],
-    ) -> None:
-        self._job = job
-        self._permit = permit
-        self._history = history
-        self._send = send
-        self._pause = pause
-        self.storage = start_up.storage_of(job, permit, environment, pause)
+    def __init__(self, context: IncarnationContext) -> None:
+        self._context = context
+        self.storage = start_up.storage_of(context)
         self._reading = contextlib.ExitStack()
         self._changelogs: ChangelogFollower | None = None
         self._adjuncts: AdjunctFollower | None = None
 
-    def restore(self, phases: start_up.Phases) -> dict[str, dict[str, Restored]]:
+    def restore(self) -> dict[str, dict[str, Restored]]:
         """Open the stores and read their logs to the heads; return {store: {task: how}}.
 
         HomeportError: a store cannot be used, or its log cannot be read.
         """
-        job, storage, pause = self._job, self.storage, self._pause
+        context, job, storage = self._context, self._context.job, self.storage
+        pause = context.pause
         with contextlib.ExitStack() as opened:
             with log_readers(job.systems, pause) as readers:
-                report = RestoreReport(self._history, self._send)
-                restored = restore_stores(
-                    job, self._permit, storage, readers, report, pause, phases
-                )
-                with phases.phase("restore"):
+                restored = restore_stores(context, storage, readers)
+                with context.phases.phase("restore"):
                     self._adjuncts = adjunct_follower(
                         job, storage.adjuncts, readers, pause, storage.clocks
                     )
@@ -218,32 +201,32 @@ class Replicas:
         return restored
 
     def follow(
-        self,
-        flush_s: Callable[[], float],
-        check: Callable[[], None],
-        flushed: Callable[[int], object],
+        self, flush_s: Callable[[], float], flushed: Callable[[int], object] = lambda _moved: None
     ) -> None:
-        """Keep the stores as their logs are until ``check``, or the pause, raises.
+        """Keep the stores as their logs are until ``pause`` ends that; then flush them.
 
-        Nothing is read afterwards, and all that was read is in the stores. ``flush_s``: returns the
-        time between flushes. ``check``: is called before each step. ``flushed``: gets how many
-        stores had moved, at each flush. StoreError: a store cannot go on.
+        Nothing is read afterwards. ``flush_s``: returns the time between flushes. ``flushed``: gets
+        how many stores had moved, at each flush. StoreError: a store cannot go on.
         """
+        with self._reading, contextlib.suppress(StopRequestedError):
+            self._follow(flush_s, flushed)
+        flushed(self.storage.flush())
+
+    def _follow(self, flush_s: Callable[[], float], flushed: Callable[[int], object]) -> NoReturn:
         flushed_at, poll_s, progress = time.monotonic(), self._poll_interval_s(), _Progress()
         polled_at = flushed_at - poll_s
-        with self._reading:
-            while True:
-                check()
-                now = time.monotonic()
-                if now - polled_at >= poll_s:
-                    polled_at = now
-                    self._poll_heads()
-                progress.add(self._step(min(_READ_S, poll_s)), self._lags)
-                is_due = now - flushed_at >= flush_s()
-                if is_due:
-                    flushed_at = now
-                if is_due or self.storage.has_first_changes():
-                    flushed(self.storage.flush())
+        while True:
+            self._context.pause(0)
+            now = time.monotonic()
+            if now - polled_at >= poll_s:
+                polled_at = now
+                self._poll_heads()
+            progress.add(self._step(min(_READ_S, poll_s)), self._lags)
+            is_due = now - flushed_at >= flush_s()
+            if is_due:
+                flushed_at = now
+            if is_due or self.storage.has_first_changes():
+                flushed(self.storage.flush())
 
     def close(self) -> None:
         """Close the stores, and whatever reads their logs."""
@@ -260,7 +243,7 @@ class Replicas:
         if self._adjuncts is not None:
             self._adjuncts.poll_heads()
         states = () if self._adjuncts is None else self._adjuncts.states()
-        self._send(ContainerReport.following(self._lags(), states))
+        self._context.send(ContainerReport.following(self._lags(), states))
 
     def _lags(self) -> list[StoreLag]:
         return [*self._followed().lags(), *(self._adjuncts.lags() if self._adjuncts else ())]

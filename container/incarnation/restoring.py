@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from homeport.config.errors import UnavailableError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
-from homeport.container.incarnation.start_up import Phases
+from homeport.container.incarnation.context import History, IncarnationContext
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.restore import RestorePlan, progress_line
 from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.restore.restore_workers import RestoreWorkers
-from homeport.container.storage.changelog_reader import RestoreListener
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import DirectoryHeldError, Holder
 from homeport.job_coordinator.model.ids import TaskName
@@ -35,9 +34,7 @@ _Place = tuple[str, TaskName]
 class RestoreReport:
     """A ``RestoreListener`` that sends the state of all restores to AM and history."""
 
-    def __init__(
-        self, history: Callable[..., None], send: Callable[[ContainerReport], None]
-    ) -> None:
+    def __init__(self, history: History, send: Callable[[ContainerReport], None]) -> None:
         self._history = history
         self._send = send
         self._began: dict[_Place, float] = {}
@@ -110,22 +107,18 @@ def is_predecessor(job: str, permit: Permit, holder: Holder) -> bool:
 
 
 def restore_stores(
-    job: ContainerJob,
-    permit: Permit,
-    storage: ContainerStorage,
-    readers: Mapping[str, LogReader],
-    report: RestoreListener,
-    pause: Callable[[float], None],
-    phases: Phases,
+    context: IncarnationContext, storage: ContainerStorage, readers: Mapping[str, LogReader]
 ) -> dict[str, dict[str, Restored]]:
     """Open the stores and read their changelogs to the heads; return {store: {task: how}}.
 
     HomeportError: as ``open_stores``, or a changelog cannot be read.
     """
-    with phases.phase("stores"):
-        open_stores(storage, job, permit)
-    with phases.phase("restore"):
-        return storage.restore(KafkaChangelogReader(readers), report, restore_workers(job, pause))
+    with context.phases.phase("stores"):
+        open_stores(storage, context.job, context.permit)
+    with context.phases.phase("restore"):
+        report = RestoreReport(context.history, context.send)
+        workers = restore_workers(context.job, context.pause)
+        return storage.restore(KafkaChangelogReader(readers), report, workers)
 
 
 def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:

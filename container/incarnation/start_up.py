@@ -11,25 +11,22 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.recovery import shared_checkpoint
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.executors import OneThread
-from homeport.container.host.permit import Permit
-from homeport.container.host.stop_flag import OvertakenError, StopFlag
+from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
-from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.incarnation.hanging_transactions import end_of_fenced
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, input_ranges
@@ -51,30 +48,24 @@ from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.metadata.topics import InputPartitionManager, InputTopicManager
-from homeport.job_coordinator.model.ids import Host, TaskName
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_to_json
-from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
 
-_AM_PATIENCE_S = 30.0
-_AM_PAUSE_S = 0.5
 _KAFKA_PATIENCE_S = 5.0
 _FENCERS = 8
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
-History = Callable[..., None]
-_Answer = TypeVar("_Answer")
-
+_T = TypeVar("_T")
 
 _LEASE_PARTS = 5
 """The AM's side counts a fifth of the lease more than the launcher's."""
@@ -138,88 +129,19 @@ class Positions:
         }
 
 
-class Phases:
-    """Counts the seconds of each phase of a start."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._began = time.monotonic()
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the time in the block to that of ``name``."""
-        began = time.monotonic()
-        yield
-        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
-
-    def elapsed_s(self) -> float:
-        """Return the seconds since the first own step."""
-        return time.monotonic() - self._began
-
-    def total(self) -> dict[str, float]:
-        """Return every phase, and the whole under ``total``."""
-        return {**self.seconds, "total": round(self.elapsed_s(), 3)}
-
-
-def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -> JobModel:
-    """Return the JobModel of the permit's version with the permit's container alone.
-
-    UnavailableError: the AM did not answer for half a minute. StopRequestedError: the order to stop
-    came.
-    """
-    own = permit.incarnation.processor_id
-    model = functools.partial(client.processor_model, own, permit.model_version)
-    return _answered(model, stop, "asking again")
-
-
 def report_started(
-    client: CoordinatorClient, message: Started, history: History, stop: StopFlag
+    context: IncarnationContext, restored: Mapping[str, Mapping[str, Restored]]
 ) -> None:
-    """Report the start to AM, history and log; errors as ``fetch_job_model``.
-
-    A driver that is being restarted is waited for. A refusal says nothing of the container, which
-    goes on: whether it may is for its lease to say.
-    """
-    try:
-        _answered(functools.partial(client.started, message), stop, "sending it again")
-    except WireError as error:
-        _LOG.error("the AM does not take the report of the start: %s", error)
-    note_started(message, history)
+    """Report the start to the coordinator, history and log; errors as of the coordinator."""
+    started = Started(context.permit.incarnation, restored, context.phases.total())
+    context.coordinator.report_started(started)
+    context.history("started", seconds=dict(started.seconds))
+    _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in started.seconds.items()))
 
 
-def _answered(ask: Callable[[], _Answer], stop: StopFlag, again: str) -> _Answer:
-    deadline = time.monotonic() + _AM_PATIENCE_S
-    while True:
-        try:
-            return ask()
-        except UnavailableError as error:
-            if time.monotonic() > deadline:
-                raise
-            _LOG.warning("%s: %s", error, again)
-        stop.pause(_AM_PAUSE_S)
-
-
-def note_started(message: Started, history: History) -> None:
-    """Write to history and log that the container has started."""
-    history("started", seconds=dict(message.seconds))
-    _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items()))
-
-
-def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:
-    """Return a writer of this incarnation's events; a standby's name its active."""
-    folder, max_mb = environment.history_folder(job.job), job.job.history_max_mb
-    writer = HistoryWriter(folder, "container", environment.host, max_mb)
-    role = {}
-    if job.active_processor is not None:
-        role = {"processor_role": "standby", "active_processor_id": job.active_processor}
-    own = permit.incarnation
-    return functools.partial(writer.event, processor_id=own.processor_id, epoch=own.epoch, **role)
-
-
-def storage_of(
-    job: ContainerJob, permit: Permit, environment: Environment, pause: Callable[[float], None]
-) -> ContainerStorage:
+def storage_of(context: IncarnationContext) -> ContainerStorage:
     """Return the stores of the container, none of them open; predecessors are waited for."""
+    job, permit, environment = context.job, context.permit, context.environment
     kinds = {store.changelog is None for store in job.stores}
     needed = (bool(job.adjuncts) or False in kinds, bool(job.adjuncts) or True in kinds)
     logged, scratch = environment.made_roots(job.job, job.config, needed)
@@ -232,12 +154,34 @@ def storage_of(
         tasks=job.tasks,
         memory_bytes=job.rocksdb_bytes(is_mixed=bool(permit.model)),
         grouper=job.job.ssp_grouper_factory,
-        wait=LockWait(longest_stop_s(job), pause),
+        wait=LockWait(longest_stop_s(job), context.pause),
         holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
         adjuncts=adjunct_storage(
             job, owner, (logged, scratch), read_clocks, OneThread("adjunct stores")
         ),
     )
+
+
+@contextmanager
+def confirmed_stream(
+    context: IncarnationContext, fence_listed: Callable[[IncarnationContext], _T]
+) -> Iterator[tuple[CoordinatorStreamStore, _T]]:
+    """Open the coordinator stream, fence, read it to its head, and confirm the permit.
+
+    The block gets the stream and what ``fence_listed`` returns.
+
+    StopRequestedError: the order to stop came. OvertakenError: a newer epoch stands.
+    """
+    phase = context.phases.phase
+    with open_coordinator_stream(context.job) as stream:
+        with phase("kafka"):
+            await_kafka(context.job, context.stop)
+        with phase("fence"):
+            fenced = fence_listed(context)
+        with phase("coordinator-stream"):
+            stream.bootstrap()
+        context.coordinator.confirm(stream, context.permit)
+        yield stream, fenced
 
 
 def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
@@ -249,46 +193,43 @@ def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
         TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
 
 
-def fence_and_begin(
-    job: ContainerJob, permit: Permit, history: History, stop: StopFlag
-) -> TransactionalProducer:
+def fence_and_begin(context: IncarnationContext) -> TransactionalProducer:
     """Fence all incarnations on the permit's list and initialise the own transactional id.
 
     What those have left hanging is ended beside the start.
     """
+    job, permit = context.job, context.permit
     producer = TransactionalProducer(  # which connects while the others are fenced
         job.transaction_system, job.transactional_id(permit.incarnation)
     )
-    _fence_listed(job, permit, stop)
+    _fence_listed(context)
     producer.initialise()
-    _record_fenced(job, permit, history)
+    _record_fenced(context)
     if fenced := {job.transactional_id(incarnation) for incarnation in permit.fence}:
-        look = functools.partial(end_of_fenced, job, fenced, stop.pause)
+        look = functools.partial(end_of_fenced, job, fenced, context.stop.pause)
         threading.Thread(target=look, name="hanging", daemon=True).start()
     return producer
 
 
-def fence_and_only_read(
-    job: ContainerJob, permit: Permit, history: History, stop: StopFlag
-) -> None:
+def fence_and_only_read(context: IncarnationContext) -> None:
     """Fence the incarnations of the permit's list, for callers without transactions."""
-    _fence_listed(job, permit, stop)
-    _record_fenced(job, permit, history)
+    _fence_listed(context)
+    _record_fenced(context)
 
 
-def _fence_listed(job: ContainerJob, permit: Permit, stop: StopFlag) -> None:
-    system = job.transaction_system
-    stop.check()
+def _fence_listed(context: IncarnationContext) -> None:
+    job = context.job
+    context.stop.check()
     # Each costs some time of the broker's, and they do not depend on each other.
     with ThreadPoolExecutor(_FENCERS) as pool:
-        ids = [job.transactional_id(incarnation) for incarnation in permit.fence]
-        list(pool.map(functools.partial(fence, system), ids))
-    stop.check()
+        ids = [job.transactional_id(incarnation) for incarnation in context.permit.fence]
+        list(pool.map(functools.partial(fence, job.transaction_system), ids))
+    context.stop.check()
 
 
-def _record_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
-    fenced = incarnations_to_json(permit.fence)
-    history("fenced", fenced=fenced, tasks=[task.task_name for task in job.tasks])
+def _record_fenced(context: IncarnationContext) -> None:
+    fenced = incarnations_to_json(context.permit.fence)
+    context.history("fenced", fenced=fenced, tasks=[task.task_name for task in context.job.tasks])
 
 
 def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
@@ -296,42 +237,6 @@ def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
     stream = CoordinatorStreamStore.of(job.config, source="homeport", has_packages=False)
     stream.connect()
     return stream
-
-
-def require_newest(stream: CoordinatorStream, permit: Permit) -> None:
-    """Require that the permit is the newest of its processor.
-
-    OvertakenError: a later permit or JobModel has raised the epoch. HomeportError: the stream does
-    not know the permit.
-    """
-    own = permit.incarnation
-    newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
-    if newest is None or newest.epoch < own.epoch:
-        said = "none" if newest is None else f"only epoch {newest.epoch}"
-        raise HomeportError(
-            f"the coordinator stream knows no permit for processor {own.processor_id} "
-            f"epoch {own.epoch}, {said}: the permit is not from this job's AM"
-        )
-    if newest.epoch > own.epoch:
-        raise OvertakenError(
-            f"processor {own.processor_id} epoch {own.epoch} was overtaken by epoch {newest.epoch}"
-        )
-    if newest.model_version != permit.model_version:
-        raise HomeportError(
-            f"the permit names JobModel {permit.model_version}, the coordinator stream says "
-            f"{newest.model_version}"
-        )
-
-
-def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
-    """Record in the coordinator stream that the permit's list is fenced for good (safety I3).
-
-    Only after ``require_newest``: one of them that initialises its id later reads there that it was
-    overtaken. Later permits need not list them.
-    """
-    own = permit.incarnation
-    report = FenceReport(own.epoch, permit.fence)
-    EpochManager(stream).write_fenced(own.processor_id, report)
 
 
 def read_positions(
@@ -481,16 +386,16 @@ class _Found:
         return self.position(ssp, {} if known is None else {ssp: known})
 
 
-def write_locality(
-    stream: CoordinatorStreamStore, job: ContainerJob, permit: Permit, host: Host, history: History
-) -> None:
+def write_locality(context: IncarnationContext, stream: CoordinatorStream) -> None:
     """Record in stream and history that the container's tasks are on this host, at every start.
 
     Not of a standby that the assignment does not have: a temporary one has no place of its own.
     """
-    own, tasks = permit.incarnation, [task.task_name for task in job.tasks]
-    assigned = set(TaskAssignmentManager(stream).read().values())
-    if job.is_standby and assigned and own.processor_id not in assigned:
-        return
-    LocalityManager(stream).write(own.processor_id, tasks, host, own.epoch)
-    history("locality-written", tasks=tasks, locality=host)
+    job, own, host = context.job, context.permit.incarnation, context.environment.host
+    tasks = [task.task_name for task in job.tasks]
+    with context.phases.phase("locality"):
+        assigned = set(TaskAssignmentManager(stream).read().values())
+        if job.is_standby and assigned and own.processor_id not in assigned:
+            return
+        LocalityManager(stream).write(own.processor_id, tasks, host, own.epoch)
+        context.history("locality-written", tasks=tasks, locality=host)

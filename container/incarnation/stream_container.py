@@ -11,21 +11,15 @@ from dataclasses import dataclass
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
-from homeport.container.container_job import ContainerJob
-from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
-from homeport.container.host.permit import Permit
-from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, head_looks, warn_of_compacted
 from homeport.container.incarnation.changelog_trims import StoreTrim
-from homeport.container.incarnation.coordinators import Coordinator
-from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.context import Container, History, IncarnationContext
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
-from homeport.container.incarnation.restoring import RestoreReport, restore_stores
+from homeport.container.incarnation.restoring import restore_stores
 from homeport.container.incarnation.standby_tasks import StandbyTasks
-from homeport.container.incarnation.start_up import History
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import Drain, InputEnds
@@ -67,7 +61,6 @@ from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
 from homeport.container.storage.task_store import Reached, passed
-from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -126,72 +119,45 @@ class _Made:
     calls: SideCalls | None
 
 
-class StreamContainer:
-    """Runs a container's active tasks: ``run`` once; ``kill_children`` in any case afterwards."""
+class StreamContainer(Container):
+    """Runs a container's active tasks.
+
+    ``standbys``: follow beside them, from its start to its end. ``reached``: gets each step of a
+    transaction and of a flush when it is done.
+    """
 
     def __init__(
         self,
-        job: ContainerJob,
-        permit: Permit,
-        environment: Environment,
-        coordinator: Coordinator,
-        stop: StopFlag,
-        launcher: LeaseMemory | NoLauncher,
+        context: IncarnationContext,
         ready: GettingReady,
+        standbys: StandbyTasks | None = None,
         reached: Reached = passed,
     ) -> None:
-        """Begin nothing, but what ``ready`` has.
-
-        ``launcher``: gets the reports, and keeps a spare. ``reached``: gets each step of a
-        transaction and of a flush when it is done.
-        """
-        self._job = job
-        self._permit = permit
-        self._environment = environment
-        self._coordinator = coordinator
-        self._stop = stop
-        self._send = launcher.announce
-        self._want_spare = launcher.want_spare
+        super().__init__(context)
+        self._job = context.job
+        self._stop = context.stop
+        self._history = context.history
         self._ready = ready
+        self._standbys = standbys
         self._reached = reached
-        self.shutdown_ms = job.task.shutdown_ms
-        self._phases = start_up.Phases()
-        self._report = WorkReport(launcher.announce, self._phases.elapsed_s, launcher.say_works)
-        self._calls = CallWatch(job.task.callback_timeout_ms)
+        launcher = context.launcher
+        self._report = WorkReport(launcher.announce, context.phases.elapsed_s, launcher.say_works)
+        self._calls = CallWatch(self._job.task.callback_timeout_ms)
         self._spark: LocalSpark | None = None
         self._settings: PipelineSettings | None = None
-        self.is_over = False
-        """Whether it has ended in order, and nothing of it is at work in this process."""
-        self._pipeline_name = ""
         self._traces = self._new_traces()
-        self._standbys: StandbyTasks | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
-        self._history = start_up.history_of(job, permit, environment)
-        self._storage = start_up.storage_of(job, permit, environment, stop.pause)
-        self._tuning = LiveTuning(
-            job.config, permit.model_version, coordinator.config, launcher, self._history, stop
-        )
+        self._storage = start_up.storage_of(context)
+        self._tuning = LiveTuning(context)
 
     def run(self) -> bool:
-        """Return whether its tasks have finished; False after the order to stop.
-
-        In either case everything that is committed is on the disk. HomeportError: the container has
-        failed. StopRequestedError: the order came before the first input.
-        """
-        with self._phases.phase("prepare"):
+        """As of ``Container``."""
+        context, phase = self._context, self._context.phases.phase
+        with phase("prepare"):
             threading.Thread(target=use_arrow_once, name="arrow", daemon=True).start()
             self._start_spark()
             task_class = task_class_of(self._job.config)
-        with start_up.open_coordinator_stream(self._job) as stream:
-            with self._phases.phase("kafka"):
-                start_up.await_kafka(self._job, self._stop)
-            with self._phases.phase("fence"):
-                producer = start_up.fence_and_begin(
-                    self._job, self._permit, self._history, self._stop
-                )
-            with self._phases.phase("coordinator-stream"):
-                stream.bootstrap()
-            self._coordinator.confirm(stream, self._permit)
+        with start_up.confirmed_stream(context, start_up.fence_and_begin) as (stream, producer):
             topics = self._watched_topics(stream)
             with ending_what_hangs(self._job, stream, self._stop.pause):
                 positions = self._restore(stream)
@@ -203,7 +169,10 @@ class StreamContainer:
             typed = typed_input(self._job, task_class, made.outputs, pipeline)
             self._stop.check()
             self._write_locality(stream)
-        self._report_started()
+        start_up.report_started(context, self._restored)
+        if self._standbys is not None:
+            self._standbys.start()
+        context.launcher.want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
         processed = positions.processed()
         parts = LoopDependencies(
             source,
@@ -272,18 +241,14 @@ class StreamContainer:
         return is_finished
 
     def _new_traces(self) -> Traces:
-        own = self._permit.incarnation
+        own = self._context.permit.incarnation
         resource: dict[str, str | int] = {
             "service.name": self._job.job.name,
-            "host.name": self._environment.host,
+            "host.name": self._context.environment.host,
             "homeport.processor": own.processor_id,
             "homeport.epoch": own.epoch,
         }
         return traces_of(self._job.config, resource)
-
-    def keep_beside(self, standbys: StandbyTasks) -> None:
-        """Let the standbys follow from its start to its end; to be called before ``run``."""
-        self._standbys = standbys
 
     def watch_calls(self, fail: Callable[[str], object]) -> None:
         """Give ``fail`` the cause where a call of the job hangs; it ends the process as it is."""
@@ -296,23 +261,24 @@ class StreamContainer:
             self._spark.stop()
 
     def _start_spark(self) -> None:
-        work_dir = self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}"
+        context = self._context
+        work_dir = context.environment.work_dir / f"spark-{context.permit.incarnation.epoch}"
         settings = PipelineSettings.of(self._job.config, work_dir)
         if settings is not None:
-            self._pipeline_name, self._settings = settings.name, settings
+            self._settings = settings
             self._spark = self._ready.take(settings) or start_pipeline(settings)
         self._ready.stop()
 
     def _pipeline(self) -> SparkPipeline | None:
         if self._spark is None:
             return None
-        with self._phases.phase("spark"):
+        with self._context.phases.phase("spark"):
             return self._spark.pipeline(self._stop.check)
 
     def _watched(self, pipeline: SparkPipeline | None) -> WatchedPipeline | None:
-        if pipeline is None:
+        if pipeline is None or self._settings is None:
             return None
-        return WatchedPipeline(pipeline, self._pipeline_name, self._calls)
+        return WatchedPipeline(pipeline, self._settings.name, self._calls)
 
     def _next_message(self) -> None:
         """Count a StreamTask's next message as a call; StopRequestedError ends the batch."""
@@ -335,11 +301,8 @@ class StreamContainer:
         start_up.require_forms(stream, self._job, self._storage)
         used = {name: self._job.systems[name] for name in self._job.used_systems}
         with log_readers(used, self._stop.pause) as readers:
-            report, pause = RestoreReport(self._history, self._send), self._stop.pause
-            self._restored = restore_stores(
-                self._job, self._permit, self._storage, readers, report, pause, self._phases
-            )
-            with self._phases.phase("checkpoint"):
+            self._restored = restore_stores(self._context, self._storage, readers)
+            with self._context.phases.phase("checkpoint"):
                 warn_of_compacted(self._job, readers)
                 return start_up.read_positions(self._job, readers, stream, self._storage)
 
@@ -354,7 +317,7 @@ class StreamContainer:
         for trim in positions.trims:
             report_trim(self._history, trim)
         producer.expect_beyond(self._storage.positions())
-        with self._phases.phase("begin"):
+        with self._context.phases.phase("begin"):
             start_up.commit_starts(
                 self._job, producer, positions, self._stop.pause, self._storage.follow
             )
@@ -393,19 +356,9 @@ class StreamContainer:
         return PlainOutputs(self._job.systems, self._job.task.checkpoint_system)
 
     def _write_locality(self, stream: CoordinatorStreamStore) -> None:
-        if self._coordinator.keeps_locality or not self._job.job.host_affinity_enabled:
-            return
-        with self._phases.phase("locality"):
-            start_up.write_locality(
-                stream, self._job, self._permit, self._environment.host, self._history
-            )
-
-    def _report_started(self) -> None:
-        started = Started(self._permit.incarnation, self._restored, self._phases.total())
-        self._coordinator.report_started(started, self._history, self._stop)
-        if self._standbys is not None:
-            self._standbys.start(self._history)
-        self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
+        # Of a standalone job the processors write down where the tasks are.
+        if self._job.job.host_affinity_enabled and not self._context.permit.model:
+            start_up.write_locality(self._context, stream)
 
     def _close(self, loop: RunLoop, parts: LoopDependencies) -> None:
         """End in order: what is committed in Kafka is on this disk, as OFFSET states."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from homeport.container.host.lease_memory import SpareKind
 
 if TYPE_CHECKING:
-    from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
+    from homeport.container.host.lease_memory import LeaseMemory
     from homeport.container.spark.prepared import PipelineSettings
     from homeport.container.spark.session import LocalSpark
 
@@ -41,7 +41,7 @@ class GettingReady:
     Thread-safe. ``launcher``: hears when all is done, and when a Spark has died since.
     """
 
-    def __init__(self, launcher: LeaseMemory | NoLauncher) -> None:
+    def __init__(self, launcher: LeaseMemory) -> None:
         self._launcher = launcher
         self._lock = threading.Lock()
         self._over = threading.Event()

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from homeport.config.config import Config
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.host.permit import Permit
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.incarnation.coordinators import ApplicationMaster
 from homeport.container.incarnation.environment import Environment
 from homeport.job_coordinator.grouper.standby_models import with_standbys
@@ -71,4 +77,19 @@ def environment_in(folder: Path, base: Path | None = None) -> Environment:
 
 def no_master() -> ApplicationMaster:
     """Return an application master that does not answer."""
-    return ApplicationMaster(CoordinatorClient(NOWHERE, None))
+    return ApplicationMaster(CoordinatorClient(NOWHERE, None), StopFlag())
+
+
+def context_in(
+    folder: Path,
+    job: ContainerJob,
+    permit: Permit,
+    stop: StopFlag | None = None,
+    **more: Any,  # noqa: ANN401 - as the fields are
+) -> IncarnationContext:
+    """Return the context of an incarnation in the folder, with ``more`` of its fields.
+
+    Its AM does not answer, and its launcher's memory has no reader.
+    """
+    own = (job, permit, environment_in(folder), no_master(), stop or StopFlag())
+    return replace(IncarnationContext.of(*own, LeaseMemory.endless(0)), **more)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import homeport.container.incarnation.kafka_watch  # noqa: F401 - what a child imports late is replaced too
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.child.process import ChildProcess
-from homeport.container.host.lease_memory import FD_VARIABLE, NoLauncher, watch_lease
+from homeport.container.host.lease_memory import FD_VARIABLE, watch_lease
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
@@ -267,7 +267,8 @@ class Hosts:
         permit = stdin.text
         if not permit or stop.is_set():
             return stream_container.STOPPED
-        given = stream_container._Given(permit, stop, memory, GettingReady(NoLauncher()))
+        ready = GettingReady(stream_container._launcher(memory))
+        given = stream_container._Given(permit, stop, memory, ready)
         code, cause, _ = stream_container._run(given)
         if cause is not None:
             self.clock.announce(f"error: {cause}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from homeport.config.settings import validation
 from homeport.container.container_job import ContainerJob
-from homeport.container.incarnation import start_up
+from homeport.container.incarnation import coordinators, start_up
 from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.job_coordinator.model.job_model import TaskMode
 from tests.unit.world.clock import Process
@@ -46,16 +46,17 @@ def _is_standby(job: ContainerJob) -> bool:
 
 def _hold_place(container: StreamContainer) -> bool:
     """Mirrors ``StreamContainer.run`` without stores, input and output."""
-    job, permit, stop = container._job, container._permit, container._stop
-    start_up.await_kafka(job, stop)
-    producer = start_up.fence_and_begin(job, permit, container._history, stop)
-    with start_up.open_coordinator_stream(job) as stream:
+    context, permit = container._context, container._context.permit
+    start_up.await_kafka(context.job, context.stop)
+    producer = start_up.fence_and_begin(context)
+    with start_up.open_coordinator_stream(context.job) as stream:
         stream.bootstrap()
-        start_up.require_newest(stream, permit)
-        start_up.report_fenced(stream, permit)
+        coordinators.require_newest(stream, permit)
+        coordinators.report_fenced(stream, permit)
         container._write_locality(stream)
-    container._report_started()
-    stop.wait()
+    start_up.report_started(context, {})
+    context.launcher.want_spare(context.job.spare)
+    context.stop.wait()
     producer.close()
     return False
 

@@ -13,7 +13,7 @@ import pytest
 from homeport.config.errors import StoreError, UnavailableError
 from homeport.container.host.disk_space import DiskFullError
 from homeport.container.host.exit_codes import EXIT_DISK_FULL, EXIT_OVERTAKEN, EXIT_UNAVAILABLE
-from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
+from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.orders import REST, Orders
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import container_runner
@@ -41,7 +41,7 @@ class _Ready(GettingReady):
     """Counts its ends."""
 
     def __init__(self) -> None:
-        super().__init__(NoLauncher())
+        super().__init__(LeaseMemory.endless(0))
         self.stops = 0
 
     def stop(self) -> None:
@@ -148,8 +148,8 @@ def test_incarnations_follow_each_other_until_one_does_not_rest(
     seen: list[tuple[str, bool, bool]] = []
     ends = iter([(STOPPED, None, EPOCH), (FAILED, "poison found", None)])
 
-    def run(given: _Given, *, is_first: bool) -> tuple[int, str | None, int | None]:
-        seen.append((given.permit, is_first, child.memory.resting == EPOCH))
+    def run(given: _Given) -> tuple[int, str | None, int | None]:
+        seen.append((given.permit, given.is_first, child.memory.resting == EPOCH))
         given.stop.wait()
         return next(ends)
 

@@ -12,7 +12,7 @@ import pytest
 from homeport.config.errors import ConfigError
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage, StreamTask
 from homeport.container.callables import TaskFailedError
-from homeport.container.host.lease_memory import NoLauncher
+from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
 from homeport.container.incarnation.warm_up import GettingReady
@@ -129,7 +129,7 @@ def test_a_container_that_is_left_by_an_exit_has_failed(
 
     container = SimpleNamespace(shutdown_ms=1000, run=run, kill_children=lambda: None)
     monkeypatch.setattr(stream_container, "_prepared", lambda *_, **__: (container, 1))
-    ready = GettingReady(NoLauncher())
+    ready = GettingReady(LeaseMemory.endless(0))
     given = stream_container._Given("a permit", StopFlag(), None, ready)
     code, cause, rested = stream_container._run(given)
     assert (code, (cause or "").partition(":")[0]) == (1, type(error).__name__)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from small_jobs import KEYS, context_in, job_of
 
-from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import live_tuning
 from homeport.container.incarnation.live_tuning import LiveTuning
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
 
 KEY = "task.commit.ms"
 OWN = 3
@@ -22,21 +27,24 @@ OWN = 3
 class _Case:
     """A container with JobModel ``OWN``; ``answers``: what the AM says, one per call."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, memory: LeaseMemory) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, memory: LeaseMemory) -> None:
         self.memory = memory
         self.stop = StopFlag()
         self.answers: list[Mapping[str, str] | HomeportError] = []
         self.history: list[tuple[str, dict[str, Any]]] = []
         self._threads: list[threading.Thread] = []
         monkeypatch.setattr(live_tuning, "_PAUSE_S", 0)
-        self.tuning = LiveTuning(
-            Config({KEY: "1000"}),
-            OWN,
-            self._fetch,
-            memory,
-            lambda event, **fields: self.history.append((event, fields)),
+        permit = Permit(Incarnation(ProcessorId("0"), 4), OWN, ())
+        context = context_in(
+            folder,
+            job_of({**KEYS, KEY: "1000"}),
+            permit,
             self.stop,
+            launcher=memory,
+            coordinator=SimpleNamespace(config=self._fetch),
+            history=lambda event, **fields: self.history.append((event, fields)),
         )
+        self.tuning = LiveTuning(context)
         begin = threading.Thread.start
 
         def started(thread: threading.Thread) -> None:
@@ -64,9 +72,9 @@ class _Case:
 
 
 @pytest.fixture
-def case(monkeypatch: pytest.MonkeyPatch) -> _Case:
+def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> _Case:
     """A container before the first turn of its loop."""
-    return _Case(monkeypatch, LeaseMemory.create(0, 0))
+    return _Case(monkeypatch, tmp_path, LeaseMemory.create(0, 0))
 
 
 @pytest.mark.parametrize("version", [0, 1, OWN])

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
-from small_jobs import LOGGED, environment_in, job_of
+from small_jobs import LOGGED, context_in, job_of
 from store_copies import offset
 
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.permit import Permit
-from homeport.container.host.stop_flag import StopFlag, StopRequestedError
+from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.incarnation import replicas as module
 from homeport.container.incarnation import restoring
+from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.incarnation.replicas import Replicas
-from homeport.container.incarnation.start_up import Phases
 from homeport.container.progress.follow import HeadPoll
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
@@ -84,45 +83,61 @@ def reports() -> list[ContainerReport]:
     return []
 
 
-@pytest.fixture
-def replicas(log: _Log, reports: list[ContainerReport], tmp_path: Path) -> Replicas:
-    """Those of one standby task; nothing of them is open."""
-    del log
-    job, permit = job_of(LOGGED, "0-0"), Permit(Incarnation(ProcessorId("0-0"), 4), 7, ())
-    place, pause = environment_in(tmp_path), StopFlag().pause
-    return Replicas(job, permit, place, _unheard, reports.append, pause)
+class _Steps:
+    """A ``pause`` that counts its calls, and ends the following when ``is_enough``."""
 
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_enough: Callable[[], bool] = lambda: False
 
-def _unheard(_name: str, **_fields: Any) -> None:  # noqa: ANN401 - any event
-    """A history that is not read."""
-
-
-def _follow(replicas: Replicas, steps: int, flushed: list[int]) -> None:
-    """Follow for so many steps, without a flush that is due by the clock."""
-    left = iter(range(steps))
-
-    def check() -> None:
-        if next(left, None) is None:
+    def pause(self, _seconds: float) -> None:
+        self.count += 1
+        if self.is_enough():
             raise StopRequestedError("enough")
 
-    with pytest.raises(StopRequestedError):
-        replicas.follow(lambda: 1e9, check, flushed.append)
+
+@pytest.fixture
+def steps() -> _Steps:
+    """What ends the following."""
+    return _Steps()
+
+
+@pytest.fixture
+def context(
+    log: _Log, reports: list[ContainerReport], steps: _Steps, tmp_path: Path
+) -> IncarnationContext:
+    """That of one standby task."""
+    del log
+    job, permit = job_of(LOGGED, "0-0"), Permit(Incarnation(ProcessorId("0-0"), 4), 7, ())
+    return context_in(tmp_path, job, permit, send=reports.append, pause=steps.pause)
+
+
+@pytest.fixture
+def replicas(context: IncarnationContext) -> Replicas:
+    """Nothing of them is open."""
+    return Replicas(context)
 
 
 def test_stores_are_restored_followed_flushed_and_closed(
-    replicas: Replicas, log: _Log, reports: list[ContainerReport]
+    replicas: Replicas,
+    context: IncarnationContext,
+    log: _Log,
+    reports: list[ContainerReport],
+    steps: _Steps,
 ) -> None:
     """The feed begins behind the restore, is closed first, and what it brought stays."""
-    phases, flushed = Phases(), list[int]()
-    (how,) = replicas.restore(phases)["s"].values()
-    assert (how.records, log.starts, list(phases.seconds)) == (2, {PLACE: 2}, ["stores", "restore"])
+    (how,) = replicas.restore()["s"].values()
+    assert (how.records, log.starts) == (2, {PLACE: 2})
+    assert list(context.phases.seconds) == ["stores", "restore"]
     log.chunks = [{PLACE: Chunk({b"a": b"2", b"b": None}, 2, 3)}, {PLACE: Chunk({}, 0, 4)}]
-    _follow(replicas, 3, flushed)
-    assert (flushed, log.is_closed) == ([], True)
+    last, flushed = steps.count + 3, list[int]()
+    steps.is_enough = lambda: steps.count > last
+    # No flush is due by the clock: the one at the end has all that came.
+    replicas.follow(lambda: 1e9, flushed.append)
+    assert (flushed, log.is_closed) == ([1], True)
     (store,) = replicas.storage.logged
     assert dict(store.opened().scan()) == {b"a": b"2"}
     assert [(lag.store, lag.records) for lag in reports[-1].lags] == [("s", 0)]
-    assert replicas.storage.flush() == 1
     path = store.directory.path
     replicas.close()
     assert offset(path) == 4
@@ -130,27 +145,22 @@ def test_stores_are_restored_followed_flushed_and_closed(
     replicas.storage.close()
 
 
-def test_a_flush_comes_when_it_is_due(replicas: Replicas, log: _Log) -> None:
+def test_a_flush_comes_when_it_is_due(replicas: Replicas, log: _Log, steps: _Steps) -> None:
     """At each step here; the number is that of the stores that have moved."""
-    replicas.restore(Phases())
+    replicas.restore()
     log.chunks = [{PLACE: Chunk({b"a": b"2"}, 1, 2)}, {}, {PLACE: Chunk({b"a": b"3"}, 1, 3)}]
     flushed: list[int] = []
-
-    def check() -> None:
-        if len(flushed) == 3:
-            raise StopRequestedError("enough")
-
-    with pytest.raises(StopRequestedError):
-        replicas.follow(lambda: 0.0, check, flushed.append)
-    assert flushed == [1, 0, 1]
+    steps.is_enough = lambda: len(flushed) == 3
+    replicas.follow(lambda: 0.0, flushed.append)
+    assert flushed == [1, 0, 1, 0]
     replicas.close()
 
 
 def test_a_store_that_cannot_go_on_ends_the_following(replicas: Replicas, log: _Log) -> None:
     """Nothing is read any more; the stores are the caller's to close."""
-    replicas.restore(Phases())
+    replicas.restore()
     log.topic_id = "id-2"
     with pytest.raises(StoreError, match=r"cannot follow its changelog kafka\.log any more"):
-        replicas.follow(lambda: 1e9, lambda: None, lambda _moved: None)
+        replicas.follow(lambda: 1e9)
     assert log.is_closed
     replicas.close()

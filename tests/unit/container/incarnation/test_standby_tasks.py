@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_jobs import LOGGED, environment_in, job_of, no_master, store_keys, task_of
-from stream_in_memory import InMemoryCoordinatorStream
+from small_jobs import LOGGED, context_in, job_of, store_keys, task_of
 from waiting import until
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.lease_memory import NoLauncher
+from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import standby_tasks, start_up
+from homeport.container.incarnation.context import History, IncarnationContext
 from homeport.container.incarnation.environment import orders_file
 from homeport.container.incarnation.standby_tasks import (
     StandbyContainer,
@@ -65,18 +66,17 @@ class _Kept(StandbyTasks):
             self._pause(0.01)
 
 
-Make = Callable[[JobModel], _Kept]
+Make = Callable[[JobModel, History], _Kept]
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
     """Makes one at work; none is left."""
     made: list[_Kept] = []
-    environment = environment_in(tmp_path)
 
-    def begun(first: JobModel) -> _Kept:
-        own, orders = standby_part(first, P), tmp_path / orders_file(7)
-        kept = _Kept(CONFIG, own, PERMIT, environment, StopFlag(), orders)
+    def begun(first: JobModel, history: History) -> _Kept:
+        job = job_of(CONFIG, "0")
+        kept = _Kept(context_in(tmp_path, job, PERMIT, history=history), standby_part(first, P))
         kept.followed, kept.failures = [], []
         made.append(kept)
         return kept
@@ -88,8 +88,9 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 def test_another_list_replaces_the_one_that_is_followed(make: Make, tmp_path: Path) -> None:
     """Also an empty one; the events have names and fields of their own."""
-    kept, lines = make(_model([0], [1])), list[tuple[str, dict[str, object]]]()
-    kept.start(lambda name, **fields: lines.append((name, fields)))
+    lines: list[tuple[str, dict[str, object]]] = []
+    kept = make(_model([0], [1]), lambda name, **fields: lines.append((name, fields)))
+    kept.start()
     until(lambda: kept.followed == [[1]], lambda: kept.followed)
 
     def write(standbys: list[int]) -> None:
@@ -111,34 +112,50 @@ def test_another_list_replaces_the_one_that_is_followed(make: Make, tmp_path: Pa
 def test_standbys_that_fail_begin_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The active tasks have no part in it; a bug ends them as little as a damaged store."""
     monkeypatch.setattr("homeport.container.incarnation.standby_tasks._AGAIN_S", 0.1)
-    kept, lines = make(_model([0], [1])), list[tuple[str, dict[str, object]]]()
+    lines: list[tuple[str, dict[str, object]]] = []
+    kept = make(_model([0], [1]), lambda name, **fields: lines.append((name, fields)))
     kept.failures = [RuntimeError("a bug"), StoreError("it is damaged")]
-    kept.start(lambda name, **fields: lines.append((name, fields)))
+    kept.start()
     until(lambda: len(kept.followed) == 3, lambda: kept.followed)
     assert [name for name, _ in lines] == ["standby-failed", "standby-failed"]
     assert [fields["error"] for _, fields in lines] == ["it is damaged", "RuntimeError: a bug"]
 
 
-def test_a_child_has_what_its_model_says(tmp_path: Path) -> None:
+def _of_child(model: JobModel, folder: Path, patch: pytest.MonkeyPatch) -> IncarnationContext:
+    """What follows from the permit of a processor's child."""
+    patch.setenv("HOMEPORT_WORK_DIR", str(folder))
+    permit = replace(PERMIT, model=encode_job_model(model, mask_secrets=False).decode())
+    return IncarnationContext.of_permit(permit.to_json(), StopFlag(), LeaseMemory.endless(0))
+
+
+def test_a_child_has_what_its_model_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Active tasks and standbys; standbys alone; or, without standbys, what there was before."""
-    environment, stop = environment_in(tmp_path), StopFlag()
-    active, beside = standbys_of_child(_model([0], [1]), PERMIT, environment, stop, NoLauncher())
-    assert list(active.containers[P].tasks) == ["Partition 0"]
-    assert beside is not None
-    assert not ContainerJob.of(active, P).is_standby
-    alone, only = standbys_of_child(_model([], [1]), PERMIT, environment, stop, NoLauncher())
-    assert only is not None
-    job = ContainerJob.of(alone, P)
+
+    def child(model: JobModel) -> tuple[ContainerJob, list[str] | None]:
+        context = _of_child(model, tmp_path, monkeypatch)
+        kept = standbys_of_child(context)
+        wanted = kept._wanted if kept else None
+        return context.job, None if wanted is None else [*wanted.containers[P].tasks]
+
+    standby = ["Standby-Partition 1-0"]
+    active, beside = child(_model([0], [1]))
+    assert ([task.task_name for task in active.tasks], beside) == (["Partition 0"], standby)
+    assert not active.is_standby
+    job, only = child(_model([], [1]))
+    assert ([task.task_name for task in job.tasks], only) == (standby, standby)
     assert job.is_standby
     whole = job.task.memory.rocksdb_mb * 1024 * 1024
-    shares = (j.rocksdb_bytes(is_mixed=True) for j in (ContainerJob.of(active, P), job))
+    shares = (j.rocksdb_bytes(is_mixed=True) for j in (active, job))
     assert list(shares) == [whole - whole // 4, whole // 4]
     assert job.rocksdb_bytes(is_mixed=False) == whole
-    plain = JobModel(Config({**CONFIG, "job.standbytasks.replication.factor": "1"}), {})
-    assert standbys_of_child(plain, PERMIT, environment, stop, NoLauncher()) == (plain, None)
+    one = Config({**CONFIG, "job.standbytasks.replication.factor": "1"})
+    plain, none = child(JobModel(one, _model([0], []).containers))
+    assert ([task.task_name for task in plain.tasks], none) == (["Partition 0"], None)
 
 
-def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(tmp_path: Path) -> None:
+def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where there are any; beside none the standbys keep them."""
     more = {
         "task.broadcast.inputs": "kafka.airlines#0",
@@ -146,11 +163,10 @@ def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(tmp_p
         **store_keys("planes", adstore_input="kafka.planes"),
         **store_keys("airlines", adstore_input="kafka.airlines"),
     }
-    environment, stop = environment_in(tmp_path), StopFlag()
 
     def kept(actives: list[int]) -> list[str]:
         whole = JobModel(Config({**CONFIG, **more}), _model(actives, [1]).containers)
-        _, standbys = standbys_of_child(whole, PERMIT, environment, stop, NoLauncher())
+        standbys = standbys_of_child(_of_child(whole, tmp_path, monkeypatch))
         assert standbys is not None
         assert standbys._wanted is not None
         return sorted(standbys._job_of(standbys._wanted).adjuncts)
@@ -188,8 +204,7 @@ def test_a_standby_fences_its_list_before_it_looks_whether_it_was_overtaken(
     monkeypatch.setattr(start_up, "await_kafka", lambda *_: steps.append("kafka"))
     monkeypatch.setattr(start_up, "fence", lambda _, id_: steps.append(id_))
     job, permit = job_of(LOGGED, OWN), Permit(Incarnation(OWN, 4), 7, EARLIER)
-    place = environment_in(tmp_path)
-    container = StandbyContainer(job, permit, place, no_master(), StopFlag(), NoLauncher())
+    container = StandbyContainer(context_in(tmp_path, job, permit))
     with pytest.raises(OvertakenError, match="processor 0-0 epoch 4 was overtaken by epoch 5"):
         container.run()
     assert (steps[0], steps[-1]) == ("kafka", "read")

@@ -10,16 +10,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from small_jobs import LOGGED, environment_in, job_of
-from stream_in_memory import InMemoryCoordinatorStream
+from small_jobs import LOGGED, context_in, job_of
 
-from homeport.config.config import Config
-from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
-from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
+from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
+from homeport.container.incarnation.context import IncarnationContext, Phases
 from homeport.container.incarnation.stream_container import (
     StreamContainer,
     report_change,
@@ -34,146 +32,22 @@ from homeport.container.progress.restore import ChangelogRange
 from homeport.container.progress.transaction_plan import Changes
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
-from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import Started
-from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, TaskModel
-
-PERMIT = Permit(Incarnation(ProcessorId("p/1"), 4), 7, ())
-MODEL = JobModel(Config({"job.name": "j"}), {})
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
 
-class _Client(CoordinatorClient):
-    """Answers in turn; an error is raised."""
+class _Coordinator:
+    """Takes the report of a start."""
 
-    def __init__(self, *answers: JobModel | Exception) -> None:
-        super().__init__("http://127.0.0.1:1/", None)
-        self.answers = list(answers)
-        self.asked: list[object] = []
-
-    def processor_model(self, processor_id: ProcessorId, version: int) -> JobModel:
-        return self._answer((processor_id, version))
-
-    def started(self, message: Started) -> None:
-        self._answer(message)
-
-    def _answer(self, question: object) -> JobModel:
-        self.asked.append(question)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_up, "_AM_PAUSE_S", 0)
-
-
-STARTED = Started(PERMIT.incarnation, {}, {"total": 1.0})
+    def report_started(self, _message: Started) -> None:
+        """It has it."""
 
 
 def _unheard(_event: str, **_fields: object) -> None:
     """A history that is not looked at."""
-
-
-def _fetch(client: CoordinatorClient, stop: StopFlag) -> None:
-    assert start_up.fetch_job_model(client, PERMIT, stop) is MODEL
-
-
-def _report(client: CoordinatorClient, stop: StopFlag) -> None:
-    start_up.report_started(client, STARTED, _unheard, stop)
-
-
-_Ask = Callable[[CoordinatorClient, StopFlag], None]
-_EACH = pytest.mark.parametrize(
-    ("ask", "question"), [(_fetch, ("p/1", 7)), (_report, STARTED)], ids=["fetch", "report"]
-)
-
-
-@_EACH
-def test_a_driver_that_is_being_restarted_is_waited_for(ask: _Ask, question: object) -> None:
-    """The request is repeated after no answer, or one that broke off, and not after an answer.
-
-    It is for its own processor and no other, in the version that the permit names.
-    """
-    client = _Client(UnavailableError("refused"), UnavailableError("broke off"), MODEL)
-    ask(client, StopFlag())
-    assert client.asked == [question] * 3
-
-
-@_EACH
-def test_an_am_that_stays_away_is_reported(
-    ask: _Ask, question: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the time that it is given, what it said last is the error."""
-    monkeypatch.setattr(start_up, "_AM_PATIENCE_S", -1)
-    client = _Client(UnavailableError("refused"), MODEL)
-    with pytest.raises(UnavailableError, match="refused"):
-        ask(client, StopFlag())
-    assert client.asked == [question]
-
-
-@_EACH
-def test_a_container_that_is_ordered_to_stop_repeats_no_request(
-    ask: _Ask, question: object
-) -> None:
-    """SIGTERM while the AM is away ends the wait."""
-    stop, client = StopFlag(), _Client(UnavailableError("refused"), MODEL)
-    stop.set()
-    with pytest.raises(StopRequestedError):
-        ask(client, stop)
-    assert client.asked == [question]
-
-
-def test_a_refusal_is_final() -> None:
-    """An AM that does not know processor or version is not asked again."""
-    client = _Client(WireError("404"), MODEL)
-    with pytest.raises(WireError):
-        _fetch(client, StopFlag())
-    assert len(client.asked) == 1
-
-
-def test_a_report_that_is_refused_costs_no_start() -> None:
-    """The refusal says nothing of the container, which goes on; its history has the start."""
-    stated: list[str] = []
-    client = _Client(WireError("413 Request Entity Too Large"))
-    start_up.report_started(client, STARTED, lambda event, **_: stated.append(event), StopFlag())
-    assert stated == ["started"]
-
-
-def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:
-    """A stream with permits of the processor, each (epoch, JobModel version)."""
-    stream = InMemoryCoordinatorStream()
-    for epoch, version in permits:
-        record = ProcessorEpoch(epoch, version, ())
-        EpochManager(stream).write_processor_epoch(PERMIT.incarnation.processor_id, record)
-    stream.catch_up()
-    return stream
-
-
-def test_the_newest_permit_is_used_and_an_overtaken_one_is_not() -> None:
-    """Whatever raised the epoch: another permit, or a JobModel that has the processor no more."""
-    start_up.require_newest(_knows((3, 7), (4, 7)), PERMIT)
-    for version in (7, 8):
-        with pytest.raises(OvertakenError, match="processor p/1 epoch 4 was overtaken by epoch 5"):
-            start_up.require_newest(_knows((4, 7), (5, version)), PERMIT)
-
-
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [((), "knows no permit .* none"), ((3, 7), "only epoch 3"), ((4, 6), "names JobModel 7")],
-)
-def test_a_permit_that_the_stream_does_not_know_is_a_failure(
-    known: tuple[int, int] | tuple[()], said: str
-) -> None:
-    """No incarnation was overtaken: what no record allows must not go unseen."""
-    stream = _knows(known) if known else _knows()
-    with pytest.raises(HomeportError, match=said) as caught:
-        start_up.require_newest(stream, PERMIT)
-    assert not isinstance(caught.value, OvertakenError)
 
 
 KEYS = {
@@ -200,9 +74,9 @@ def test_the_events_of_a_standby_name_its_active(
 ) -> None:
     """Those of an active container say nothing of a role; all name their incarnation."""
     permit = Permit(Incarnation(ProcessorId(processor_id), 4), 7, ())
-    environment = environment_in(tmp_path)
-    start_up.history_of(_job(processor_id), permit, environment)("started")
-    (file,) = environment.history_folder(_job().job).iterdir()
+    context = context_in(tmp_path, _job(processor_id), permit, coordinator=_Coordinator())
+    start_up.report_started(context, {})
+    (file,) = context.environment.history_folder(_job().job).iterdir()
     event = json.loads(file.read_text(encoding="utf-8"))
     assert (event["event"], event["processor_id"], event["epoch"]) == ("started", processor_id, 4)
     assert {
@@ -235,7 +109,9 @@ def test_kafka_is_waited_for_in_every_system_that_the_job_uses(
     assert len(waited) == 2
 
 
-def test_the_history_lists_what_a_standby_has_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_lists_what_a_standby_has_fenced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """All of its permit's list, in the system of the transactions, and which tasks it is for."""
     fenced: list[tuple[str, str]] = []
     monkeypatch.setattr(start_up, "fence", lambda system, id_: fenced.append((system.name, id_)))
@@ -243,16 +119,18 @@ def test_the_history_lists_what_a_standby_has_fenced(monkeypatch: pytest.MonkeyP
     earlier = (Incarnation(ProcessorId("0-0"), 3), Incarnation(ProcessorId("0"), 2))
     permit = Permit(Incarnation(ProcessorId("0-0"), 4), 7, earlier)
     events: list[tuple[str, dict[str, Any]]] = []
-    start_up.fence_and_only_read(
-        job, permit, lambda event, **fields: events.append((event, fields)), StopFlag()
-    )
+
+    def history(event: str, **fields: object) -> None:
+        events.append((event, fields))
+
+    start_up.fence_and_only_read(context_in(tmp_path, job, permit, history=history))
     assert sorted(fenced) == sorted(("kafka", job.transactional_id(i)) for i in earlier)
     ids = [{"processor_id": "0-0", "epoch": 3}, {"processor_id": "0", "epoch": 2}]
     assert events == [("fenced", {"fenced": ids, "tasks": [t.task_name for t in job.tasks]})]
 
 
 def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Safety I3: the own id is initialised once every earlier incarnation is fenced."""
     steps: list[str] = []
@@ -268,7 +146,7 @@ def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
     monkeypatch.setattr(start_up, "TransactionalProducer", Producer)
     job, own = _job(), Incarnation(ProcessorId("0"), 4)
     earlier = (Incarnation(ProcessorId("0"), 3), Incarnation(ProcessorId("1"), 2))
-    start_up.fence_and_begin(job, Permit(own, 7, earlier), _unheard, StopFlag())
+    start_up.fence_and_begin(context_in(tmp_path, job, Permit(own, 7, earlier)))
     assert sorted(steps[:-1]) == sorted(job.transactional_id(i) for i in earlier)
     assert steps[-1] == f"initialised {job.transactional_id(own)}"
 
@@ -422,6 +300,12 @@ def test_the_start_of_a_task_is_committed_only_without_a_checkpoint(
     assert producer.done.count("send") == commits
 
 
+class _Phased:
+    """As much of a context as the end of a start looks at."""
+
+    phases = Phases()
+
+
 def test_what_is_lost_or_reset_is_said_before_it_is_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -437,7 +321,7 @@ def test_what_is_lost_or_reset_is_said_before_it_is_committed(
     )
     container = StreamContainer.__new__(StreamContainer)
     container._job, container._stop = _job(), StopFlag()
-    container._phases, container._report = start_up.Phases(), WorkReport()
+    container._report, container._context = WorkReport(), cast("IncarnationContext", _Phased())
     container._history = lambda name, **_: done.append(name)
     container._storage = cast("ContainerStorage", SimpleNamespace(positions=dict, follow=_unheard))
     container._begin(cast("TransactionalProducer", _Producer()), positions)

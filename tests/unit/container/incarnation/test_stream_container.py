@@ -9,10 +9,9 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from small_jobs import KEYS, environment_in, job_of, no_master
-from stream_in_memory import InMemoryCoordinatorStream
+from small_jobs import KEYS, context_in, job_of
 
-from homeport.container.host.lease_memory import NoLauncher
+from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.stream_container import StreamContainer
@@ -34,8 +33,7 @@ def _container(
 ) -> StreamContainer:
     """One task's, on nm1, before its start."""
     job, permit = job_of({**KEYS, **keys}), Permit(Incarnation(OWN, 4), 7, ())
-    place = environment_in(folder)
-    return StreamContainer(job, permit, place, no_master(), stop, NoLauncher(), ready)
+    return StreamContainer(context_in(folder, job, permit, stop), ready)
 
 
 class _Loop:
@@ -67,7 +65,7 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
     tmp_path: Path, *, is_over: bool
 ) -> None:
     """A process whose pipeline's thread still works serves no further incarnation."""
-    stop, ready, spark = StopFlag(), GettingReady(NoLauncher()), _Spark()
+    stop, ready, spark = StopFlag(), GettingReady(LeaseMemory.endless(0)), _Spark()
     container = _container(tmp_path, stop, ready, {"task.pipeline.class": "m:f"})
     settings = PipelineSettings.of(container._job.config, tmp_path / "spark-4")
     assert settings is not None
@@ -92,7 +90,7 @@ def test_a_container_says_where_its_tasks_are_where_the_job_has_host_affinity(
 ) -> None:
     """Stream and history have its host, which later starts ask for; without the key neither."""
     keys = {"job.host-affinity.enabled": str(has_affinity).lower()}
-    container = _container(tmp_path, StopFlag(), GettingReady(NoLauncher()), keys)
+    container = _container(tmp_path, StopFlag(), GettingReady(LeaseMemory.endless(0)), keys)
     stream = InMemoryCoordinatorStream()
     container._write_locality(cast("CoordinatorStreamStore", stream))
     stream.catch_up()

@@ -11,7 +11,7 @@ import pytest
 from small_jobs import KEYS
 
 from homeport.config.config import Config
-from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, SpareKind
+from homeport.container.host.lease_memory import LeaseMemory, SpareKind
 from homeport.container.incarnation import warm_up
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.spark.prepared import PipelineSettings
@@ -43,7 +43,7 @@ def _settings(generation: int, **more: str) -> PipelineSettings:
 
 def _kept(spark: _Spark) -> GettingReady:
     """What is left when generation 1 rests."""
-    ready = GettingReady(NoLauncher())
+    ready = GettingReady(LeaseMemory.endless(0))
     ready.stop()
     ready.keep(_settings(1), cast("LocalSpark", spark))
     return ready
@@ -68,7 +68,7 @@ def test_a_spark_that_is_of_no_use_ends() -> None:
     assert [spark.stops for spark in (dead, other, unwanted)] == [1, 1, 1]
 
 
-class _Launcher(NoLauncher):
+class _Launcher:
     """Says whether a permit is near, and hears when all is done."""
 
     def __init__(self, *, is_permit_near: bool) -> None:

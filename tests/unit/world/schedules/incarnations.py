@@ -14,9 +14,8 @@ from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.lease.fencing import Fencing
 from homeport.config.errors import UnavailableError
-from homeport.container.container_job import ContainerJob
-from homeport.container.host.permit import Permit
-from homeport.container.incarnation import start_up
+from homeport.container.incarnation import coordinators, start_up
+from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
@@ -109,21 +108,21 @@ def a_sleeper_begins_under_the_model_before(scene: Scene) -> None:
 
 def goes_on_whatever_the_head_says(patch: pytest.MonkeyPatch) -> None:
     """The start takes its fences to be enough."""
-    patch.setattr(start_up, "require_newest", lambda *_: None)
+    patch.setattr(coordinators, "require_newest", lambda *_: None)
 
 
 def looks_before_it_fences(patch: pytest.MonkeyPatch) -> None:
     """The coordinator stream is read first, and the ids are initialised afterwards."""
-    require, begin = start_up.require_newest, start_up.fence_and_begin
+    require, begin = coordinators.require_newest, start_up.fence_and_begin
 
-    def look_and_begin(job: ContainerJob, permit: Permit, *rest: Any) -> TransactionalProducer:  # noqa: ANN401 - as the product's
-        with start_up.open_coordinator_stream(job) as stream:
+    def look_and_begin(context: IncarnationContext) -> TransactionalProducer:
+        with start_up.open_coordinator_stream(context.job) as stream:
             stream.bootstrap()
-            require(stream, permit)
-        return begin(job, permit, *rest)
+            require(stream, context.permit)
+        return begin(context)
 
     patch.setattr(start_up, "fence_and_begin", look_and_begin)
-    patch.setattr(start_up, "require_newest", lambda *_: None)
+    patch.setattr(coordinators, "require_newest", lambda *_: None)
 
 
 @schedule("I3", "0@1 wrote to task 0 after 0@2", goes_on_whatever_the_head_says)
@@ -146,8 +145,8 @@ def fences_nobody(patch: pytest.MonkeyPatch) -> None:
     """A start initialises its own id only."""
     begin = start_up.fence_and_begin
 
-    def begin_alone(job: ContainerJob, permit: Permit, *rest: Any) -> TransactionalProducer:  # noqa: ANN401 - as the product's
-        return begin(job, replace(permit, fence=()), *rest)
+    def begin_alone(context: IncarnationContext) -> TransactionalProducer:
+        return begin(replace(context, permit=replace(context.permit, fence=())))
 
     patch.setattr(start_up, "fence_and_begin", begin_alone)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from homeport.container.incarnation import kafka_watch, start_up
+from homeport.container.incarnation import coordinators, kafka_watch
 from homeport.container.kafka import transactional_producer
 from homeport.container.launcher import launcher, stop_reporter
 from homeport.job_coordinator.model.ids import Host
@@ -127,7 +127,7 @@ def commit_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 def am_for_ever(patch: pytest.MonkeyPatch) -> None:
     """A container that starts asks the AM again and again."""
-    patch.setattr(start_up, "_AM_PATIENCE_S", _FOR_EVER)
+    patch.setattr(coordinators, "_AM_PATIENCE_S", _FOR_EVER)
 
 
 COORDINATOR, CHECKPOINTS = "__samza_coordinator", "__samza_checkpoint"

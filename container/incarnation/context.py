@@ -1,0 +1,154 @@
+"""IncarnationContext: what the parts of one incarnation share. Container: runs one incarnation."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from homeport.config.settings.sections import StandbyConfig
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.host.permit import Permit
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation.coordinators import (
+    ApplicationMaster,
+    Coordinator,
+    ProcessorCoordinator,
+)
+from homeport.container.incarnation.environment import Environment
+from homeport.job_coordinator import logs
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.model.codec import decode_job_model
+from homeport.job_coordinator.standalone.child_model import active_part, standby_part
+from homeport.job_coordinator.status.container_report import ContainerReport
+
+_LOG = logging.getLogger(__name__)
+
+History = Callable[..., None]
+
+
+class Phases:
+    """Counts the seconds of each phase of a start."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._began = time.monotonic()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time in the block to that of ``name``."""
+        began = time.monotonic()
+        yield
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since the first own step."""
+        return time.monotonic() - self._began
+
+    def total(self) -> dict[str, float]:
+        """Return every phase, and the whole under ``total``."""
+        return {**self.seconds, "total": round(self.elapsed_s(), 3)}
+
+
+@dataclass(frozen=True)
+class IncarnationContext:
+    """The job of one container, its permit and surroundings, and where it reports.
+
+    ``history``: writes an event of this incarnation. ``send``: hands a report to the launcher.
+    ``pause``: waits the seconds given; raises StopRequestedError to end what is under way.
+    """
+
+    job: ContainerJob
+    permit: Permit
+    environment: Environment
+    coordinator: Coordinator
+    stop: StopFlag
+    launcher: LeaseMemory
+    history: History
+    send: Callable[[ContainerReport], None]
+    pause: Callable[[float], None]
+    phases: Phases = field(default_factory=Phases)
+
+    @staticmethod
+    def of(
+        job: ContainerJob,
+        permit: Permit,
+        environment: Environment,
+        coordinator: Coordinator,
+        stop: StopFlag,
+        launcher: LeaseMemory,
+    ) -> IncarnationContext:
+        """Return the context of an incarnation whose whole process ends with ``stop``."""
+        history = history_of(job, permit, environment)
+        own = (history, launcher.announce, stop.pause)
+        return IncarnationContext(job, permit, environment, coordinator, stop, launcher, *own)
+
+    @staticmethod
+    def of_permit(text: str, stop: StopFlag, launcher: LeaseMemory) -> IncarnationContext:
+        """Return the context that follows from a permit, with the JobModel from the coordinator.
+
+        HomeportError: the permit or the environment is not what a parent process gives, or the AM
+        does not answer. StopRequestedError: the order to stop came.
+        """
+        permit = Permit.from_json(text)
+        of = Environment.of_processor if permit.model else Environment.of
+        environment = of(os.environ, Path.cwd())
+        own = permit.incarnation
+        named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
+        logs.add_facts(processor=own.processor_id, epoch=own.epoch, host=environment.host)
+        _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
+        coordinator: Coordinator
+        if permit.model:
+            model = decode_job_model(permit.model.encode())
+            tree = environment.tree
+            coordinator = ProcessorCoordinator(launcher, model.config, stop, tree)
+            if StandbyConfig.of(model.config).enabled:
+                # The processor's active tasks; where it has none, its standbys.
+                parts = (part(model, own.processor_id) for part in (active_part, standby_part))
+                model = next(filter(None, parts), model)
+        else:
+            coordinator = master = ApplicationMaster(environment.client(), stop)
+            model = master.job_model(permit)
+        job = ContainerJob.of(model, own.processor_id)
+        return IncarnationContext.of(job, permit, environment, coordinator, stop, launcher)
+
+
+def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:
+    """Return a writer of this incarnation's events; those of a standby container name its active.
+
+    A processor's child may have active tasks next: its events name no role.
+    """
+    folder, max_mb = environment.history_folder(job.job), job.job.history_max_mb
+    writer = HistoryWriter(folder, "container", environment.host, max_mb)
+    role = {}
+    if job.active_processor is not None and not permit.model:
+        role = {"processor_role": "standby", "active_processor_id": job.active_processor}
+    own = permit.incarnation
+    return functools.partial(writer.event, processor_id=own.processor_id, epoch=own.epoch, **role)
+
+
+class Container:
+    """Runs one incarnation: ``run`` once; ``kill_children`` in any case afterwards."""
+
+    def __init__(self, context: IncarnationContext) -> None:
+        self._context = context
+        self.shutdown_ms = context.job.task.shutdown_ms
+        self.is_over = False
+        """Whether it has ended in order, and its process may run another incarnation."""
+
+    def run(self) -> bool:
+        """Return whether its tasks have finished; False after the order to stop.
+
+        In either case all that is committed is on the disk. HomeportError: the container has
+        failed. StopRequestedError: the order came before its work began.
+        """
+        raise NotImplementedError
+
+    def kill_children(self) -> None:
+        """End the processes that it has started."""
