@@ -45,6 +45,8 @@ class ChildProcess:
         self.log_file = log_file
         self.pid_fd = os.pidfd_open(process.pid)
         self._process = process
+        assert process.stdin is not None  # noqa: S101 - for the type checker
+        self._stdin = process.stdin
         self._log_fd = log_fd
 
     @classmethod
@@ -93,41 +95,30 @@ class ChildProcess:
         return self._process.pid
 
     def permit(self, text: str, log_name: str) -> None:
-        """Give it the permit in ``text``; its log has that name.
+        """Give it the permit in ``text``, and no other; its log has that name.
 
         To be called when its lease is in its memory (safety C2). Where it has ended meanwhile, its
-        exit code says so. It gets no other permit.
+        exit code says so.
         """
-        self._name_log(log_name)
-        stdin = self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.write(text.encode())
+        self.name_log(log_name)
+        with contextlib.suppress(OSError):
+            self._stdin.write(text.encode())
         self.end_orders()
-
-    def permit_first(self, text: str, log_name: str) -> None:
-        """Give it a permit, as ``permit``; others may follow, by ``send``."""
-        self._name_log(log_name)
-        self.send(text)
 
     def send(self, text: str) -> None:
         """Send it one more message; ``text`` has no newline. See ``host.orders``."""
-        stdin = self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.write(text.encode() + b"\n")
-                stdin.flush()
+        with contextlib.suppress(OSError):
+            self._stdin.write(text.encode() + b"\n")
+            self._stdin.flush()
 
     def end_orders(self) -> None:
         """Send no message any more: a process that waits for one ends."""
-        stdin = self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.close()
+        with contextlib.suppress(OSError):
+            self._stdin.close()
 
-    def _name_log(self, log_name: str) -> None:
+    def name_log(self, log_name: str) -> None:
+        """Give its log that name, unless YARN has removed the folder."""
         log_file = self.log_file.with_name(log_name)
-        # YARN may have removed the folder.
         with contextlib.suppress(OSError):
             self.log_file.rename(log_file)
             self.log_file = log_file

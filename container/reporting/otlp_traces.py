@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.container.reporting.traces import NO_TRACES, Traces
+from homeport.container.reporting.traces import NO_TRACES, Span, Traces
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 _LOG = logging.getLogger(__name__)
 
-Span = tuple[float, float]
-"""(began, ended), in seconds of the loop's clock."""
 _NS_PER_S = 1_000_000_000
 _LAST_MS = 2000
 """So long the end of a container may wait for a collector that does not answer."""
@@ -71,7 +69,7 @@ class _Transaction:
         return min(fetched[0] for fetched, *_ in self.batches)
 
 
-class OtlpTraces:
+class OtlpTraces(Traces):
     """Sends every ``every``-th committed transaction. One thread calls it; another one sends."""
 
     def __init__(
@@ -90,7 +88,7 @@ class OtlpTraces:
         self._open.batches.append((fetched, piped, tasked, rows))
 
     def ended(self) -> None:
-        """As the protocol says."""
+        """As of ``Traces``."""
         self._on_its_way, self._open = self._open, _Transaction()
 
     def committed(self, sent: Span) -> None:
@@ -124,7 +122,7 @@ class OtlpTraces:
         root.end(self._ns(sent[1]))
 
     def dropped(self) -> None:
-        """As the protocol says."""
+        """As of ``Traces``."""
         self._open, self._on_its_way = _Transaction(), None
 
     def close(self) -> None:

@@ -1,24 +1,19 @@
 """Traces of transactions: what a traced container says of each, and what becomes of it.
 
-Off by default: ``NO_TRACES`` does nothing with what it is given.
+Off by default: ``Traces`` itself does nothing with what it is given.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+Span = tuple[float, float]
+"""(began, ended), in seconds of the loop's clock."""
 
 
-class Traces(Protocol):
-    """Gets the stages of transactions from the loop's thread, in seconds of the loop's clock."""
+class Traces:
+    """Gets the stages of transactions from the loop's thread."""
 
-    def batch(
-        self,
-        fetched: tuple[float, float],
-        piped: tuple[float, float] | None,
-        tasked: tuple[float, float],
-        rows: int,
-    ) -> None:
-        """Add one more micro-batch to the open transaction: (began, ended) of each stage.
+    def batch(self, fetched: Span, piped: Span | None, tasked: Span, rows: int) -> None:
+        """Add one more micro-batch to the open transaction, with the times of its stages.
 
         ``piped``: None without a pipeline. Of one that was fetched ahead, its stages may have
         ended long before the next began.
@@ -27,7 +22,7 @@ class Traces(Protocol):
     def ended(self) -> None:
         """Note that the open transaction is on its way; what comes is of the next one."""
 
-    def committed(self, sent: tuple[float, float]) -> None:
+    def committed(self, sent: Span) -> None:
         """Note that the transaction on its way is committed, and was sent in this time."""
 
     def dropped(self) -> None:
@@ -37,29 +32,4 @@ class Traces(Protocol):
         """Hand over what was committed, as far as that takes a moment."""
 
 
-class NoTraces:
-    """Nothing is traced."""
-
-    def batch(
-        self,
-        fetched: tuple[float, float],
-        piped: tuple[float, float] | None,
-        tasked: tuple[float, float],
-        rows: int,
-    ) -> None:
-        """Nothing."""
-
-    def ended(self) -> None:
-        """Nothing."""
-
-    def committed(self, sent: tuple[float, float]) -> None:
-        """Nothing."""
-
-    def dropped(self) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
-
-
-NO_TRACES: Traces = NoTraces()
+NO_TRACES = Traces()

@@ -32,21 +32,8 @@ _LOG = logging.getLogger(__name__)
 _CHECK_S = 5.0
 
 
-def adopt(tree: LocalTree, config: Config) -> bool:
-    """Let ``tree``, which is this process's, go on behind all that the job's stream knows.
-
-    Return whether there was anything: a tree that has the newest version stays as it is.
-
-    Raises:
-        ConfigError: the job has not run by run-local.
-        UnavailableError: Kafka does not answer.
-    """
-    with closing(KeptStream(config)) as kept:
-        return go_on_in(tree, kept.read(), config)
-
-
-def go_on_in(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool:
-    """Let ``tree``, which is this process's, go on behind all that the job's stream knows.
+def adopt(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool:
+    """Let ``tree``, which is this process's, go on behind all that the job's stream has.
 
     Return whether there was anything: a tree that has the newest version stays as it is.
 

@@ -153,9 +153,8 @@ class ChildWork:
 
         lease.hold(take)
         if is_first:
-            process.permit_first(permit.to_json(), f"container-{order.generation}.log")
-        else:
-            process.send(permit.to_json())
+            process.name_log(f"container-{order.generation}.log")
+        process.send(permit.to_json())
         log = process.log_file
         _LOG.info("generation %d runs as pid %d, log %s", order.generation, process.pid, log)
 

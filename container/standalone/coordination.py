@@ -1,7 +1,8 @@
 """Coordination: the thread that runs one processor's machine.
 
-It takes what others put into one queue, calls ``machine.step``, writes the records, then carries
-out the instructions. It decides nothing; it knows how long timers take.
+Other threads put calls into one queue, and this one makes them. Each leads to a ``machine.step``,
+whose records are written before its instructions are carried out. It decides nothing; it knows how
+long timers take.
 """
 
 from __future__ import annotations
@@ -55,33 +56,6 @@ class Times:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    connection: Connection
-    event: protocol.Event
-
-
-@dataclass(frozen=True, slots=True)
-class _Confirmed:
-    incarnation: Incarnation
-    is_newest: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    cause: str
-
-
-_Item = (
-    _Seen
-    | _Confirmed
-    | _Broken
-    | protocol.Computed
-    | protocol.InputsChanged
-    | protocol.StopRequested
-)
-
-
 class Coordination:
     """Coordinates one processor: ``run`` once, in a thread of its own; all else by any thread.
 
@@ -103,11 +77,11 @@ class Coordination:
         ),
         turned: Callable[[], object] = lambda: None,
     ) -> None:
-        self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._items: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._state = ProcessorState(processor_id, location)
         self._tree = tree
         self._work = work
-        self._planner: Planner | None = None
+        self._planner: Planner  # from `run` on
         self._times = times
         self._note, self._decided, self._turned = note, decided, turned
         self._connection = Connection()
@@ -152,27 +126,27 @@ class Coordination:
 
     def event(self, connection: Connection, event: protocol.Event) -> None:
         """Take what was seen, or befell, in that state of the connection."""
-        self._items.put(_Seen(connection, event))
+        self._items.put(lambda: self._saw(connection, event))
 
     def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
         """Take whether the incarnation may go on (safety I3)."""
-        self._items.put(_Confirmed(incarnation, is_newest))
+        self._items.put(lambda: self._take_confirmed(incarnation, is_newest=is_newest))
 
     def broken(self, cause: str) -> None:
         """Take the one line about why there is no going on."""
-        self._items.put(_Broken(cause))
+        self._items.put(lambda: self._fail(cause))
 
     def planned(self, answer: protocol.Computed) -> None:
         """Take the result of a computation."""
-        self._items.put(answer)
+        self._items.put(lambda: self._feed(answer))
 
     def inputs_changed(self) -> None:
         """Have the leader compute the next version: the inputs have more partitions."""
-        self._items.put(protocol.InputsChanged())
+        self._items.put(lambda: self._feed(protocol.InputsChanged()))
 
     def stop(self) -> None:
         """Have the processor commit, close its stores, and leave."""
-        self._items.put(protocol.StopRequested())
+        self._items.put(lambda: self._feed(protocol.StopRequested()))
 
     # --- the loop
 
@@ -183,37 +157,30 @@ class Coordination:
         limit_s = _IDLE_S if self._state.work.phase is WorkPhase.IDLE else _POLL_S
         due = min(self._timers.values(), default=math.inf) - time.monotonic()
         try:
-            item = self._items.get(timeout=max(0.0, min(limit_s, due)))
+            take = self._items.get(timeout=max(0.0, min(limit_s, due)))
         except queue.Empty:
             return
-        self._take(item)
+        take()
 
-    def _take(self, item: _Item) -> None:
-        if isinstance(item, _Seen):
-            if isinstance(item.event, _OF_SESSION):
-                name = type(item.event).__name__
-                _LOG.info("processor %s, ZooKeeper: %s", self._state.processor_id, name)
-                self._connection = item.connection
-                self._feed(item.event)
-                self._ask()
-            elif item.connection is self._connection:
-                self._feed(item.event)
-        elif isinstance(item, _Confirmed):
-            self._take_confirmed(item)
-        elif isinstance(item, _Broken):
-            self._fail(item.cause)
-        else:
-            self._feed(item)
+    def _saw(self, connection: Connection, event: protocol.Event) -> None:
+        if isinstance(event, _OF_SESSION):
+            name = type(event).__name__
+            _LOG.info("processor %s, ZooKeeper: %s", self._state.processor_id, name)
+            self._connection = connection
+            self._feed(event)
+            self._ask()
+        elif connection is self._connection:
+            self._feed(event)
 
-    def _take_confirmed(self, item: _Confirmed) -> None:
-        if item.incarnation != self._asks:
+    def _take_confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
+        if incarnation != self._asks:
             return
         self._asks = None
-        if item.is_newest:
-            self._work.confirm(item.incarnation)
+        if is_newest:
+            self._work.confirm(incarnation)
         else:
             self._work.kill()
-            self._feed(protocol.WorkOvertaken(item.incarnation.epoch))
+            self._feed(protocol.WorkOvertaken(incarnation.epoch))
 
     def _fail(self, cause: str) -> None:
         self._work.kill()
@@ -258,7 +225,7 @@ class Coordination:
 
     def _carry_out(self, instruction: protocol.Instruction) -> None:
         if isinstance(instruction, protocol.ComputeModel):
-            self._compute(instruction.base)
+            self._planner.compute(instruction.base, self._state.plan)
         elif isinstance(instruction, protocol.StopWork):
             if not self._work.stop():
                 generation = self._state.work.generation
@@ -271,20 +238,13 @@ class Coordination:
             self._connection = Connection()
             self._tree.renew()
         elif isinstance(instruction, protocol.StartTimer):
-            if (
-                instruction.timer.kind is protocol.ProcessorTimerKind.DEBOUNCE
-                and self._planner is not None
-            ):
+            if instruction.timer.kind is protocol.ProcessorTimerKind.DEBOUNCE:
                 self._planner.prepare()
             self._timers[instruction.timer] = time.monotonic() + self._takes_s(instruction.timer)
         elif isinstance(instruction, protocol.StopTimer):
             self._timers.pop(instruction.timer, None)
         else:
             self._end = instruction
-
-    def _compute(self, base: int) -> None:
-        if self._planner is not None:
-            self._planner.compute(base, self._state.plan)
 
     def _start(self, order: protocol.StartWork) -> None:
         try:

@@ -15,6 +15,7 @@ import secrets
 import socket
 import threading
 import uuid
+from contextlib import closing
 from enum import Enum
 from pathlib import Path
 
@@ -217,8 +218,11 @@ class StreamProcessor:
     def _begin_tree(self, tree: LocalTree) -> None:
         self._work.of_tree(tree.id)
         try:
-            if self._adopts and not adopt(tree, self._config):
-                _LOG.warning("--adopt has no effect: the folder has all that the job has run")
+            if self._adopts:
+                with closing(KeptStream(self._config)) as kept:
+                    is_adopted = adopt(tree, kept.read(), self._config)
+                if not is_adopted:
+                    _LOG.warning("--adopt has no effect: the folder has all that the job has run")
         except HomeportError:
             tree.close()
             raise

@@ -9,7 +9,7 @@ from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.container.standalone.adoption import AdoptionWatch, go_on_in
+from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.planner import KeptStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -45,7 +45,7 @@ def test_the_next_incarnation_is_above_all_and_fences_all(tmp_path: Path) -> Non
     """Whatever processors they were of; what a report names is fenced for good."""
     stream = _stream()
     tree = _tree(tmp_path / "new")
-    assert go_on_in(tree, stream, CONFIG)
+    assert adopt(tree, stream, CONFIG)
     assert EpochManager(stream).read_tree() == tree.id
     tree.close()
     job = driven(tmp_path / "new")
@@ -69,7 +69,7 @@ def test_one_that_begins_meanwhile_is_in_the_list(tmp_path: Path) -> None:
     EpochManager(stream).write_fenced(OWN, FenceReport(5, ()))
     stream.catch_up()
     tree = _tree(tmp_path / "new")
-    assert go_on_in(tree, stream, CONFIG)
+    assert adopt(tree, stream, CONFIG)
     tree.close()
     (begun,) = driven(tmp_path / "new").started
     assert (begun.generation, begun.fence) == (10, (Incarnation(OWN, 9),))
@@ -78,10 +78,10 @@ def test_one_that_begins_meanwhile_is_in_the_list(tmp_path: Path) -> None:
 def test_a_folder_that_has_the_newest_version_goes_on_as_it_is(tmp_path: Path) -> None:
     """So does that of a job which never ran: the option may stand in a unit file."""
     tree = _tree(tmp_path / "new")
-    assert not go_on_in(tree, InMemoryCoordinatorStream(), CONFIG)
+    assert not adopt(tree, InMemoryCoordinatorStream(), CONFIG)
     stream = _stream()
-    assert go_on_in(tree, stream, CONFIG)
-    assert not go_on_in(tree, stream, CONFIG)
+    assert adopt(tree, stream, CONFIG)
+    assert not adopt(tree, stream, CONFIG)
     assert tree.version == 7
 
 
@@ -91,7 +91,7 @@ def test_a_job_of_another_coordinator_is_refused(tmp_path: Path, recorded: str) 
     stream = _stream(recorded)
     tree = _tree(tmp_path / "new")
     with pytest.raises(ConfigError, match="not by run-local; leave the option out"):
-        go_on_in(tree, stream, CONFIG)
+        adopt(tree, stream, CONFIG)
     assert EpochManager(stream).read_floor() == 0
     assert tree.version == 0
 
@@ -136,7 +136,7 @@ def test_a_processor_that_waits_for_input_learns_that_another_folder_goes_on(
     kept = _Kept(stream)
     watch, own = (AdoptionWatch(kept, name, lines.append) for name in ("former", tree.id))
     assert watch.check()
-    go_on_in(tree, stream, CONFIG)
+    adopt(tree, stream, CONFIG)
     kept.is_away = True
     assert watch.check()
     assert (kept.closed, lines) == (1, [])

@@ -36,8 +36,8 @@ class _Process:
     deadlines: list[int] = field(default_factory=list)
     signals: list[Signals] = field(default_factory=list)
 
-    def permit_first(self, text: str, _log_name: str) -> None:
-        self.send(text)
+    def name_log(self, log_name: str) -> None:
+        self.log_file = Path(log_name)
 
     def send(self, text: str) -> None:
         self.messages.append(text)
