@@ -114,18 +114,12 @@ class LeaseMemory:
         self._own = self._standbys = ContainerReport()
 
     @classmethod
-    def endless(cls, beat_ms: int) -> LeaseMemory:
+    def endless(cls, beat_ms: int = 0) -> LeaseMemory:
         """Return new memory of a process that has no permit yet, and so no deadline."""
-        return cls.create(_NEVER_MS, beat_ms)
-
-    @classmethod
-    def create(cls, deadline_ms: int, beat_ms: int) -> LeaseMemory:
-        """Return new memory with these two numbers; no spare is wanted."""
         fd = os.memfd_create("homeport-lease")
         os.ftruncate(fd, _SIZE)
         memory = cls(fd)
-        memory.deadline_ms = deadline_ms
-        memory.beat_ms = beat_ms
+        memory.deadline_ms, memory.beat_ms = _NEVER_MS, beat_ms
         return memory
 
     @property

@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
 
 def _launcher(memory: LeaseMemory | None) -> LeaseMemory:
     """Return memory that no launcher reads where there is none."""
-    return memory or LeaseMemory.endless(0)
+    return memory or LeaseMemory.endless()
 
 
 def _run_all(

@@ -1,29 +1,29 @@
-"""First process in a YARN container: asks the AM what to run, is the stream container's parent.
+"""The first process in a YARN container: the parent of the stream container, under the AM's orders.
 
 It polls the AM. On ``run`` it spawns the stream container of that incarnation; on ``stop`` it ends
-it in order; on ``exit`` it goes. What it says of its child it knows, because it has waited for it:
-that report is the evidence of a stop on which the AM starts a successor (safety P1). Rules:
+that one in order; on ``exit`` it exits. It reports a stop only after it has waited for its child:
+on that evidence the AM starts a successor (safety P1). Rules:
 
-* One child per incarnation. Asked again to run one that has ended, it answers that it has stopped
-  (safety C4).
-* A permit takes effect after one renewal of its lease at the keeper (safety C4), which is then
-  renewed by ``lease_holder``. The driver may be away for as long as it likes. A lease that is lost
-  costs the child its life, not the launcher: it stays and checks in again (safety C6). Only without
-  a child, and without an answer for very long, does it go.
+* There is one child per incarnation. Ordered again to run an incarnation that has ended, it reports
+  that this one has stopped (safety C4).
+* A permit takes effect after one renewal of its lease at the keeper (safety C4); ``lease_holder``
+  renews it from then on. The driver may be away without limit. A lost lease ends the child, not the
+  launcher, which checks in again (safety C6). A launcher without a child exits when the AM has not
+  answered for very long.
 * Where the AM does not take the report of a stop, or YARN ends this launcher, ``stop_reporter``
   writes the stop to the coordinator stream too (safety A4).
-* A child that does not beat is killed (safety C3). The lease of one that is killed is renewed no
-  more: where it stands in the kernel and does not go, the keeper's word ends the wait for it.
-* The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
-  thread, not the process (safety C5). Child and launcher share the process group, which is what
-  YARN signals; a standby leaves it (``niceness``) and is signalled by its launcher alone. It gets
-  its permit on its standard input, and so may have been spawned long before, as a ``spare``.
-* A child has the package of the job's code that its order names, or it does not run. One that is
-  not here is fetched (``packages``), and the permit comes again with the next check-in. Where it
-  cannot be had, or the keeper does not answer for as long as a silent AM is waited for, the
-  incarnation has stopped before it began: the AM tries another host.
-* Everything is imported at start and the child's log stays open, because YARN may remove both
-  folders early.
+* A child that does not beat is killed (safety C3). The lease of a killed child is not renewed: if
+  the kernel does not let the process go, the end of the lease ends the wait for it.
+* The main thread spawns the child with parent-death signal SIGKILL: the signal follows the thread,
+  not the process (safety C5). Child and launcher share the process group that YARN signals; a
+  standby leaves it (``niceness``), and only its launcher signals it. The child gets its permit on
+  standard input, and so may have been spawned long before, as a ``spare``.
+* A child runs with the package of the job's code that its order names, or not at all. The launcher
+  fetches a package that is not here (``packages``), and the permit comes again with the next
+  check-in. If it cannot be fetched, or the keeper stays silent for as long as a silent AM is waited
+  for, the launcher reports a stop before the start: the AM tries another host.
+* Everything is imported at the start, and the child's log stays open: YARN may remove both folders
+  early.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ log = logging.getLogger("launcher")
 
 @dataclass(frozen=True, slots=True)
 class LauncherSettings:
-    """The settings that the environment has for a launcher. Units: ms.
+    """The settings of a launcher, from its environment. Units: ms.
 
-    ``hang_ms``: how long a child may be silent; ``lost_ms``: how long the AM may be, until a
-    launcher without a child leaves. ``memory_mb``: what YARN grants to all that runs here; 0: not
+    ``hang_ms``: how long a child may be silent. ``lost_ms``: how long the AM may be silent until a
+    launcher without a child exits. ``memory_mb``: what YARN grants to all processes here; 0: not
     known.
     """
 
@@ -125,7 +125,7 @@ class LauncherSettings:
 def attempt_of(resource_id: str) -> int:
     """Return the YARN attempt in a container id: 2 for ``container_1700000000000_0001_02_000003``.
 
-    ConfigError: it has not YARN's form.
+    ConfigError: it does not have YARN's form.
     """
     try:
         return whole_of(resource_id.split("_")[-2])
@@ -209,7 +209,7 @@ class Launcher:
     def run(self) -> int:
         """Run until ordered to exit, signalled, refused, or forsaken; return the exit code.
 
-        Afterwards child and spare are gone and have been waited for.
+        Afterwards child and spare have ended.
         """
         signal.signal(signal.SIGTERM, self._on_sigterm)
         signal.set_wakeup_fd(self._wake_in.fileno(), warn_on_full_buffer=False)
@@ -231,7 +231,7 @@ class Launcher:
                 self._stop_reporter.of_stopped(self._report)
 
     def _is_forsaken(self) -> bool:
-        """Return whether nothing runs here, and the AM has been silent for too long to answer."""
+        """Return whether nothing runs here and the AM has been silent for too long."""
         limit_ms = self._settings.lost_ms if self._leaving is None else _FAREWELL_MS
         return self._child is None and boot_ms() - self._answered_ms >= limit_ms
 
@@ -241,7 +241,7 @@ class Launcher:
     # -- talking to the AM
 
     def _talk(self) -> None:
-        """Report once, check in once, and do what the answer orders; no answer changes nothing."""
+        """Report once, check in once, and carry out the order; no answer changes nothing."""
         try:
             if self._report is not None:
                 self._deliver(self._report)
@@ -269,11 +269,11 @@ class Launcher:
         try:
             self._client.stopped(replace(report, age_ms=boot_ms() - self._buried_ms))
         except WireError as e:
-            # Nothing else can be done with it: the AM that it was meant for is another one.
+            # The report was for an earlier AM: no other takes it.
             log.warning("the AM refuses the report of %s: %s", report.incarnation, e)
 
     def _check_in(self) -> Order:
-        """Poll once. It names the stream container's pid while there is one, else our own."""
+        """Poll once, with the stream container's pid while there is one, else our own."""
         settings = self._settings
         sent_ms = boot_ms()
         order = self._client.check_in(
@@ -335,7 +335,7 @@ class Launcher:
                 self._hold_up(incarnation, fault)
 
     def _hold_up(self, incarnation: Incarnation, why: str) -> None:
-        """Let it wait; where that lasts, this host is cut off from what answers others."""
+        """Let it wait; if that lasts, this host is cut off from the keeper or the AM."""
         if self._held_up_ms is None:
             self._held_up_ms = boot_ms()
             log.warning("processor %s epoch %d waits: %s", *_parts(incarnation), why)
@@ -473,7 +473,7 @@ class Launcher:
         self._record_end(child, child.process.wait())
 
     def _kill(self, child: _Child) -> None:
-        """Kill the child. The end of its lease stops one that does not die."""
+        """Kill the child; if it does not die, the end of its lease stops it."""
         self._signal_child(signal.SIGKILL)
         child.lease.close()
 
@@ -490,7 +490,7 @@ class Launcher:
         self._spare.look_after(memory.spare, memory.spare_share_mb, folder)
         if folder is not None and self._spare.is_prepared(folder):
             self._prepared = self._wanted
-        # By its place: it may have come since it was looked for.
+        # By its place: it may have come since ``want``.
         kept = {self._child.folder, self._packages.place(self._wanted), self._spare.package}
         self._packages.keep_only(kept)
 

@@ -1,11 +1,11 @@
-"""Keeps one child's lease alive: renews it at the keeper, and says when it is lost.
+"""LeaseHolder: renews one child's lease at the keeper, and reports its loss.
 
-Two threads: one asks, one watches the deadline, so that a call that hangs delays nothing. The child
+One thread renews, another watches the deadline, so that a call that hangs delays nothing. The child
 has the deadline in its memory and watches it too.
 
-L counts from the moment a renewal was *sent*, on a clock that goes on while the machine sleeps
-(safety C1). An answer that comes after the deadline is none: by then the child is being ended, and
-an incarnation that has been ended never runs again (safety C4).
+L counts from the moment when a renewal was *sent*, on a clock that goes on while the machine sleeps
+(safety C1). An answer after the deadline does not count: by then the child is being ended, and an
+incarnation that was ended never runs again (safety C4).
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ log = logging.getLogger("launcher")
 
 @dataclass(slots=True)
 class Lease:
-    """Until when one child may run. Decides only; times are given. Units: ms."""
+    """The time until which one child may run. It reads no clock. Units: ms."""
 
     deadline_ms: int
 
     @classmethod
     def first(cls, sent_ms: int, now_ms: int, lease_ms: int) -> Lease | None:
-        """Return the lease from the round trip of a permit; None where it took too long."""
+        """Return the lease after its first round trip; None: that took too long."""
         deadline_ms = sent_ms + lease_ms
         return cls(deadline_ms) if now_ms < deadline_ms else None
 
     def renewed(self, sent_ms: int, now_ms: int, lease_ms: int) -> bool:
-        """Take a renewal that was sent then and is granted; return False where it is too late."""
+        """Take a granted renewal that was sent at ``sent_ms``; return False if it is too late."""
         if self.is_lost(now_ms):
             return False
         self.deadline_ms = max(self.deadline_ms, sent_ms + lease_ms)
         return True
 
     def is_lost(self, now_ms: int) -> bool:
-        """Return whether the child must be gone by now."""
+        """Return whether the child must have ended by now."""
         return now_ms >= self.deadline_ms
 
 
@@ -70,10 +70,9 @@ class LeaseHolder:
 
     @classmethod
     def acquire(cls, client: CoordinatorClient, renewal: Renewal) -> LeaseHolder | None:
-        """Return the lease after one round trip (safety C4); None where it is not granted now.
+        """Return the lease after one round trip (safety C4); None: it is not granted now.
 
-        ``client`` is closed when the lease is not renewed any more. HomeportError: the keeper did
-        not answer.
+        ``client`` is closed with the last renewal. HomeportError: the keeper did not answer.
         """
         sent_ms = boot_ms()
         lease = None
@@ -87,9 +86,9 @@ class LeaseHolder:
                 client.close()
 
     def hold(self, memory: LeaseMemory, on_lost: Callable[[], None]) -> None:
-        """Renew the lease from now on; a thread calls ``on_lost`` once when it is lost.
+        """Renew the lease from now on, and write its deadline into the child's ``memory``.
 
-        Afterwards ``memory``, which is the child's, has its deadline.
+        A thread calls ``on_lost`` once, when the lease is lost.
         """
         self._memory, self._on_lost = memory, on_lost
         memory.deadline_ms = self._lease.deadline_ms
@@ -97,7 +96,7 @@ class LeaseHolder:
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
     def close(self) -> None:
-        """Renew it no more; its loss has no effect."""
+        """Stop the renewals; the loss of the lease has no effect from now on."""
         with self._changed:
             if self._closed:
                 return

@@ -1,11 +1,11 @@
 """The packages of the job's code in a launcher's folder: YARN's, and those that it has fetched.
 
-YARN localises the submission's package, before the launcher is started. Another one, which an order
-names, is fetched from the AM by a thread, so that neither lease nor check-ins wait for it. It is
-unpacked under another name, and has its own only when it is whole: a launcher that dies meanwhile
-leaves nothing that a later one would use. What cannot be fetched or unpacked is tried again, with
-an order that comes after a rest: what an order wants does not run with anything else. After some
-tries in a row that is hopeless here, unless it is the AM that does not answer.
+YARN localises the submission's package before it starts the launcher. A thread fetches another
+package, which an order names, from the AM, so that neither lease nor check-ins wait for it. It is
+unpacked under another name, and gets its own name when it is whole: if the launcher dies meanwhile,
+a later one uses nothing of it. After a failure, the next order after a rest tries again: an order
+runs with its own package or not at all. After some failures in a row this host gives up, unless the
+cause is that the AM does not answer.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ log = logging.getLogger("launcher")
 
 
 class JobPackages:
-    """Holds the packages in one folder. To be used from one thread; it has a second one of its own.
+    """Holds the packages in one folder, for one thread; a second thread of its own fetches.
 
-    ``fetch``: gets the zip with that sha256 from the AM; raises HomeportError. ``on_fetched``: is
-    called by the second thread, when what was wanted is there.
+    ``fetch``: gets the zip with that sha256 from the AM; raises HomeportError. ``on_fetched``: the
+    second thread calls it when a package is here.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class JobPackages:
         self._not_before_ms = 0
 
     def place(self, name: str | None) -> Path:
-        """Return the folder that the package of that sha256 has, once it is here.
+        """Return the folder of the package with that sha256, whether it is here or not.
 
         ``name`` None: the submission's, which is always here.
         """
@@ -68,12 +68,12 @@ class JobPackages:
         return self._folder / own
 
     def find(self, name: str | None) -> Path | None:
-        """Return ``place``, for PYTHONPATH; None where it is not here."""
+        """Return ``place``, for PYTHONPATH; None: the package is not here."""
         folder = self.place(name)
         return folder if name is None or folder.is_dir() else None
 
     def want(self, name: str | None) -> Path | None:
-        """Return ``find``; where it is not here, fetch it from now on, or after the rest."""
+        """Return ``find``; if the package is not here, fetch it, now or after the rest."""
         # Before ``find``: what a thread that is over has unpacked is found.
         may_begin = not self._is_busy and boot_ms() >= self._not_before_ms
         folder = self.find(name)
@@ -86,16 +86,16 @@ class JobPackages:
         return folder
 
     def fault(self, name: str | None) -> str | None:
-        """Return why the last try for that package failed; None: it did not, or there was none."""
+        """Return why the last fetch of that package failed; None: it did not, or there was none."""
         fault = self._fault
         return fault[1] if fault is not None and fault[0] == name else None
 
     def unanswered(self, name: str | None) -> str | None:
-        """Return the ``fault`` where it is that the AM did not answer; else None."""
+        """Return the ``fault`` if the AM did not answer; else None."""
         return self.fault(name) if self._is_unanswered else None
 
     def give_up(self, name: str | None) -> str | None:
-        """Return the ``fault`` after many tries, and let the tries begin again; else None."""
+        """Return the ``fault`` after too many failures, and count from 0 again; else None."""
         fault = self.fault(name)
         if fault is None or self._failures < _TRIES:
             return None
@@ -103,7 +103,7 @@ class JobPackages:
         return fault
 
     def keep_only(self, wanted: Collection[Path | None]) -> None:
-        """Remove fetched packages but these, and unfinished ones; not while one comes."""
+        """Remove other fetched packages, and unfinished ones; not during a fetch."""
         if self._is_busy:
             return
         with contextlib.suppress(OSError):  # YARN may have removed the folder
@@ -116,7 +116,7 @@ class JobPackages:
         return self._thread is not None and self._thread.is_alive()
 
     def _get(self, name: str) -> None:
-        """Fetch and unpack it; else log in one line why not, once, as long as that stays so."""
+        """Fetch and unpack it; log each new cause of a failure once, in one line."""
         try:
             self._unpack(name, self._fetch(name))
         except Exception as error:  # noqa: BLE001 - each way to compress has errors of its own

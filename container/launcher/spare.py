@@ -1,11 +1,10 @@
 """The spare: a process that has its imports done and waits for the permit of the next incarnation.
 
-What runs says, once it has started, which kind is to be kept beside it (``LeaseMemory.spare``), and
-how much memory is set apart for it. It has imported from one package of the job's code, and is of
-no use to an incarnation with another one. A spare that has died, or whose Spark has, is replaced
-after a rest; one that uses memory which the container needs is ended, and recreated when there is
-room (``config.memory_rule``). What no permit has come for when the launcher ends is ended and
-waited for.
+A container, once started, asks for the kind of spare beside it (``LeaseMemory.spare``) and sets
+memory apart for it. A spare has imported one package of the job's code: an incarnation with another
+package cannot use it. If the spare or its Spark dies, another spare is started after a rest. If the
+container needs its memory, the spare is ended, and another is started when there is room
+(``config.memory_rule``). The launcher ends it at its own end, and waits for it.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ log = logging.getLogger("launcher")
 
 
 class Spare:
-    """Keeps at most one process. To be used from the main thread.
+    """Keeps at most one spare; for the main thread.
 
-    ``start``: makes a process of that kind, which imports from that folder; raises OSError.
-    ``memory_mb``: of the YARN container; 0: not known, and no spare is kept.
+    ``start``: starts a process of that kind, which imports from that folder; raises OSError.
+    ``memory_mb``: of the YARN container; 0: not known, so that no spare is kept.
     """
 
     def __init__(
@@ -62,17 +61,17 @@ class Spare:
 
     @property
     def package(self) -> Path | None:
-        """The folder that it imports from; None where there is none."""
+        """The folder from which the spare imports; None: there is no spare."""
         return None if self._process is None else self._package
 
     def is_prepared(self, package: Path) -> bool:
-        """Return whether it is ready with that package, or none is kept now."""
+        """Return whether the spare is ready with that package, or none is kept now."""
         if self._process is not None:
             return self._package == package and self._process.memory.is_ready
         return self._wanted is SpareKind.NONE or self._memory_mb == 0 or self._lacks_room
 
     def take(self, package: Path) -> ChildProcess | None:
-        """Hand over the spare that imports from ``package``; None where there is none of use."""
+        """Hand over the spare, if it is sound and imports from ``package``; else None."""
         process = self._process
         self._not_before_ms = boot_ms() + _REST_MS
         if process is None:
@@ -88,23 +87,23 @@ class Spare:
         return process
 
     def last_report(self) -> SpareReport | None:
-        """Return what the AM should know of it; None where there is none."""
+        """Return the report of the spare for the AM; None: there is no spare."""
         if self._process is None:
             return None
         return SpareReport(self._kind.name.lower(), is_ready=self._process.memory.is_ready)
 
     def expect_permit(self) -> None:
-        """Begin what it would else leave to its start: its permit is near."""
+        """Have the spare do now what it would else do at its start: its permit is near."""
         if self._process is not None:
             self._process.memory.is_permit_near = True
 
     def look_after(
         self, wanted: SpareKind | None, share_mb: int = 0, package: Path | None = None
     ) -> None:
-        """Keep one of the kind wanted, if it may be; None: what there is stays.
+        """Keep a spare of the kind wanted, if there is room; None: the present one stays.
 
-        ``share_mb``: what is set apart for it. ``package``: the folder that it imports from; None:
-        that is not here yet, what there is stays, and none is begun.
+        ``share_mb``: the memory set apart for it. ``package``: the folder from which it imports;
+        None: it is not here yet, so that the present spare stays and none is started.
         """
         self._wanted = self._wanted if wanted is None else wanted
         process, now_ms = self._process, boot_ms()
@@ -134,7 +133,7 @@ class Spare:
                 self._begin(wanted, package)
 
     def end(self, why: str) -> None:
-        """End it, and wait for its end."""
+        """End the spare, if there is one, and wait for it."""
         process = self._process
         if process is None:
             return
@@ -163,7 +162,7 @@ class Spare:
         log.info("spare pid %d waits", process.pid)
 
     def _has_lost(self, process: ChildProcess) -> bool:
-        """Return whether what it had made ready, as its Spark, has died since."""
+        """Return whether it was ready and is so no longer, as after the death of its Spark."""
         is_ready = process.memory.is_ready
         self._was_ready = self._was_ready or is_ready
         return self._was_ready and not is_ready
@@ -176,5 +175,5 @@ class Spare:
 
 
 def used_mb() -> int:
-    """Return what this process and all below it use together, as YARN counts it: resident pages."""
+    """Return the resident memory of this process and all below it, as YARN counts it."""
     return resident_bytes(os.getpid()) // _MIB

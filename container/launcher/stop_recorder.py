@@ -1,12 +1,12 @@
-"""Writes to the coordinator stream that an incarnation has stopped, having waited for it.
+"""The program that waits for an incarnation's end and writes it to the coordinator stream.
 
-A launcher starts it where the AM may never hear of the stop (safety A4). It is a program of its own
-for two reasons. A launcher has no Kafka client, which would double its memory. And YARN kills the
-process group of a container a quarter of a second after SIGTERM, by default, while a child may take
-``task.shutdown.ms`` to end: so this one runs in a session of its own, holds the child's pidfd, and
-writes only once the kernel says that the process is gone. It ends by itself, within a bound.
+A launcher starts it where the AM may never get the report of the stop (safety A4). It is a program
+of its own for two reasons. A launcher has no Kafka client, which would double its memory. And YARN
+by default kills the process group of a container 0.25 s after SIGTERM, while a child may take
+``task.shutdown.ms`` to end. So this program has a session of its own, holds the child's pidfd, and
+writes only once the kernel reports the end of the process. It ends by itself, within a bound.
 
-What it needs comes on standard input, as that may hold secrets.
+Its brief comes on standard input, as it may hold secrets.
 """
 
 from __future__ import annotations

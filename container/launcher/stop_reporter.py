@@ -1,7 +1,7 @@
-"""A launcher's other way to say that a child has stopped: past the AM, straight to Kafka.
+"""StopReporter: reports the stop of a child straight to Kafka, past the AM.
 
-Where the AM's attempt dies, the next one waits long for an incarnation without such a record
-(safety A4). ``stop_recorder``, a program of its own, writes the record.
+If the AM's attempt dies, the next one waits long for an incarnation without such a record (safety
+A4). ``stop_recorder``, a program of its own, writes the record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger("launcher")
 
 @dataclass(frozen=True)
 class Brief:
-    """What to wait for and what to write. ``pid_fd`` None: it has been waited for already."""
+    """The process to wait for and the record to write; ``pid_fd`` None: it has ended already."""
 
     config: Mapping[str, str]
     incarnation: Incarnation
@@ -49,7 +49,7 @@ class Brief:
 
 
 class StopReporter:
-    """Has witnesses write stops to Kafka; ``shutdown_ms``: how long a child may take to end."""
+    """Starts recorders of stops; ``shutdown_ms``: how long a child may take to end."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class StopReporter:
             self._config = client.config()
 
     def of_running(self, incarnation: Incarnation, pid_fd: int) -> None:
-        """Write the stop once the process of ``pid_fd`` has ended, also without us."""
+        """Write the stop once the process of ``pid_fd`` has ended, even after our own end."""
         self._record(incarnation, StopCause.SIGNALLED, pid_fd)
 
     def of_stopped(self, report: Stopped) -> None:
-        """Write the stop, which we waited for, at once."""
+        """Write the stop of a child that has ended, at once."""
         self._record(report.incarnation, report.cause, None)
 
     def is_unanswered(self, report: Stopped) -> None:
-        """Note that the AM did not take the report: after a while it is written to Kafka."""
+        """Note that the AM did not take the report; after two seconds write it to Kafka."""
         now_ms = boot_ms()
         if self._overdue_ms is None:
             self._overdue_ms = now_ms + _PATIENCE_MS

@@ -175,14 +175,12 @@ class JobPlanner:
                 if self._order is order:
                     self._wanted.wait(_PAUSE_S)
             return
-        except HomeportError as error:
-            if self._is_taken(order):
-                self._answers.broken(str(error))
-            return
         except Exception as error:  # noqa: BLE001 - the thread would end, and no version come
-            _LOG.exception("no JobModel can be computed")
+            is_bug = not isinstance(error, HomeportError)
+            if is_bug:
+                _LOG.exception("no JobModel can be computed")
             if self._is_taken(order):
-                self._answers.broken(in_one_line(error))
+                self._answers.broken(in_one_line(error) if is_bug else str(error))
             return
         if self._is_taken(order) and answer is not None:
             self._answers.planned(answer)

@@ -92,4 +92,4 @@ def context_in(
     Its AM does not answer, and its launcher's memory has no reader.
     """
     own = (job, permit, environment_in(folder), no_master(), stop or StopFlag())
-    return replace(IncarnationContext.of(*own, LeaseMemory.endless(0)), **more)
+    return replace(IncarnationContext.of(*own, LeaseMemory.endless()), **more)

@@ -41,7 +41,6 @@ P0 = ProcessorId("0")
 TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
 DEADLINE_S = 60.0
 _SUPPORT = Path(__file__).parent
-_NEVER_MS = 1 << 60
 _NOTHING_MORE: Mapping[str, str] = {}
 Record = tuple[int, bytes | None, bytes | None]
 """Partition, key and value of a record of the input."""
@@ -195,7 +194,7 @@ class Job:
         work = self.folder / f"work-{name}"
         work.mkdir(exist_ok=True)
         log = self.folder / f"container-{name}.log"
-        memory = LeaseMemory.create(_NEVER_MS, 0)
+        memory = LeaseMemory.endless()
         environment = {
             **os.environ,
             "SAMZA_COORDINATOR_URL": self.served.url,

@@ -64,7 +64,7 @@ def test_a_child_reads_its_permit_and_has_its_own_log(start: Start) -> None:
 
 def test_a_child_that_is_buried_without_a_permit_leaves_no_pipe_open(tmp_path: Path) -> None:
     """A launcher makes many spares in its life: each would cost it a descriptor."""
-    memory = LeaseMemory.endless(0)
+    memory = LeaseMemory.endless()
     log_file = tmp_path / "spare-1.log"
     log_fd = os.open(log_file, os.O_RDWR | os.O_CREAT)
     with subprocess.Popen([SHELL, "-c", "exit 3"], stdin=subprocess.PIPE) as process:

@@ -29,7 +29,8 @@ LONG = ContainerReport.following([StoreLag("s", TaskName(f"Partition {i}"), 1) f
 
 @pytest.fixture(name="memory")
 def _memory() -> Iterator[LeaseMemory]:
-    memory = LeaseMemory.create(7, 9)
+    memory = LeaseMemory.endless(9)
+    memory.deadline_ms = 7
     yield memory
     os.close(memory.fd)
 
@@ -122,7 +123,7 @@ def test_without_a_permit_there_is_no_deadline() -> None:
 
 def test_a_childs_watch_beats_until_the_deadline_in_a_daemon_thread() -> None:
     """Its thread is a daemon: a child that is done ends at once, whatever is left of its lease."""
-    memory = LeaseMemory.endless(0)
+    memory = LeaseMemory.endless()
     ended: list[int] = []
     others = set(threading.enumerate())
     child = watch_lease({FD_VARIABLE: str(memory.fd)}, ended.append)

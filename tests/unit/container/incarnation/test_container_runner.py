@@ -41,7 +41,7 @@ class _Ready(GettingReady):
     """Counts its ends."""
 
     def __init__(self) -> None:
-        super().__init__(LeaseMemory.endless(0))
+        super().__init__(LeaseMemory.endless())
         self.stops = 0
 
     def stop(self) -> None:
@@ -135,7 +135,7 @@ class _Child(NamedTuple):
 def child() -> Iterator[_Child]:
     """Its orders come by a pipe, whose end is the test's to close."""
     reader, writer = os.pipe()
-    memory = LeaseMemory.endless(0)
+    memory = LeaseMemory.endless()
     yield _Child(writer, Orders(reader), memory)
     os.close(reader)
     os.close(memory.fd)

@@ -17,7 +17,6 @@ from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequ
 from homeport.container.incarnation import coordinators
 from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator
 from homeport.container.incarnation.environment import Environment
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import (
@@ -36,7 +35,7 @@ PERMIT = Permit(OWN, 9, (Incarnation(ProcessorId("q"), 3),), '{"config":{}}')
 
 def test_a_child_goes_on_when_its_processor_has_confirmed_it() -> None:
     """It says that it has fenced; then the stream has its report, and not before."""
-    memory = LeaseMemory.endless(0)
+    memory = LeaseMemory.endless()
     stream, stop = InMemoryCoordinatorStream(), StopFlag()
     child = ProcessorCoordinator(memory, {"a": "b"}, stop)
     stop.set()
@@ -58,7 +57,7 @@ def test_a_child_goes_on_when_its_processor_has_confirmed_it() -> None:
 def test_a_child_whose_job_goes_on_in_another_folder_ends() -> None:
     """After its own report, so that the other folder fences it in any case."""
     for tree, other in (("own", "other"), ("", "other"), ("own", "own"), ("own", "")):
-        memory, stream = LeaseMemory.endless(0), InMemoryCoordinatorStream()
+        memory, stream = LeaseMemory.endless(), InMemoryCoordinatorStream()
         stream.write([epoch_floor_message(6, other)])
         memory.confirmed = 7
         child = ProcessorCoordinator(memory, {}, StopFlag(), tree)
@@ -73,7 +72,7 @@ def test_a_child_whose_job_goes_on_in_another_folder_ends() -> None:
 
 def test_a_child_says_that_it_has_started() -> None:
     """In the memory, from which its processor reads it."""
-    memory = LeaseMemory.endless(0)
+    memory = LeaseMemory.endless()
     ProcessorCoordinator(memory, {}, StopFlag()).report_started(Started(OWN, {}, {"total": 1.5}))
     assert memory.started == 7
     os.close(memory.fd)

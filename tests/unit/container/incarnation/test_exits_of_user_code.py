@@ -129,7 +129,7 @@ def test_a_container_that_is_left_by_an_exit_has_failed(
 
     container = SimpleNamespace(shutdown_ms=1000, run=run, kill_children=lambda: None)
     monkeypatch.setattr(stream_container, "_prepared", lambda *_, **__: (container, 1))
-    ready = GettingReady(LeaseMemory.endless(0))
+    ready = GettingReady(LeaseMemory.endless())
     given = stream_container._Given("a permit", StopFlag(), None, ready)
     code, cause, rested = stream_container._run(given)
     assert (code, (cause or "").partition(":")[0]) == (1, type(error).__name__)

@@ -74,7 +74,7 @@ class _Case:
 @pytest.fixture
 def case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> _Case:
     """A container before the first turn of its loop."""
-    return _Case(monkeypatch, tmp_path, LeaseMemory.create(0, 0))
+    return _Case(monkeypatch, tmp_path, LeaseMemory.endless())
 
 
 @pytest.mark.parametrize("version", [0, 1, OWN])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from small_jobs import LOGGED, context_in, job_of, store_keys, task_of
+from stream_in_memory import InMemoryCoordinatorStream
 from waiting import until
 
 from homeport.config.config import Config
@@ -125,7 +126,7 @@ def _of_child(model: JobModel, folder: Path, patch: pytest.MonkeyPatch) -> Incar
     """What follows from the permit of a processor's child."""
     patch.setenv("HOMEPORT_WORK_DIR", str(folder))
     permit = replace(PERMIT, model=encode_job_model(model, mask_secrets=False).decode())
-    return IncarnationContext.of_permit(permit.to_json(), StopFlag(), LeaseMemory.endless(0))
+    return IncarnationContext.of_permit(permit.to_json(), StopFlag(), LeaseMemory.endless())
 
 
 def test_a_child_has_what_its_model_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 from small_jobs import LOGGED, context_in, job_of
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.container_job import ContainerJob
@@ -32,7 +33,6 @@ from homeport.container.progress.restore import ChangelogRange
 from homeport.container.progress.transaction_plan import Changes
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation

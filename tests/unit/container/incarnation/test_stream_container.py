@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from small_jobs import KEYS, context_in, job_of
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
@@ -65,7 +66,7 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
     tmp_path: Path, *, is_over: bool
 ) -> None:
     """A process whose pipeline's thread still works serves no further incarnation."""
-    stop, ready, spark = StopFlag(), GettingReady(LeaseMemory.endless(0)), _Spark()
+    stop, ready, spark = StopFlag(), GettingReady(LeaseMemory.endless()), _Spark()
     container = _container(tmp_path, stop, ready, {"task.pipeline.class": "m:f"})
     settings = PipelineSettings.of(container._job.config, tmp_path / "spark-4")
     assert settings is not None
@@ -90,7 +91,7 @@ def test_a_container_says_where_its_tasks_are_where_the_job_has_host_affinity(
 ) -> None:
     """Stream and history have its host, which later starts ask for; without the key neither."""
     keys = {"job.host-affinity.enabled": str(has_affinity).lower()}
-    container = _container(tmp_path, StopFlag(), GettingReady(LeaseMemory.endless(0)), keys)
+    container = _container(tmp_path, StopFlag(), GettingReady(LeaseMemory.endless()), keys)
     stream = InMemoryCoordinatorStream()
     container._write_locality(cast("CoordinatorStreamStore", stream))
     stream.catch_up()

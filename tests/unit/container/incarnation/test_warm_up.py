@@ -43,7 +43,7 @@ def _settings(generation: int, **more: str) -> PipelineSettings:
 
 def _kept(spark: _Spark) -> GettingReady:
     """What is left when generation 1 rests."""
-    ready = GettingReady(LeaseMemory.endless(0))
+    ready = GettingReady(LeaseMemory.endless())
     ready.stop()
     ready.keep(_settings(1), cast("LocalSpark", spark))
     return ready

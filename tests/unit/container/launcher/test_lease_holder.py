@@ -46,7 +46,7 @@ class _Held:
 
     def __init__(self, keeper: _Keeper) -> None:
         self._lease = Lease(boot_ms() + HOUR_MS)
-        self._memory = LeaseMemory.create(0, 0)
+        self._memory = LeaseMemory.endless()
         self.is_lost = threading.Event()
         self.holder = LeaseHolder(keeper, RENEWAL, self._lease, LEASE_MS)
         others = set(threading.enumerate())

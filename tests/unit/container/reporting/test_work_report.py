@@ -90,7 +90,7 @@ def test_an_empty_input_is_reported_and_the_transaction_after_it(stated: Stated)
 
 def test_a_launcher_finds_it_in_the_memory_that_it_shares() -> None:
     """The report of a start is over by then: the last word holds."""
-    memory = LeaseMemory.create(1, 1)
+    memory = LeaseMemory.endless()
     memory.announce(ContainerReport())
     WorkReport(memory.announce, lambda: 0.25).committed(int)
     assert memory.last_report() == replace(NONE_YET, first_commit_ms=250)
@@ -101,7 +101,7 @@ def test_its_launcher_knows_how_long_ago_it_worked(monkeypatch: pytest.MonkeyPat
     """With each commit, and each poll that brings nothing, also where no fact is new."""
     now_ms = [1_000]
     monkeypatch.setattr(lease_memory, "boot_ms", lambda: now_ms[0])
-    memory = LeaseMemory.create(1, 1)
+    memory = LeaseMemory.endless()
     assert LeaseMemory(memory.fd).quiet_ms is None
     report = WorkReport(memory.announce, lambda: 0.25, memory.say_works)
     for is_idle in (False, True, False, True):
