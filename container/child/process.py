@@ -1,8 +1,8 @@
-"""ChildProcess: a process of the stream container's program, from its start to its burial.
+"""ChildProcess: a process of the stream container's program, from its start to its end.
 
-It waits for a permit on its standard input, and does nothing of the job before it has one: it has
-no lease, opens no directory and asks Kafka for nothing. One that is kept waiting is a *spare*,
-whose imports are done when its permit comes. An end of that input without a permit ends it.
+It waits for a permit on its standard input. Until then it has no lease, opens no directory and asks
+Kafka for nothing. A process that is kept waiting is a *spare*, whose imports are done when its
+permit comes. If the input ends without a permit, so does the process.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from homeport.job_coordinator.own_folders import PRIVATE_UMASK, open_own_file
 from homeport.job_coordinator.parent_death import ending_with_us
 
 _MUTE_MS = 2000
-"""One that has not beaten for so long stands still."""
+"""A process that has not beaten for so long stands still."""
 
 
 def permit_of(order: Order) -> Permit:
-    """Return what a stream container gets on its standard input, from an order to run."""
+    """Return the permit in an order to run."""
     if order.incarnation is None or order.model_version is None:
         raise WireError("an order to run names no incarnation, or no JobModel")
     return Permit(order.incarnation, order.model_version, order.fence)
 
 
 class ChildProcess:
-    """To be started from the main thread, with whose end it ends (safety C5)."""
+    """One process; the main thread starts it, and it ends with that thread (safety C5)."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], memory: LeaseMemory, log_file: Path, log_fd: int
@@ -63,10 +63,8 @@ class ChildProcess:
         """Return a process that waits for its permit; its output goes to ``log_file``.
 
         ``has_own_group``: whether a signal to this process's group does not reach it. ``config``:
-        of the job, where no AM has it for a process that gets ready; no other process sees it.
-
-        Raises:
-            OSError: it cannot be started.
+        the job's, for a process that gets ready and has no AM to ask; no other process sees it.
+        OSError: it cannot be started.
         """
         log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         log_fd = open_own_file(log_file, os.O_RDWR | os.O_APPEND)
@@ -112,7 +110,7 @@ class ChildProcess:
             self._stdin.flush()
 
     def end_orders(self) -> None:
-        """Send no message any more: a process that waits for one ends."""
+        """Close its input: a process that waits for a message ends."""
         with contextlib.suppress(OSError):
             self._stdin.close()
 
@@ -124,12 +122,12 @@ class ChildProcess:
             self.log_file = log_file
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it the signal, if it has not been waited for."""
+        """Send it the signal, unless it has ended."""
         with contextlib.suppress(ProcessLookupError, OSError):
             signal.pidfd_send_signal(self.pid_fd, number)
 
     def is_alive(self, now_ms: int) -> bool:
-        """Return whether it runs, and has beaten lately: else it stands still and is of no use."""
+        """Return whether it runs and has beaten lately; else it is of no use."""
         return self.poll() is None and now_ms - self.memory.beat_ms <= _MUTE_MS
 
     def poll(self) -> int | None:
@@ -141,12 +139,12 @@ class ChildProcess:
         return self._process.wait()
 
     def log_tail(self, size: int) -> bytes:
-        """Return the last bytes of its log, also where YARN has removed that."""
+        """Return the last bytes of its log, even after YARN has removed the file."""
         length = os.fstat(self._log_fd).st_size
         return os.pread(self._log_fd, size, max(0, length - size))
 
     def close(self) -> None:
-        """Wait for it, and close all of it that is open here."""
+        """Close its input, its log, its memory and its pidfd."""
         self.end_orders()
         for fd in (self.pid_fd, self._log_fd, self.memory.fd):
             with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""RunningChild: one incarnation in a child process, and what its parent makes of silence and end.
+"""RunningChild: how the parent of an incarnation judges its silence and its end.
 
-A launcher has such children, and a standalone processor. Decides only; times are given.
+The parent is a launcher or a standalone processor. Nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXITED = "exit code 0 before the tasks have finished: code of the job, or a libr
 """The last line of a child that exits as if it had finished."""
 _TAIL_BYTES = 32 * 1024
 _KILL_AGAIN_MS = 1000
-"""A process that the kernel does not let go yet is killed no more often."""
+"""The shortest time between two kills of a process that the kernel does not let go."""
 
 _CAUSES = {
     EXIT_UNAVAILABLE: StopCause.UNAVAILABLE,
@@ -39,11 +39,11 @@ _CAUSES = {
 def cause_of(
     exit_code: int, *, finished: bool, ordered: bool, signalled: bool = False
 ) -> StopCause:
-    """Return why a child ended: by Python's exit code (minus its signal) and our orders.
+    """Return the cause of a child's end, from Python's exit code (minus its signal) and our orders.
 
-    ``finished``: whether its lease memory has it, which nothing but an orderly end writes.
-    ``signalled``: whether its launcher was. YARN signals the whole process group, the child's JVM
-    too, so that whatever the child then made of it is no fault of its own.
+    ``finished``: as its lease memory has it, which only an orderly end writes. ``signalled``:
+    whether its launcher was. YARN signals the whole process group, also the child's JVM, so that no
+    exit code of the child is a fault of its own then.
     """
     if exit_code == 0 and finished:
         return StopCause.FINISHED
@@ -103,7 +103,7 @@ class RunningChild:
     def reason_to_kill(self, now_ms: int) -> str | None:
         """Return why the child must be killed now; None: it goes on (safety C3).
 
-        One that does not stop is killed again as long as it is there.
+        A child that does not stop is killed again and again until it has ended.
         """
         if self.kill_at_ms is not None and now_ms >= self.kill_at_ms:
             self.kill_at_ms = now_ms + max(self.shutdown_ms, _KILL_AGAIN_MS)
@@ -114,7 +114,7 @@ class RunningChild:
         return None
 
     def end(self, exit_code: int, *, is_signalled: bool = False) -> tuple[StopCause, list[str]]:
-        """Return the cause of the end, and the last lines, of a child that has exited.
+        """Return the cause of the end of a child that has exited, and its last lines.
 
         ``is_signalled``: as ``signalled`` of ``cause_of``.
         """

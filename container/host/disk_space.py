@@ -1,4 +1,4 @@
-"""A disk that is full, or that may not be used: one line, and never taken for a damaged store."""
+"""Errors of a full or forbidden disk: one line each, never taken for a damaged store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROCKSDB_LOCK = ("While lock file", "lock hold by current process")
 
 
 class DiskError(StoreError):
-    """Nothing more can be read or written there; what is on the disk is whole, and stays."""
+    """Nothing more can be read or written there; the data on the disk are whole, and stay."""
 
 
 class DiskFullError(DiskError):
@@ -31,7 +31,7 @@ class DiskForbiddenError(DiskError):
 
 @contextmanager
 def room_on_disk_of(path: Path) -> Iterator[None]:
-    """Say in one line why the block fails, for want of room on the disk of ``path`` or of a right.
+    """Turn an error of the block that the disk of ``path`` has caused into one line.
 
     DiskFullError: there is no room. DiskForbiddenError: there is no right, too many files are open,
     or another program has the store open. All other errors pass as they are.
@@ -46,14 +46,14 @@ def room_on_disk_of(path: Path) -> Iterator[None]:
 
 
 def disk_error(path: Path, error: Exception) -> DiskError | None:
-    """Return the disk error of ``path`` that ``error`` means; None: it means no such."""
+    """Return the disk error of ``path`` that ``error`` means; None: it means another fault."""
     if isinstance(error, OSError):
         return _of_number(path, error.errno)
     return _of_text(path, str(error))
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Return whether ``error``, or what it was raised from, is that a disk has no room."""
+    """Return whether a full disk is ``error``, or its cause."""
     if isinstance(error, OSError) and error.errno in _FULL:
         return True
     if isinstance(error, DiskFullError):

@@ -1,7 +1,7 @@
 """Executors make calls in their order, in the caller's thread or in one of their own.
 
-The latter is a daemon, unlike the threads of ThreadPoolExecutor, which the interpreter waits for at
-its end: a call of user code that hangs must not hold up the end of the process.
+Their own thread is a daemon: a call of user code that hangs must not hold up the end of the
+process. The interpreter waits at its end for threads of ThreadPoolExecutor.
 """
 
 from __future__ import annotations

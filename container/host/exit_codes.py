@@ -9,8 +9,8 @@ EXIT_UNAVAILABLE = 72
 EXIT_CUT_OFF = 73
 """Kafka has not answered on this host for so long that leases would have ended with it."""
 EXIT_OVERTAKEN = 74
-"""The coordinator stream says that it must not begin: the order to stop reached it there first."""
+"""The coordinator stream has a newer epoch of the processor: this one must not begin."""
 EXIT_DISK_FULL = 75
 """There was no room on a disk; its last line names the directory and how much is free."""
 EXIT_TERMINATED = 143
-"""It, or its launcher, has ended after SIGTERM."""
+"""The container, or its launcher, has ended after SIGTERM."""

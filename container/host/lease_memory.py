@@ -1,9 +1,9 @@
-"""What launcher and child share: the child's deadline, its last beat and its report.
+"""LeaseMemory: what launcher and child share: deadline, last beat, report and other numbers.
 
-Numbers of eight bytes in anonymous memory, of which three are ms on CLOCK_BOOTTIME, which goes on
-while the machine sleeps; behind them the child's last report, with its length and checksum
-before it. Each is written by one side only. The child watches its deadline from a thread of its own
-and ends the process when it has passed, also where its launcher is stopped (safety C2).
+It is anonymous memory: numbers of eight bytes, then the child's last report after its length and
+checksum. Times are in ms on CLOCK_BOOTTIME, which goes on while the machine sleeps. One side alone
+writes each value. A thread of the child watches the deadline and ends the process when it has
+passed, even if the launcher stands still (safety C2).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from homeport.job_coordinator.status.container_report import ContainerReport
 FD_VARIABLE = "HOMEPORT_LEASE_FD"
 
 LEASE_THREAD = "lease"
-"""Name of the thread that watches the deadline, which has to be in time."""
+"""The name of the thread that watches the deadline."""
 
 _NUMBERS = 13 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
-"""Room for a report of some hundred stores; of a longer one single stores are left out."""
+"""Room for a report of some hundred stores; a longer report leaves single stores out."""
 _SIZE = _NUMBERS + _HEAD.size + REPORT_BYTES
 _STEP_S = 0.1
 _NOTHING = ContainerReport()
@@ -41,16 +41,16 @@ _Value = TypeVar("_Value", bound=int)
 
 
 class SpareKind(IntEnum):
-    """How much of a start a spare process has behind it."""
+    """How much of a start a spare process has done."""
 
     NONE = 0
-    """There is to be none."""
+    """No spare is wanted."""
     PLAIN = 1
     """Its imports."""
     SPARK = 2
     """Spark's imports too."""
     WARM = 3
-    """A Spark that has met the pipeline, too."""
+    """Also a Spark that has run the pipeline."""
 
 
 _SPARE_KINDS = frozenset(SpareKind)
@@ -80,28 +80,28 @@ class LeaseMemory:
     _spare = _Number(2, int)
     _spare_share_mb = _Number(3, int)
     is_ready = _Number(4, bool)
-    """Whether a process without a permit has done all that its kind asks for; it writes it."""
+    """Whether a process without a permit has done all of its kind; the child writes it."""
     is_permit_near = _Number(5, bool)
-    """Whether a permit is expected soon, which would be this process's; the launcher writes it."""
+    """Whether a permit for this process is expected soon; the launcher writes it."""
     is_finished = _Number(6, bool)
-    """Whether every task has voted for the end and all that they did is committed.
+    """Whether every task has voted for the end and all their work is committed.
 
-    The child writes it as the last thing that it does. An exit code cannot show it: code of the
-    job's, or a library of its, can exit with any.
+    The child writes it as its last act. No exit code can show it: the job's code, or a library of
+    it, can exit with any code.
     """
     model_version = _Number(7, int)
     """Version of the JobModel in force, 0 where it is not known; the launcher writes it."""
     fenced = _Number(8, int)
     """Epoch of a processor's incarnation that has fenced its list; the child writes it.
 
-    A processor's child runs one incarnation after another. An epoch is at least 1.
+    A processor's child runs one incarnation after another; epochs are at least 1.
     """
     confirmed = _Number(9, int)
-    """Epoch that stood in the newest plan after that (safety I3); the processor writes it."""
+    """Epoch that the newest plan had after that (safety I3); the processor writes it."""
     started = _Number(10, int)
     """Epoch of the incarnation that takes input; the child writes it."""
     resting = _Number(11, int)
-    """Epoch of the incarnation that has stopped in order: its process waits for a permit."""
+    """Epoch of the incarnation whose process waits for the next permit; the child writes it."""
     _worked_ms = _Number(12, int)
 
     def __init__(self, fd: int) -> None:
@@ -124,12 +124,12 @@ class LeaseMemory:
 
     @property
     def quiet_ms(self) -> int | None:
-        """How long ago the child has worked; None: it has not yet."""
+        """The ms since the child's last ``say_works``; None: there was none."""
         worked_ms = self._worked_ms
         return max(boot_ms() - worked_ms, 0) if worked_ms else None
 
     def say_works(self) -> None:
-        """Note for the launcher that the child commits a transaction, or finds no input waiting."""
+        """Note that the child commits a transaction, or finds no input; the child calls it."""
         self._worked_ms = boot_ms()
 
     @property
@@ -140,16 +140,16 @@ class LeaseMemory:
 
     @property
     def spare_share_mb(self) -> int:
-        """The MB that are set apart for that spare; 0: it lives of what the others leave."""
+        """The MB that are set apart for that spare; 0: it uses what the others leave."""
         return max(self._spare_share_mb, 0)
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
-        """Have the launcher keep one of that kind from now on, if it can; the child calls it."""
+        """Ask the launcher for a spare of that kind from now on; the child calls it."""
         self._spare_share_mb = share_mb
         self._spare = kind
 
     def say_rests(self, epoch: int) -> None:
-        """Note that nothing of it is at work any more, and drop its report; the child's call."""
+        """Note that the incarnation has stopped, and drop its report; the child calls it."""
         with self._writing:
             self._own = self._standbys = _NOTHING
             self._write(_NOTHING)
@@ -161,13 +161,13 @@ class LeaseMemory:
         self.deadline_ms = _NEVER_MS
 
     def announce(self, report: ContainerReport) -> None:
-        """Leave ``report`` for the launcher, with that of the standbys beside."""
+        """Leave ``report`` for the launcher, beside the standbys' last one."""
         with self._writing:
             self._own = report
             self._write(report.beside(self._standbys) if self._standbys != _NOTHING else report)
 
     def announce_standbys(self, report: ContainerReport) -> None:
-        """Leave ``report`` for the launcher beside that of the active tasks; from any thread."""
+        """Leave the standbys' ``report`` beside that of the active tasks; from any thread."""
         with self._writing:
             self._standbys = report
             self._write(self._own.beside(report))
@@ -183,14 +183,14 @@ class LeaseMemory:
         self._report[:start] = _HEAD.pack(len(data), zlib.crc32(data))
 
     def last_report(self) -> ContainerReport | None:
-        """Return the child's last report; one that is being written waits for the next look."""
+        """Return the child's last whole report; one that is being written comes later."""
         length, checksum = _HEAD.unpack(self._report[: _HEAD.size])
         data = bytes(self._report[_HEAD.size : _HEAD.size + length])
         if data and zlib.crc32(data) == checksum:
             try:
                 self._said = ContainerReport.from_json(parse_object(data, "the report"))
             except WireError:
-                # A child that writes nonsense there is not to cost its launcher the AM's ear.
+                # Nonsense from a child must not stop its launcher's check-ins.
                 self._said = None
         return self._said
 
@@ -200,7 +200,7 @@ def watch_lease(
 ) -> LeaseMemory | None:
     """Beat until the lease ends, then end this process; return the shared memory.
 
-    None where there is no launcher, as tests start a child: it lives on.
+    None: the process has no launcher, as in tests, and so no lease.
     """
     fd = environment.get(FD_VARIABLE, "")
     if not fd:
@@ -212,7 +212,7 @@ def watch_lease(
 
 
 def unheard(_report: ContainerReport) -> None:
-    """Drop a report: the child has no launcher."""
+    """Drop a report that no launcher reads."""
 
 
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:

@@ -1,10 +1,10 @@
 """A process that gives way to all others of its host, as a standby does.
 
-Niceness is each thread's own. And where the kernel groups processes by session (autogroup, which is
-on unless switched off), it counts within a session alone: whole sessions share the processor evenly
-(measured: a standby of niceness 10 took as much as its active container), and YARN makes one of
-each container. So the process leaves for a session of its own, which is made nice too; its
-launcher, which may run an active container next, stays as it is.
+Each thread has its own niceness. If the kernel groups processes by session (autogroup, the
+default), niceness counts only within a session, and sessions share the processor evenly (measured:
+a standby of niceness 10 took as much as its active container). YARN makes a session of each
+container. So the process moves to a session of its own, which becomes nice too. Its launcher, which
+may run an active container next, stays as it is.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _PAUSE_S = 0.2
 
 
 def give_way() -> None:
-    """Make every thread nicer by ten, but the one that watches the lease; later ones, too.
+    """Make every thread, and later ones, nicer by ten, except the one that watches the lease.
 
-    Libraries start some when they are imported; those of a spare are so nice already. The process
-    has its own session and process group: its launcher signals it, and it dies with that one.
+    Some exist already, as libraries start threads when they are imported. The process gets its own
+    session and process group: only its launcher signals it, and it dies with its launcher.
     """
     with contextlib.suppress(PermissionError):  # it leads its group already
         os.setsid()
@@ -38,7 +38,7 @@ def give_way() -> None:
     for thread in (_SELF / "task").iterdir():
         number = int(thread.name)
         if number not in spared:
-            # One that ends in this moment is nice enough.
+            # A thread that ends at this moment is gone.
             with contextlib.suppress(ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, number, wanted)
 
@@ -50,7 +50,7 @@ def thread_gives_way() -> None:
 
 
 def _make_session_nice() -> None:
-    """Make the session nice, where the kernel has autogroups; in small steps without the rights."""
+    """Make the session nice, if the kernel has autogroups; unprivileged, that takes small steps."""
     for _ in range(_TRIES):
         try:
             (_SELF / "autogroup").write_text(str(NICENESS), "ascii")

@@ -1,8 +1,8 @@
 """Orders: what a child gets from its launcher or its processor, by standard input and SIGTERM.
 
 A launcher writes one permit and closes the pipe. A processor ends each message with a newline and
-leaves the pipe open: after a permit comes ``REST``, the order to stop this incarnation and to wait,
-and then perhaps the permit of the next one. The end of the pipe, and SIGTERM, end the process.
+leaves the pipe open: ``REST`` after a permit orders the child to stop this incarnation and to wait,
+perhaps for the next permit. The end of the pipe, and SIGTERM, end the process.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Orders:
         self._is_over = False
 
     def terminate(self) -> None:
-        """Stop the incarnation; no other comes after it."""
+        """Stop the incarnation; the process takes no further permit."""
         self._terminated.set()
         self._stop.set()
 
     def next_permit(self) -> str | None:
-        """Return the next permit's text; None: no other comes."""
+        """Return the text of the next permit; None: there is no further one."""
         found = self._message()
         if self._terminated.is_set():
             return None
-        if found is None:  # a launcher's: it has no end but the pipe's
+        if found is None:  # from a launcher: only the end of the pipe ends it
             found, self._text = self._text.decode(), bytearray()
         return found or None
 
     def begin(self) -> StopFlag:
-        """Return the order to stop, of the incarnation whose permit came last."""
+        """Return the stop flag of the incarnation whose permit came last."""
         self._stop = stop = StopFlag()
         if self._terminated.is_set():
             stop.set()

@@ -16,13 +16,13 @@ from homeport.job_coordinator.model.wire_form import body_of, value_of
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """The right to run one incarnation; ``fence`` are those that must be unable to write first."""
+    """The right to run one incarnation, after those of ``fence`` can no longer write."""
 
     incarnation: Incarnation
     model_version: Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
     fence: tuple[Incarnation, ...]
     model: str | None = None
-    """Of a standalone processor's child: the JobModel's JSON; others fetch it from the AM."""
+    """For a standalone processor's child, the JobModel's JSON; others fetch it from the AM."""
 
     def to_json(self) -> str:
         """Return the text on the container's standard input."""

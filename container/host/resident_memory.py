@@ -1,6 +1,6 @@
-"""What a process and those below it hold in memory: resident pages, as YARN counts them.
+"""The resident memory of a process and of those below it, as YARN counts it.
 
-Read from /proc without psutil, as the launcher uses it, which imports almost nothing.
+It is read from /proc without psutil: the launcher, which uses it, imports almost nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def resident_bytes(pid: int, *, below: bool = True) -> int:
-    """Return what the process holds, with ``below`` and all that it started; 0: it has ended."""
+    """Return the bytes of the process, with ``below`` also of all below it; 0: it has ended."""
     pids = _tree(pid) if below else [pid]
     return sum(map(_pages, pids)) * os.sysconf("SC_PAGE_SIZE")
 

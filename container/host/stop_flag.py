@@ -1,4 +1,4 @@
-"""StopFlag: the order to stop the container; safe to set in a signal handler."""
+"""StopFlag: the order to stop the container, which a signal handler may set."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class OvertakenError(HomeportError):
 
 
 class StopFlag:
-    """Set once, for good; one for each incarnation.
+    """The order to stop one incarnation; once set, it stays so.
 
-    ``is_to_rest``: whether its process is to wait for the next incarnation's permit then.
+    ``is_to_rest``: whether the process waits for the next incarnation's permit afterwards.
 
     A pipe, not ``threading.Event``: a handler that sets an Event while the same thread waits for it
     can wait for ever for the Event's own lock.
@@ -33,17 +33,17 @@ class StopFlag:
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         self._set = False
-        # Once no thread has a reference none waits.
+        # Without a reference, no thread waits any more.
         weakref.finalize(self, _close, self._reader, self._writer).atexit = False
 
     def rest(self) -> None:
-        """Set it as ``set`` does; the process waits for another permit, unless ``set`` comes."""
+        """Order the stop, after which the process waits for a permit, unless ``set`` comes too."""
         if not self._set:
             self.is_to_rest = True
             self._wake()
 
     def set(self) -> None:
-        """Let all that wait go on, and the process end."""
+        """Order the stop, and the end of the process; wake all that wait."""
         self.is_to_rest = False
         self._wake()
 

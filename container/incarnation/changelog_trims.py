@@ -1,10 +1,10 @@
 """The records that take a Samza job's changelog back to its end in the last checkpoint.
 
 Samza writes to a changelog as it processes, and its checkpoint later. A job that ends in between
-leaves records whose input is read again: its own next start writes the older values over them. So
+leaves records whose input is read again: Samza's next start writes the older values over them. So
 does the first start here, in the transaction of the task's first own checkpoint, which names no end
-(safety S8). Of very many values the last transaction has the checkpoint: a container that dies
-before it leaves the same end behind, and the next start finds the same values for the same keys.
+(safety S8). If the values need several transactions, the last one has the checkpoint: after a
+container that dies before it, the next start finds the same end and the same values.
 """
 
 from __future__ import annotations

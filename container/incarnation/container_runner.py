@@ -1,17 +1,17 @@
 """The stream container's program: ``python -m homeport.container.incarnation.container_runner``.
 
-It runs an active container or a standby, whichever the JobModel says that its processor is. The
-permit comes on standard input, at once or after a long wait; until then the process does nothing of
-the job, but for imports. When standard input ends without one, so does the process. The child of a
-standalone processor may get another permit once an incarnation has stopped in order (``Orders``):
-it keeps its imports and its Spark, and begins as a new process does, fences and all (safety I3).
+It runs an active container or a standby, as the JobModel has it. The permit comes on standard
+input, at once or after a long wait; until then the process only imports and gets ready. If standard
+input ends without a permit, so does the process. The child of a standalone processor may get
+another permit once an incarnation has stopped in order (``Orders``): it keeps its imports and its
+Spark, and begins as a new process does, with all fences (safety I3).
 
-Exit codes: 0 when every task has voted for the end, which the lease memory says too, as any code
-can exit with 0; 143 after SIGTERM, 72 when Kafka or the AM was away for too long, 73 when Kafka was
-for this host alone, 74 when it was overtaken in its start, 75 where a disk had no room, 1 after any
-other failure; the cause is the last line of the output. Little is imported before the signal
-handler stands, and what an end needs is imported before the start: the working directory may vanish
-under a container that is being stopped.
+Exit codes: 0 when every task has voted for the end, which the lease memory confirms, as any code
+can exit with 0; 143 after SIGTERM; 72 when Kafka or the AM was away for too long; 73 when Kafka was
+away for this host alone; 74 when it was overtaken in its start; 75 when a disk had no room; 1 after
+any other failure. The cause is the last line of the output. Little is imported before the signal
+handler stands. All that an end needs is imported before the start: the working directory may vanish
+while a container is being stopped.
 """
 
 from __future__ import annotations

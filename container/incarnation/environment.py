@@ -1,4 +1,4 @@
-"""What the launcher gives a stream container beside its permit; where its state lives."""
+"""Environment: what a parent process gives a stream container beside its permit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 LOCATION_VARIABLE, WORK_VARIABLE = "HOMEPORT_LOCATION_ID", "HOMEPORT_WORK_DIR"
 TREE_VARIABLE = "HOMEPORT_TREE"
-"""What a standalone processor gives its child: its location id, and a folder of its own."""
+"""Of a processor's child: its location id, the processor's folder, and the id of its tree."""
 
 
 def orders_file(epoch: int) -> str:
@@ -38,7 +38,7 @@ def orders_file(epoch: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The process's surroundings."""
+    """The surroundings of a container: its AM, its host, and the folders for its state."""
 
     coordinator_url: str
     token: str
@@ -90,7 +90,7 @@ class Environment:
     def of_processor(environ: Mapping[str, str], work_dir: Path) -> Environment:
         """Return the surroundings of a standalone processor's child, which has no AM.
 
-        WORK_VARIABLE`` names the processor's own folder; ``work_dir`` where it does not.
+        ``WORK_VARIABLE`` names the processor's own folder; without it, ``work_dir`` is used.
         """
         return Environment(
             coordinator_url="",
@@ -103,7 +103,7 @@ class Environment:
 
     @staticmethod
     def config_given(environ: Mapping[str, str]) -> Config | None:
-        """Return the configuration from a processor, to get ready with; None: the AM has it."""
+        """Return the configuration that a processor gives before a permit; None: the AM has it."""
         fd = environ.get(CONFIG_VARIABLE, "")
         if not fd:
             return None
@@ -132,7 +132,7 @@ class Environment:
 
         A directory that ``job.logged.store.base.dir`` names is the operator's, and stays as it is.
 
-        DiskError: there is no room for one, or no right to it. NotOwnError: one is another user's,
+        DiskError: there is no room, or no right to write. NotOwnError: a folder is another user's,
         a link, or open to others.
         """
         given = job.logged_store_base_dir

@@ -1,14 +1,14 @@
 """Ends transactions that hang in a partition which a container reads, or has written.
 
-Kafka may leave the end of a transaction out of a partition, for ever (KAFKA-20734: where it has no
-leader at that moment, as when a single broker comes back). What the transaction coordinators have
-written says how it ended; the leader of the partition writes the same end, by the request that the
-coordinator would have sent. No transaction is opened for it: a container that dies at any step, or
-another one that does the same, leaves every outcome as it was decided.
+Kafka may leave the end of a transaction out of a partition for ever (KAFKA-20734: if the partition
+has no leader at that moment, as when a single broker comes back). The records of the transaction
+coordinators have its outcome; the leader of the partition writes that end, on the request that the
+coordinator would have sent. No transaction is opened for it. So every outcome stays as it was
+decided, even if a container dies at any step, or two containers do the same.
 
 An end counts for all that its producer has open in the partition. So it is written only for the
-last transaction of a superseded incarnation (safety I3), after its id was fenced: from then on no
-later transaction of it can be there without being seen.
+last transaction of a superseded incarnation (safety I3), after its id was fenced: a later
+transaction of that id would be seen.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LOOKING = "looking for transactions of fenced incarnations that hang"
 
 
 class _MovedOnError(UnavailableError):
-    """What was known of an id is not true any more."""
+    """What was known of an id is out of date."""
 
 
 class _NotEndedError(UnavailableError):
@@ -61,13 +61,12 @@ class _NotEndedError(UnavailableError):
 def ending_what_hangs(
     job: ContainerJob, stream: CoordinatorStream, pause: Callable[[float], None]
 ) -> Iterator[None]:
-    """End a transaction that hangs and is met in the block, as far as it is known.
+    """End a hanging transaction that the block meets, if its outcome is known.
 
     ``stream``: the coordinator stream, read. ``pause``: waits the seconds given; raises to stop.
 
-    Raises:
-        UnavailableError: one was met; the next start goes on. No failure of this container's.
-        StopRequestedError: the container got the order to stop meanwhile.
+    UnavailableError: the block met one, which is no failure of this container's: the next start
+    goes on. StopRequestedError: the order to stop came meanwhile.
     """
     try:
         yield
@@ -83,13 +82,11 @@ def end_of_fenced(
 ) -> None:
     """End transactions of ``fenced`` ids that hang in any partition, for its readers.
 
-    No container reads an output, so nothing else meets them there. Takes until all that is written
-    at the call is decided; the log has what was done, and what could not be.
+    No container reads an output, so nothing else meets them there. It returns when all that was
+    written at the call is decided; the log has what was ended, and what could not be.
 
-    Args:
-        job: the container's.
-        fenced: transactional ids of superseded incarnations, after their fence.
-        pause: waits the seconds given; raises to stop.
+    ``fenced``: transactional ids of superseded incarnations, after their fence. ``pause``: waits
+    the seconds given; raises to stop.
     """
     last_s = time.monotonic() + longest_transaction_s(job.transaction_system)
     try:
@@ -111,9 +108,9 @@ def end_of_fenced(
 
 
 def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
-    """Return whether an id is one of the job's incarnations that may not run any more.
+    """Return whether an id is that of an incarnation of the job that may not run any more.
 
-    Of standalone processors the stream has no permits: it is one that a successor has fenced.
+    The stream has no permits of standalone processors: of these it is one that a successor fenced.
     """
     own = incarnation_of(job.name, job.id, transactional_id)
     if own is None:
@@ -126,11 +123,9 @@ def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: s
 
 
 class HangingTransactions:
-    """What hangs in partitions, and how it is ended.
+    """Finds transactions that hang in partitions, and ends them.
 
-    Args:
-        kafka: what Kafka has of transactions.
-        is_superseded: whether an id is one of the job's incarnations that may not run any more.
+    ``is_superseded``: whether an id is that of an incarnation of the job that may not run any more.
     """
 
     def __init__(self, kafka: TransactionsInKafka, is_superseded: Callable[[str], bool]) -> None:
@@ -138,13 +133,10 @@ class HangingTransactions:
         self._is_superseded = is_superseded
 
     def end(self, cause: HangingTransactionError, places: Collection[Place]) -> UnavailableError:
-        """End what hangs there, and elsewhere of the same transactions, as far as it is known.
+        """End what hangs there, and elsewhere of the same transactions, if its outcome is known.
 
-        Returns:
-            what is to be said of it: no failure of this container's, whose next start goes on.
-
-        Raises:
-            StopRequestedError: the container got the order to stop meanwhile.
+        Return the error to raise for it, which is no failure of this container's: the next start
+        goes on. StopRequestedError: the order to stop came meanwhile.
         """
         reported: list[str] = []
         try:
@@ -171,11 +163,8 @@ class HangingTransactions:
         A partition that another producer's transaction holds up, or that has no leader, is looked
         at again, for as long as one of the job's transactions can be open.
 
-        Args:
-            ids: of superseded incarnations.
-            pause: waits the seconds given; raises to stop.
-            now_ms: since 1970.
-            clock: seconds, for how long a partition is held up.
+        ``ids``: of superseded incarnations. ``now_ms``: since 1970. ``clock``: in seconds, for how
+        long a partition is held up.
         """
         since_ms = max(0, now_ms - _DAY_MS)
         ends = self._kafka.ends(since_ms, ids)
@@ -262,7 +251,7 @@ class HangingTransactions:
         return left
 
     def _end_found(self, ended: Ended, place: Place, at: int, since_ms: int) -> int | None:
-        """As ``_end_one``; _NotEndedError where the leader did not write it."""
+        """Do as ``_end_one``; _NotEndedError: the leader did not write it."""
         try:
             left = self._end_one(ended, place, at, since_ms)
         except (StopRequestedError, _MovedOnError):

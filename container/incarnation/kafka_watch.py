@@ -1,11 +1,11 @@
 """Ends a container whose host does not reach Kafka, so that another host may do its work.
 
-A container waits for a Kafka that is away for as long as it takes. Where Kafka is away for the AM
-too, its lease ends: none is renewed then (safety L2). Where it is away for this host alone, the
-lease goes on, and nothing else would end the waiting. So requests go to Kafka all the while, and a
-container that has had no answer for longer than it could have kept its lease without one (isolation
-limit, lease and margin) ends, by a thread of its own: others wait in calls of Kafka's library. What
-it leaves is what a SIGKILL leaves.
+A container waits without limit for Kafka. If Kafka is away for the AM too, the lease of the
+container ends, as none is renewed then (safety L2). If Kafka is away for this host alone, the lease
+goes on, and nothing else would end the wait. So a thread of its own sends requests to Kafka all the
+while; other threads wait in calls of Kafka's library. It ends the container after a silence longer
+than that within which a lease is kept (isolation limit, lease and margin). The process leaves what
+a SIGKILL leaves.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def watch_kafka(
 ) -> None:
     """Call ``end`` once, with the cause, from an own thread when this host does not reach Kafka.
 
-    ``topic``: of the requests; one, as all of them may be many.
+    ``topic``: of the requests, one alone: there may be many.
     """
     arguments = (system, topic, silence, end)
     threading.Thread(target=_watch, args=arguments, name="kafka-watch", daemon=True).start()

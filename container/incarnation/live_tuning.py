@@ -1,9 +1,9 @@
 """LiveTuning: a running container takes over the tuning keys of a newer configuration.
 
-The AM names the version of the JobModel in force in its answers to check-ins, and the launcher
-writes it into the memory that it shares with the container. A version that the container has not
-seen makes it fetch the configuration from the AM, in a thread of its own, so that the loop never
-waits for the AM. All other keys stay as the container's own JobModel has them.
+The AM's answers to check-ins name the version of the JobModel in force, and the launcher writes it
+into the memory that it shares with the container. At a new version, a thread of the container
+fetches the configuration from the AM, so that the loop never waits for it. All other keys stay as
+the container's own JobModel has them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LiveTuning:
         logs.set_level(self._now.tuning.log_level)
 
     def latest(self) -> Tuning:
-        """Return the newest tuning that was fetched, and begin to fetch a newer one; never wait."""
+        """Return the newest tuning that was fetched; begin to fetch a newer one."""
         fetched = self._fetched
         if fetched is not self._now:
             self._take(fetched)

@@ -19,7 +19,7 @@ from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.model.ids import TaskName
 
 MAX_ROWS = 50_000
-"""Most rows of a micro-batch; with Spark, or a StreamTask, it is another number."""
+"""Most rows of a micro-batch without Spark and without a StreamTask."""
 _MAX_ROWS_STREAM = 2_000
 """Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
 _ROWS_PER_CALL = 32
@@ -32,7 +32,7 @@ def contexts_of(
     report: WorkReport,
     now_ms: Callable[[], int] = wall_ms,
 ) -> dict[TaskName, Context]:
-    """Return what each task gets at its ``init``: its part of every restored store, its timers."""
+    """Return the context of each task: its part of every restored store, and its timers."""
     settings = TimersConfig.of(job.config)
     contexts = {}
     for task in job.tasks:
@@ -54,7 +54,7 @@ def contexts_of(
 
 
 def loop_settings(job: ContainerJob, *, is_stream_task: bool) -> LoopSettings:
-    """Return what the container's loop keeps from start to end."""
+    """Return the settings of the container's loop, which do not change."""
     task, pipeline = job.task, PipelineConfig.of(job.config)
     max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
     if job.records.max_concurrency > 1:

@@ -1,7 +1,8 @@
 """The stores of one container: opened, restored, and reported to history, log and AM.
 
-A permit may be given before the kernel has taken a killed predecessor's locks away, and a launcher
-kills an isolated one only when its lease has run out: whose fault that is not, is decided here.
+A predecessor may still hold their locks: the kernel may not have freed those of a killed process
+yet, and a launcher kills an isolated container only when its lease has run out. That is no failure
+of this container's.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ class RestoreReport:
 def open_stores(storage: ContainerStorage, job: ContainerJob, permit: Permit) -> None:
     """Open the stores.
 
-    UnavailableError: a predecessor still holds a directory, which is no failure of this
-    container's. StoreError: another process does, or a directory cannot be used.
+    UnavailableError: a predecessor still holds a directory. StoreError: another process does, or a
+    directory cannot be used.
     """
     try:
         storage.open()

@@ -2,8 +2,7 @@
 
 Source: safety I3: init all listed ids, init the own id, read the coordinator stream to its head and
 go on only if the own epoch still stands; report fenced; then restore, checkpoints, locality, input.
-(Kafka accepts a late init after a fence: reading the head is what stops a permit that was
-overtaken.)
+(Kafka accepts a late init after a fence: only reading the head stops an overtaken permit.)
 """
 
 from __future__ import annotations
@@ -81,10 +80,10 @@ def longest_stop_s(job: ContainerJob) -> float:
 
 
 def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage) -> None:
-    """Require that the serdes that wrote a store read it; give ``storage`` its forms.
+    """Require that the job's serdes read what is in its stores; give ``storage`` their forms.
 
-    The first container that has a store writes down the forms of its changelog. ``stream``: read to
-    its head. ``storage``: not restored yet. ConfigError: a schema has changed under the values.
+    The first container with a store records the forms of its changelog. ``stream``: read to its
+    head. ``storage``: not restored yet. ConfigError: a schema has changed under the values.
     """
     facts = StateFactManager(stream)
     known = facts.forms()
@@ -185,9 +184,9 @@ def confirmed_stream(
 
 
 def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
-    """Wait until every system answers that the job uses in any case; StopRequestedError ends that.
+    """Wait for an answer of every system that the job uses in any case.
 
-    A container that began meanwhile would only fail, again and again.
+    Without it a container would fail again and again. StopRequestedError: the order to stop came.
     """
     for name in sorted(job.used_systems):
         TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
@@ -196,7 +195,7 @@ def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
 def fence_and_begin(context: IncarnationContext) -> TransactionalProducer:
     """Fence all incarnations on the permit's list and initialise the own transactional id.
 
-    What those have left hanging is ended beside the start.
+    A thread ends the transactions that those have left hanging.
     """
     job, permit = context.job, context.permit
     producer = TransactionalProducer(  # which connects while the others are fenced
@@ -212,7 +211,7 @@ def fence_and_begin(context: IncarnationContext) -> TransactionalProducer:
 
 
 def fence_and_only_read(context: IncarnationContext) -> None:
-    """Fence the incarnations of the permit's list, for callers without transactions."""
+    """Fence all incarnations on the permit's list, for a container without transactions."""
     _fence_listed(context)
     _record_fenced(context)
 
@@ -220,7 +219,7 @@ def fence_and_only_read(context: IncarnationContext) -> None:
 def _fence_listed(context: IncarnationContext) -> None:
     job = context.job
     context.stop.check()
-    # Each costs some time of the broker's, and they do not depend on each other.
+    # Each takes the broker some time, and they do not depend on each other.
     with ThreadPoolExecutor(_FENCERS) as pool:
         ids = [job.transactional_id(incarnation) for incarnation in context.permit.fence]
         list(pool.map(functools.partial(fence, job.transaction_system), ids))
@@ -247,12 +246,12 @@ def read_positions(
 ) -> Positions:
     """Return where each task goes on, and which tasks have a partition without a checkpoint.
 
-    A partition's start counts as processed up to it, so that what arrives while a job is down is
-    not passed over by ``upcoming`` a second time.
+    The start of a partition is recorded as processed up to there: else ``upcoming`` would skip at
+    the next start what arrives while the job is down.
 
-    ``stream``: read to its head; it says how many partitions an input had when the job first read
-    it, and which positions are of a topic that is no more. ``storage``: restored; adjunct stores
-    say where their streams are read on.
+    ``stream``: read to its head; it has the first partition counts of inputs, and the topics whose
+    positions no longer count. ``storage``: restored; adjunct stores have the positions of their
+    streams.
 
     StoreError: a checkpoint lies beyond the end of its partition, or a changelog cannot be taken
     back. LostInputError: records were deleted before they were read, and the job is to fail then.
@@ -281,7 +280,7 @@ def read_positions(
             if of_store is None and found.resets(ssp, known):
                 checkpoint = known[ssp] + 1 if ssp in known else None
                 resets.append((name, Change(ssp, checkpoint, position.offset)))
-            # Of several tasks that have lost records, the one that is the farthest behind.
+            # Of several tasks that have lost records, the one that is farthest behind.
             if position.lost > lost.get(ssp, InputPosition(0)).lost:
                 lost[ssp] = position
             if position.lost or ssp not in known:
@@ -350,7 +349,7 @@ def commit_starts(
 
 @dataclass(frozen=True)
 class _Found:
-    """What a start finds of its input. ``checkpoints`` {task: {partition: last processed}}."""
+    """The input at a start. ``checkpoints`` {task: {partition: last processed}}."""
 
     job: ContainerJob
     readers: Mapping[str, LogReader]
@@ -361,7 +360,7 @@ class _Found:
     def position(
         self, ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int]
     ) -> InputPosition:
-        """Where a task whose checkpoint is ``known`` goes on; errors of ``read_positions``."""
+        """Return where a task with this checkpoint goes on; errors of ``read_positions``."""
         policy = self.job.systems[ssp.system].input_policy(ssp.stream)
         processed = checkpoint_of(ssp, known, policy)
         if processed is not None:
@@ -375,13 +374,13 @@ class _Found:
     def resets(
         self, ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int]
     ) -> bool:
-        """Return whether the task begins where no checkpoint has it."""
+        """Return whether the task begins elsewhere than at its checkpoint."""
         policy = self.job.systems[ssp.system].input_policy(ssp.stream)
         counts = checkpoint_of(ssp, known, policy) is not None
         return not counts and (ssp in known or not self.job.task.checkpoint_enabled)
 
     def shared(self, store: PlannedStore, ssp: SystemStreamPartition) -> InputPosition:
-        """Return where the tasks go on that read the store; errors as of ``position``."""
+        """Return where the readers of the store go on; errors as of ``position``."""
         known = shared_checkpoint(ssp, [self.checkpoints.get(task, {}) for task in store.readers])
         return self.position(ssp, {} if known is None else {ssp: known})
 
@@ -389,7 +388,7 @@ class _Found:
 def write_locality(context: IncarnationContext, stream: CoordinatorStream) -> None:
     """Record in stream and history that the container's tasks are on this host, at every start.
 
-    Not of a standby that the assignment does not have: a temporary one has no place of its own.
+    A standby outside the assignment is left out: a temporary one has no place of its own.
     """
     job, own, host = context.job, context.permit.incarnation, context.environment.host
     tasks = [task.task_name for task in job.tasks]

@@ -69,17 +69,17 @@ from homeport.job_coordinator.model.outcomes import Restored
 _LOG = logging.getLogger(__name__)
 
 _LAST_CALL_S = 5.0
-"""A process whose pipeline is still at work after that is not used for another incarnation."""
+"""After that a process whose pipeline still works does not run another incarnation."""
 
 
 def report_change(history: History, event: str, task_name: TaskName, change: Change) -> None:
-    """Note in the history where the task goes on by order or configuration; no commit shows it."""
+    """Note in the history where an order or the configuration moves a task: no commit shows it."""
     place, first = change.ssp.name, change.first
     history(event, task=task_name, input=place, first=first, next=change.next_offset)
 
 
 def report_trim(history: History, item: StoreTrim) -> None:
-    """Write to log and history which records of a Samza job take no part in the state."""
+    """Note in log and history which records of a Samza job take no part in the state."""
     changes, trim = item.changes, item.trim
     _LOG.info(
         "store %s: back to offset %d of %s, where the last checkpoint has its state end: %d keys",
@@ -307,7 +307,7 @@ class StreamContainer(Container):
                 return start_up.read_positions(self._job, readers, stream, self._storage)
 
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
-        # Before it is so: a container that dies in between leaves a line too many, not too few.
+        # Before the commit: a container that dies in between leaves a line too many, not too few.
         for task_name, change in positions.changes:
             report_change(self._history, "checkpoint-set", task_name, change)
         for task_name, reset in positions.resets:
@@ -379,7 +379,7 @@ class StreamContainer(Container):
         parts.producer.close()
         if parts.plain is not None:
             parts.plain.close()
-        # A pipeline's run goes on by itself: what it makes of its batch is not looked at.
+        # A pipeline that still runs goes on by itself, and its result is not used.
         self.is_over = self._calls.close(_LAST_CALL_S) and loop.is_over(_LAST_CALL_S)
         if self.is_over and self._stop.is_to_rest:
             self._hand_on_spark()
@@ -395,10 +395,10 @@ _YOUNG_OBJECTS = 100_000
 
 
 def spare_collections() -> None:
-    """Keep what stands now out of all collections, as it lives as long as the container.
+    """Keep the present objects, which live as long as the container, out of all collections.
 
-    What is young is mostly the micro-batch at work, in which a search finds nothing: it comes less
-    often. It may never be switched off (``SparkPipeline``).
+    Young objects mostly belong to the present micro-batch, in which a collection finds nothing:
+    collections come less often, and may never be switched off (``SparkPipeline``).
     """
     gc.collect()
     gc.freeze()

@@ -1,10 +1,9 @@
 """GettingReady: what a process of the stream container's program does while it has no permit.
 
-It imports, and where a key asks for it, or a permit is near, it starts a Spark for the job's
-pipeline, which takes the configuration from the AM or the processor, and the job's package. It
-touches nothing else of the job. Which incarnation it will be shows later, and so may a
-configuration that has changed: then the Spark is of no use, and goes. Little is imported here, as
-nothing is before the signal handler stands.
+It imports. If a key asks for it, or a permit is near, it also starts a Spark for the job's
+pipeline, from the job's package and the configuration of the AM or the processor. It touches
+nothing else of the job. The permit may come with another configuration: then the Spark is of no use
+and ends. This module imports little, as it is imported before the signal handler stands.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _NICENESS = 10
-"""Of a process that may wait for long. Where the permit is near, a start would wait behind it: for
-the modules that the nice thread is about to import."""
+"""Of the imports of a process that may wait for long; if a permit is near, its start needs them."""
 _ROUNDS = 5
 """How often a JVM that has time is exercised: the first rounds are the slow ones."""
 _LOOK_S = 0.5
@@ -36,9 +34,9 @@ _NEAR_S = 0.05
 
 
 class GettingReady:
-    """Makes a process ready: ``begin``, then ``take`` or ``stop``, for each incarnation.
+    """Makes a process ready: ``begin``, then ``take`` or ``stop`` for each incarnation.
 
-    Thread-safe. ``launcher``: hears when all is done, and when a Spark has died since.
+    Thread-safe. ``launcher``: its ``is_ready`` shows that all is done, and no Spark has died since.
     """
 
     def __init__(self, launcher: LeaseMemory) -> None:
@@ -49,7 +47,7 @@ class GettingReady:
         self._settings: PipelineSettings | None = None
 
     def begin(self, kind: SpareKind) -> None:
-        """Do the work of ``kind``, by threads."""
+        """Do the work of ``kind``, in threads."""
         if kind is SpareKind.NONE:
             return
         imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)
@@ -61,7 +59,7 @@ class GettingReady:
             ).start()
 
     def take(self, wanted: PipelineSettings) -> LocalSpark | None:
-        """Hand over the Spark, once; None where there is none of use, and then none comes."""
+        """Hand over the Spark, once; None: there is none of use, and none is made any more."""
         with self._lock:
             self._over.set()
             spark, settings = self._spark, self._settings
@@ -79,7 +77,7 @@ class GettingReady:
             self._spark, self._settings = spark, settings
 
     def stop(self) -> None:
-        """End the Spark that is here; none is made any more."""
+        """End the Spark, if there is one; none is made any more."""
         with self._lock:
             self._over.set()
             spark, self._spark = self._spark, None
