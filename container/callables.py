@@ -1,6 +1,6 @@
-"""Callables: whether a call of a job's function runs its body, by what can be seen before the call.
+"""Callables: finds, before the call, why a call of a job's function would not run its body.
 
-PURE. A generator, a coroutine that nothing awaits, or a function of other parameters never runs.
+PURE. Calls of generators, of coroutines that nothing awaits, and with other parameters never do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COROUTINE = "a coroutine, which nothing would await"
 _NO_YIELD = "remove its yield: send by the collector, or return a value"
 _SELF = "self"
 _BOUND = (FunctionType, staticmethod, classmethod, functools.partialmethod)
-"""What a class hands out bound; other descriptors are code of the job's own, and not asked."""
+"""Attributes that a class binds; other descriptors are the job's own code, which is not run."""
 
 
 class TaskFailedError(HomeportError):
@@ -27,7 +27,7 @@ class TaskFailedError(HomeportError):
 
 
 class Fault(NamedTuple):
-    """Why a callable would not run: what it is, and what to do."""
+    """Why a callable would not run, and the remedy."""
 
     what: str
     remedy: str
@@ -101,7 +101,7 @@ def making_fault(owner: type) -> Fault | None:
 
 
 def unrun(found: object) -> str | None:
-    """Return what a call has returned in the place of running; None: it has run."""
+    """Return a sentence if a call returned something to run instead of running; else None."""
     if found is None:
         return None
     if inspect.isawaitable(found) or inspect.isasyncgen(found):

@@ -1,4 +1,4 @@
-"""Loading what a job names as task, pipeline and serdes, or one line why not.
+"""Loads the task, pipeline and serdes that a job names, or raises one line with the reason.
 
 Used by the stream container and by the check that run-job makes before it writes anything.
 """
@@ -147,9 +147,9 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
 def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
     """Return the serde of ``name``; ConfigError, whose line names ``key``, where it cannot be had.
 
-    ``topic``: of a stream's serde, for a Schema Registry; ``key``: whether it is of keys. An
-    own one is an object of the class, made without arguments, with the methods ``to_bytes`` and
-    ``from_bytes``, each of one argument.
+    ``topic``: of a stream's serde, for a Schema Registry; ``key`` shows whether it is of keys. A
+    class of the job's own is made without arguments; its methods ``to_bytes`` and ``from_bytes``
+    take one.
     """
     if isinstance(name, SchemaSerde):
         return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))
@@ -178,7 +178,7 @@ def load_columns(of: InputSerde) -> Columns:
 
 
 _UNREADABLE = (WireError, ValueError, EOFError, RecursionError, struct.error, zlib.error)
-"""What an own serde raises of bytes that it cannot read; anything else is a fault of its own."""
+"""Errors of an own serde for bytes that it cannot read; any other is a fault of the serde."""
 
 
 def _own_serde(key: str, name: str) -> Serde:
@@ -234,7 +234,7 @@ def _own_from_bytes(name: str, own: Any) -> Callable[[bytes], Any]:  # noqa: ANN
 
 @contextmanager
 def _no_exit(name: str) -> Iterator[None]:
-    """Make what the serde's own code raises to end a process its failure instead."""
+    """Turn an exit of the process that the serde's own code raises into its failure."""
     try:
         yield
     except Exception:

@@ -1,4 +1,4 @@
-"""ContainerJob: what one stream container needs of the job's configuration, checked as a whole."""
+"""ContainerJob: the part of a job's configuration that one stream container needs, checked."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class ContainerJob:
 
     ``systems``: every system that the container reads or writes, by name. ``transaction_systems``:
     those on the same brokers as the checkpoints, which one transaction can reach.
-    ``active_processor``: of a standby, the container whose state it keeps; its ``stores`` are those
-    with a changelog, and its ``systems`` only what it takes to follow these and its ``adjuncts``.
-    ``is_temporary``: whether it is there for one warm move, whose container takes its place.
-    ``adjuncts``: the stores that inputs fill, by name, which are none of ``stores``; a standby
-    keeps those that a start may find again.
+    ``active_processor``: of a standby, the container whose state it keeps. The ``stores`` of a
+    standby are those with a changelog, and its ``systems`` those of changelogs and ``adjuncts``.
+    ``is_temporary``: whether the standby is there for one warm move, whose container takes its
+    place. ``adjuncts``: the stores that inputs fill, by name, apart from ``stores``; a standby
+    keeps those that a later start may find.
     """
 
     config: Config
@@ -60,7 +60,7 @@ class ContainerJob:
 
     @staticmethod
     def of(model: JobModel, processor_id: ProcessorId) -> ContainerJob:
-        """Return the view for one processor; ConfigError: a container cannot do that."""
+        """Return the view for one processor; ConfigError: no container can run it."""
         container = model.containers.get(processor_id)
         if container is None:
             raise ConfigError(
@@ -128,9 +128,10 @@ class ContainerJob:
                 )
 
     def rocksdb_bytes(self, *, is_mixed: bool) -> int:
-        """Return what RocksDB may use; beside active tasks a quarter of it is the standbys'.
+        """Return the bytes that RocksDB may use.
 
-        ``is_mixed``: whether they would be beside each other, if the job has any.
+        ``is_mixed``: whether active tasks and standbys share a process, if the job has standbys: of
+        these bytes the standbys get a quarter.
         """
         whole = self.task.memory.rocksdb_mb * _MIB
         if not is_mixed or not StandbyConfig.of(self.config).enabled:
@@ -140,7 +141,7 @@ class ContainerJob:
 
     @property
     def is_standby(self) -> bool:
-        """Return whether the container only keeps a replica of the state of another one."""
+        """Return whether the container only keeps a replica of another container's state."""
         return self.active_processor is not None
 
     @property
@@ -167,7 +168,7 @@ class ContainerJob:
 
     @property
     def records(self) -> RecordsConfig:
-        """Return how single records are handed to a StreamTask, and what becomes of bad ones."""
+        """Return how a StreamTask gets single records, and what happens to bad ones."""
         return RecordsConfig.of(self.config)
 
     def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:
@@ -189,14 +190,14 @@ class ContainerJob:
 
     @property
     def used_systems(self) -> frozenset[str]:
-        """Those of ``systems`` that it cannot begin without; others it may send to, or never."""
+        """The ``systems`` without which it cannot begin; it may send to others, or never."""
         if self.is_standby:
             return frozenset(self.systems)
         return frozenset(used_systems(self.config))
 
     @property
     def output_systems(self) -> frozenset[str]:
-        """Systems that outputs may go to: all, where they are no part of the transaction."""
+        """The systems that outputs may go to: all, if outputs are no part of the transaction."""
         return self.transaction_systems if self.task.exactly_once else frozenset(self.systems)
 
 

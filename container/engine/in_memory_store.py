@@ -11,9 +11,9 @@ from homeport.container.engine.storage_engine import Opener
 
 
 class InMemoryStore:
-    """One owner, one thread. A scan costs the sorting of what was new since the last one.
+    """One owner, one thread. A scan sorts the keys that are new since the last scan.
 
-    A write while a scan is open costs a copy of the whole, once per scan.
+    The first write during a scan copies the whole store.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class InMemoryStore:
         kept = self._keys
         if self._gone:
             kept = [key for key in kept if key not in self._gone]
-        # A new list: scans that are open hold the one before. Two runs are sorted by a merge.
+        # A new list, as open scans hold the old one. Sorting merges two sorted runs.
         self._keys = sorted(kept + sorted(key for key in self._new if key in self._entries))
         self._new, self._gone = set(), set()
 
@@ -79,7 +79,7 @@ class InMemoryStore:
         """Do nothing: the changelog is all that outlives the container."""
 
     def close(self) -> None:
-        """Hold nothing any more; open scans are at their end."""
+        """Drop all entries; open scans end."""
         for scan in list(self._scans):
             scan.close()
         self._entries, self._keys = {}, []
@@ -89,7 +89,7 @@ class InMemoryFactory:
     """Implements ``StorageEngineFactory``."""
 
     def opener(self, *_memory: int) -> Opener:
-        """Return the opener of empty stores, which take what memory they need."""
+        """Return the opener of empty stores, whose memory has no limit."""
         return lambda _config, _path, _on_failure: InMemoryStore()
 
 

@@ -1,4 +1,4 @@
-"""What a storage engine is: its open stores, its views of their files, and its factory."""
+"""The parts of a storage engine: open stores, views of their files, and the factory of both."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MeasuredEngine(Protocol):
 
 
 class StoreView(Protocol):
-    """What a store's files hold, read beside its owner. Nothing is written, no lock is taken."""
+    """Reads a store's files beside its owner; writes nothing and takes no lock."""
 
     @property
     def position(self) -> int | None:
@@ -116,8 +116,7 @@ class PersistentEngineFactory(StorageEngineFactory, Protocol):
     def view(self, path: Path) -> StoreView:
         """Return the store in the directory ``path`` as it stands on the disk.
 
-        Raises:
-            StoreError: there is none, or it is damaged or may not be read.
+        StoreError: there is none, or it is damaged or may not be read.
         """
 
     def fault(self, path: Path) -> str | None:

@@ -66,7 +66,7 @@ class LeaseHolder:
         self._changed = threading.Condition()
         self._closed = False
         self._memory: LeaseMemory | None = None
-        self._on_lost: Callable[[], None] = _ignore
+        self._on_lost: Callable[[], None] = lambda: None
 
     @classmethod
     def acquire(cls, client: CoordinatorClient, renewal: Renewal) -> LeaseHolder | None:
@@ -104,23 +104,20 @@ class LeaseHolder:
             self._changed.notify_all()
 
     def _renew(self) -> None:
-        with closing(self._client):
-            self._go_on_renewing()
-
-    def _go_on_renewing(self) -> None:
         was_answered = True
-        while self._pause(self._lease_ms / _PARTS / 1000):
-            sent_ms = boot_ms()
-            try:
-                grant = self._client.renew(self._renewal)
-            except HomeportError as e:
-                if was_answered:
-                    log.warning("the lease is not renewed, trying again: %s", e)
-                was_answered = False
-                continue
-            was_answered = True
-            with self._changed:
-                self._take(sent_ms, grant.answer, grant.lease_ms)
+        with closing(self._client):
+            while self._pause(self._lease_ms / _PARTS / 1000):
+                sent_ms = boot_ms()
+                try:
+                    grant = self._client.renew(self._renewal)
+                except HomeportError as e:
+                    if was_answered:
+                        log.warning("the lease is not renewed, trying again: %s", e)
+                    was_answered = False
+                    continue
+                was_answered = True
+                with self._changed:
+                    self._take(sent_ms, grant.answer, grant.lease_ms)
 
     def _take(self, sent_ms: int, answer: LeaseAnswer, lease_ms: int) -> None:
         memory = self._memory
@@ -148,7 +145,3 @@ class LeaseHolder:
                 lambda: self._closed or self._lease.is_lost(boot_ms()), timeout=seconds
             )
             return not self._closed and not self._lease.is_lost(boot_ms())
-
-
-def _ignore() -> None:
-    """Ignore a call of a lease that has no holder yet."""

@@ -1,4 +1,4 @@
-"""What a container reports of its adjunct stores, of either role."""
+"""The report of adjunct stores, of active containers and of standbys."""
 
 from __future__ import annotations
 

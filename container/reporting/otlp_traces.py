@@ -24,14 +24,13 @@ _LOG = logging.getLogger(__name__)
 
 _NS_PER_S = 1_000_000_000
 _LAST_MS = 2000
-"""So long the end of a container may wait for a collector that does not answer."""
+"""How long the end of a container may wait for a collector that does not answer."""
 
 
 def traces_of(config: Config, resource: Mapping[str, str | int]) -> Traces:
     """Return the configured traces; ``resource``: the attributes of every trace.
 
-    Raises:
-        ConfigError: traces are wanted, and OpenTelemetry is not in the job's environment.
+    ConfigError: traces are wanted, and OpenTelemetry is not in the job's environment.
     """
     endpoint = keys.TASK_TRACES_ENDPOINT.read(config)
     if endpoint is None:
@@ -92,7 +91,7 @@ class OtlpTraces(Traces):
         self._on_its_way, self._open = self._open, _Transaction()
 
     def committed(self, sent: Span) -> None:
-        """Send its spans to the collector, where it is its turn."""
+        """Send its spans to the collector, if it is its turn."""
         transaction, self._on_its_way = self._on_its_way, None
         self._count += 1
         if transaction is None or not transaction.batches or self._count % self._every:
@@ -126,7 +125,7 @@ class OtlpTraces(Traces):
         self._open, self._on_its_way = _Transaction(), None
 
     def close(self) -> None:
-        """Close; a collector that does not answer in two seconds gets no more."""
+        """Send what is left, for two seconds at most."""
         if not self._provider.force_flush(_LAST_MS):
             _LOG.warning("the last traces were not sent within %d ms", _LAST_MS)
 

@@ -19,7 +19,7 @@ _MS_PER_S = 1000
 
 
 class Jvm(Protocol):
-    """The JVM of a pipeline."""
+    """The JVM of a pipeline, as far as its figures go."""
 
     @property
     def pid(self) -> int:
@@ -30,7 +30,7 @@ class Jvm(Protocol):
 
 
 class CollectorClock:
-    """How often Python's garbage collector has run while this is at work, and for how long."""
+    """Counts the runs of Python's garbage collector after ``start``, and their time."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -68,13 +68,13 @@ def collections(python: CollectorClock, jvm: Jvm | None) -> Iterator[Sample]:
 def memory(jvm: Jvm | None, shares: MemoryShares | None) -> Iterator[Sample]:
     """Yield resident memory by part, and each part's share by the rule; None: there is no rule.
 
-    RocksDB lives in Python's process, so that its share is in the part ``python``.
+    The share of RocksDB, which works in Python's process, is in the part ``python``.
     """
     yield Sample("memory_bytes", ("python",), resident_bytes(os.getpid(), below=False))
     if jvm is not None:
         own = resident_bytes(jvm.pid, below=False)
         yield Sample("memory_bytes", ("jvm",), own)
-        # Pages that end between the two looks would make it negative.
+        # Pages that are freed between the two reads would make it negative.
         yield Sample("memory_bytes", ("workers",), max(0, resident_bytes(jvm.pid) - own))
     if shares is not None:
         python_mb = max(0, shares.python_mb) + shares.rocksdb_mb
@@ -85,7 +85,7 @@ def memory(jvm: Jvm | None, shares: MemoryShares | None) -> Iterator[Sample]:
 
 
 def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sample]:
-    """Yield how far each task is from the heads of its input, where those are known."""
+    """Yield the lag of each task behind the heads of its input, if those are known."""
     for task in tasks:
         read = [ssp for ssp in task.system_stream_partitions if ssp in source.following]
         lag = source.lag_of(read)
@@ -94,6 +94,6 @@ def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sam
 
 
 def held_inputs(source: InputConsumer) -> Iterator[Sample]:
-    """Yield for how long each partition has stood behind an open transaction, of those that do."""
+    """Yield the seconds for which an open transaction has held up each partition, if one does."""
     for ssp, seconds in source.held().items():
         yield Sample("input_held_seconds", (str(ssp.system_stream), str(ssp.partition)), seconds)

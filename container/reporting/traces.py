@@ -1,6 +1,6 @@
-"""Traces of transactions: what a traced container says of each, and what becomes of it.
+"""Traces: what a container reports of the stages of each transaction.
 
-Off by default: ``Traces`` itself does nothing with what it is given.
+Off by default: the base class itself drops all that it gets.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ class Traces:
     def batch(self, fetched: Span, piped: Span | None, tasked: Span, rows: int) -> None:
         """Add one more micro-batch to the open transaction, with the times of its stages.
 
-        ``piped``: None without a pipeline. Of one that was fetched ahead, its stages may have
-        ended long before the next began.
+        ``piped``: None without a pipeline. A stage of a batch that was fetched ahead may end long
+        before the next stage begins.
         """
 
     def ended(self) -> None:
-        """Note that the open transaction is on its way; what comes is of the next one."""
+        """Note that the open transaction is on its way, and open the next one."""
 
     def committed(self, sent: Span) -> None:
-        """Note that the transaction on its way is committed, and was sent in this time."""
+        """Note that the transaction on its way is committed; ``sent``: the time of its sending."""
 
     def dropped(self) -> None:
         """Drop the open transaction and the one on its way."""

@@ -1,6 +1,6 @@
 """WorkReport: what an active container reports of its work to the AM.
 
-What is new with every transaction, as the number of records, is reported once a second at most.
+Numbers that change with every transaction are reported once a second at most.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ _FIGURES_EVERY_S = 5.0
 
 
 class WorkReport:
-    """One report, which is sent again when a fact of it is new.
+    """One report, which is sent again when a fact in it is new.
 
-    Args:
-        send: hands a report to the launcher; the last one holds.
-        elapsed_s: seconds since the first own step of the process.
-        works: called whenever a transaction is committed, or no input waits.
+    ``send``: hands a report to the launcher, which keeps the last one. ``elapsed_s``: returns the
+    seconds since the container's first step. ``works``: called whenever a transaction is committed,
+    or no input waits.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class WorkReport:
         return guard
 
     def report_adjuncts(self, adjuncts: Callable[[], tuple[AdjunctState, ...]]) -> None:
-        """Report what ``adjuncts`` has of the adjunct stores; not called for long."""
+        """Report the adjunct stores as ``adjuncts`` returns them; called once a second at most."""
         self._adjuncts = adjuncts
 
     def add_figures(self, figures: Callable[[], Iterable[Sample]]) -> None:
@@ -99,7 +98,7 @@ class WorkReport:
         self._lost += offsets
 
     def committed(self, lag: Callable[[], int]) -> None:
-        """Note the ended transaction's commit: when, if it is the first, and the values dropped.
+        """Note the commit of the ended transaction, and report the values that it dropped.
 
         ``lag``: of the input, in records; not called for each transaction.
         """
@@ -117,7 +116,7 @@ class WorkReport:
         self._report(self._with_numbers(report, lag))
 
     def idles(self, is_caught_up: Callable[[], bool], lag: Callable[[], int]) -> None:
-        """Note a poll that brought nothing. ``is_caught_up``: whether no input waits."""
+        """Note an empty poll. ``is_caught_up``: returns whether no input waits."""
         self._works()
         report = self._sent
         if report.works_after_ms is None and is_caught_up():
@@ -127,7 +126,7 @@ class WorkReport:
         self._report(self._with_numbers(report, lag))
 
     def _with_numbers(self, report: ContainerReport, lag: Callable[[], int]) -> ContainerReport:
-        """Return ``report`` with what changes all the time, where that is due again."""
+        """Return ``report`` with the numbers that always change, if they are due again."""
         now_s = self._elapsed_s()
         if now_s < self._due_s:
             return report

@@ -1,9 +1,10 @@
-"""A job of ``run-local`` goes on in another folder: the one of its last processor is lost.
+"""Adoption: a job of ``run-local`` goes on in another folder after its own is lost.
 
-The folder had the numbers of incarnations. The coordinator stream has those that have begun: each
-reports before it reads its state (safety I3). One that has not reported yet reads the stream
-afterwards, and finds there that another tree goes on (safety A6). One that works is fenced, which
-it sees at its next commit: without input that never comes, so that its processor looks too.
+The lost folder had the numbers of incarnations. The coordinator stream has those that have begun:
+each reports before it reads its state (safety I3). An incarnation that has not reported yet reads
+the stream afterwards, and finds there that another tree goes on (safety A6). An incarnation at work
+is fenced and sees that at its next commit. Without input there is none, so that its processor looks
+too (``AdoptionWatch``).
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ def adopt(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool:
 
 
 class AdoptionWatch:
-    """Notices that the job goes on in another folder than that of ``tree``, its own tree's id.
+    """Notices that the job goes on in another folder than that of ``tree``, the own tree's id.
 
     ``start`` once, ``close`` in any case. ``kept``: the job's stream, which nothing else uses.
-    ``overtaken``: is called once, with the line for the user.
+    ``overtaken``: called once, with the line for the user.
     """
 
     def __init__(self, kept: KeptStream, tree: str, overtaken: Callable[[str], object]) -> None:
@@ -80,7 +81,7 @@ class AdoptionWatch:
         self._closed.set()
 
     def check(self) -> bool:
-        """Return whether the tree is still the job's; a Kafka that does not answer says nothing."""
+        """Return whether the tree is still the job's; True: Kafka does not answer."""
         try:
             require_tree(self._kept.read(), self._tree)
         except OvertakenError as error:

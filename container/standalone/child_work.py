@@ -1,14 +1,14 @@
 """ChildWork: the work of one processor in a child process, one incarnation after another.
 
-A child that stops its incarnation in order stays: it rests, with its imports and its Spark, and
-gets the permit of the next one. One that cannot stop so, or has failed, ends, and the next
-incarnation gets another process. So a task that is promoted or moved waits for no process and no
-JVM.
+A child that stops its incarnation in order rests: it keeps its imports and its Spark, and gets the
+permit of the next incarnation. A child that fails, or cannot stop in order, ends, and the next
+incarnation gets another process. So a task that is promoted or moved mostly waits for no process
+and no JVM.
 
-The child is the stream container's program. Its permit has the JobModel of its own tasks, and its
-deadline in shared memory is that of the session, so that it ends in time whatever becomes of this
-process (safety C1, C2). It is spawned by the thread of the coordination, which outlives it, and is
-killed with that thread (safety C5).
+The child is the stream container's program. Its permit has the JobModel of its own tasks. Its
+deadline in shared memory is that of the session, so that it ends in time whatever happens to this
+process (safety C1, C2). The thread of the coordination spawns it, outlives it, and its end kills
+the child (safety C5).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOG = logging.getLogger(__name__)
 
 _REPORT_MS = 1000
 _IDLE_MS = 60_000
-"""So long a child rests, with the memory that it has, until it ends."""
+"""How long a child rests, with all its memory, before it is ended."""
 _END_MS, _END_STEP_S = 2000, 0.01
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
 
@@ -77,8 +77,8 @@ class _Child(RunningChild):
 class ChildWork:
     """Runs the work of a processor in a child, for one thread, which lives until ``kill``.
 
-    ``folder``: of this processor alone: logs, and state where the configuration names no place.
-    ``environment``: of the child. ``command``: the program; it gets its permit on standard input.
+    ``folder``: of this processor alone, for logs, and for state if the configuration names no
+    place. ``environment``: of the child. ``command``: its program.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class ChildWork:
         self._idle_until_ms = 0
         self._reported_ms = 0
         self.report: ContainerReport | None = None
-        """What the child has said last of its work, a second ago at most; None: there is none."""
+        """The child's last report, one second old at most; None: there is none."""
 
     def of_tree(self, tree: str) -> None:
-        """Have each child know the tree of its processor."""
+        """Give each later child the id of its processor's tree."""
         self._environment[TREE_VARIABLE] = tree
 
     def prepare(self) -> None:
-        """Make a process with its imports done, and a Spark, if possible, for the first permit."""
+        """Start a process that imports and starts a Spark, if needed, for the first permit."""
         if self._child is not None or self._idle is not None:
             return
         try:
@@ -136,7 +136,7 @@ class ChildWork:
         )
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
-        """Start it; it ends with its lease. OSError where it cannot be started."""
+        """Start the incarnation, which ends with its lease; OSError: it cannot be started."""
         own = model_of_child(self._config, model, self._processor_id, order.standbys)
         text = encode_job_model(own, mask_secrets=False)
         incarnation = Incarnation(self._processor_id, order.generation)
@@ -170,7 +170,7 @@ class ChildWork:
         temporary.replace(path)
 
     def stop(self) -> bool:
-        """Order it to commit and stop, within ``task.shutdown.ms``; return whether there is one."""
+        """Order its stop within ``task.shutdown.ms``; return whether there is an incarnation."""
         child = self._child
         if child is None:
             return False
@@ -181,7 +181,7 @@ class ChildWork:
         return True
 
     def kill(self) -> None:
-        """Kill it, with all its processes; no report of it comes."""
+        """Kill all its processes; no report of them comes."""
         self._end_idle()
         child = self._child
         if child is not None:
@@ -190,12 +190,12 @@ class ChildWork:
             self._close(child)
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """Let it go on."""
+        """Let the incarnation, which has fenced its list, go on."""
         if self._child is not None and self._child.incarnation == incarnation:
             self._child.process.memory.confirmed = incarnation.epoch
 
     def reports(self) -> Sequence[WorkReport]:
-        """Return what is new; an end that takes too long is brought about."""
+        """Return what is new; kill a child that takes too long to stop."""
         child = self._child
         if child is None:
             self._check_idle()
@@ -239,7 +239,7 @@ class ChildWork:
         return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
     def _keep_idle(self, child: _Child) -> None:
-        """Keep its process for the next permit; no lease ends it meanwhile, as it has no work."""
+        """Keep the process for the next permit, without a lease, as it has no work."""
         self._forget(child)
         child.process.memory.rest()
         self._idle, self._is_fresh = child.process, False
@@ -256,7 +256,7 @@ class ChildWork:
         return process
 
     def _end_idle(self) -> None:
-        """End a process that rests by SIGKILL, as nothing is open; a JVM first gets some time."""
+        """Kill a process that rests, as nothing is open; a JVM first gets time to end."""
         process, self._idle = self._idle, None
         if process is None:
             return

@@ -42,7 +42,7 @@ _OF_SESSION = (
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long the timers take, in ms; ``connection``: until a session stands at the start."""
+    """How long the timers take, in ms; ``connection``: for the first session."""
 
     debounce: int
     barrier: int
@@ -50,18 +50,17 @@ class Times:
 
     @classmethod
     def of(cls, settings: StandaloneConfig) -> Times:
-        """Return the times that the configuration has."""
+        """Return the times in the configuration."""
         return cls(
             settings.debounce_ms, settings.consensus_timeout_ms, settings.connection_timeout_ms
         )
 
 
 class Coordination:
-    """Coordinates one processor: ``run`` once, in a thread of its own; all else by any thread.
+    """Coordinates one processor: ``run`` once, in a thread of its own; any thread calls the rest.
 
-    ``tree``, ``work``: its own. ``times``: of timers. ``note``: gets the state after each step.
-    ``decided``: gets each event with what follows from it, before that is carried out. ``turned``:
-    called at least once a second, unless the thread stands still.
+    ``note``: gets the state after each step. ``decided``: gets each event with its decision, before
+    that is carried out. ``turned``: called at least once a second, unless the thread stands still.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class Coordination:
         self._end: protocol.EndProcessor | None = None
 
     def run(self, planner: Planner) -> protocol.EndProcessor:
-        """Run the processor to its end; afterwards nothing of it is left."""
+        """Run the processor to its end; afterwards its work, planner and tree are closed."""
         self._planner = planner
         begun_by = time.monotonic() + self._times.connection / 1000
         try:
@@ -122,10 +121,10 @@ class Coordination:
             f"correct {connect}"
         )
 
-    # --- put by other threads
+    # --- calls of other threads
 
     def event(self, connection: Connection, event: protocol.Event) -> None:
-        """Take what was seen, or befell, in that state of the connection."""
+        """Take an event that was seen in that state of the connection."""
         self._items.put(lambda: self._saw(connection, event))
 
     def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
@@ -133,7 +132,7 @@ class Coordination:
         self._items.put(lambda: self._take_confirmed(incarnation, is_newest=is_newest))
 
     def broken(self, cause: str) -> None:
-        """Take the one line about why there is no going on."""
+        """Take the one line with the reason why the processor cannot go on."""
         self._items.put(lambda: self._fail(cause))
 
     def planned(self, answer: protocol.Computed) -> None:
@@ -259,7 +258,7 @@ class Coordination:
             self._fail(f"the list of standbys cannot be handed to the work: {error}")
 
     def _model(self) -> JobModel:
-        """Return the JobModel of the newest version, which each order is of."""
+        """Return the JobModel of the newest version, to which each order belongs."""
         if self._state.plan is None:
             raise InvariantViolation("work is ordered before the first version")
         return self._state.plan.model

@@ -21,9 +21,8 @@ _LOG = logging.getLogger(__name__)
 class GrowthWatch:
     """Notices that inputs have grown; ``start`` once, ``close`` in any case.
 
-    ``led``: returns the newest JobModel, where this processor leads; else None. ``changed``: is
-    called once for each growth. ``counts``: {input: number of partitions now}; None: read from
-    Kafka.
+    ``led``: returns the newest JobModel if this processor leads; else None. ``changed``: called
+    once for each growth. ``counts``: returns {input: number of partitions}; None: from Kafka.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class GrowthWatch:
         self._closed.set()
 
     def check(self) -> None:
-        """Look once; report a growth once, as each report puts the computation off.
+        """Look once; report each growth once, as each report delays the computation.
 
         UnavailableError: Kafka did not answer.
         """

@@ -1,8 +1,8 @@
 """LocalTree: the tree of a job with one processor, in a folder and without ZooKeeper.
 
-The folder is the processor's own, under a lock. What fencing needs is in one file: the newest
-version with its plan, and what was fenced. So no generation recurs, and a process that comes back
-fences the one before it, as it would under ZooKeeper.
+The folder is the processor's own, under a lock. One file has what fencing needs: the newest version
+with its plan, and the generations that have fenced. So no generation recurs, and a process that
+comes back fences the one before it, as under ZooKeeper.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPTION = "--work-dir"
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True, rename={"locality_data": "localityData"}):
-    """The file; ``version`` 0: there is no plan yet. An earlier release wrote no ``id``."""
+    """The file; ``version`` 0: there is no plan yet. Earlier releases wrote no ``id``."""
 
     id: str | None = None
     registrations: Long
@@ -55,13 +55,13 @@ def unusable(folder: Path, reason: str | None) -> ConfigError:
 class LocalTree:
     """Keeps the tree of a job of one processor in its ``folder``.
 
-    ``begin`` once, ``close`` in any case. All is done at once, in the caller's thread.
+    ``begin`` once, ``close`` in any case. Each call is done at its return, in the caller's thread.
     """
 
     session_timeout_ms = 1000
     last_fault = ""
     url = ""
-    """Where the processor answers HTTP; the folder does not say it."""
+    """Where the processor answers HTTP; the folder does not have it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -71,7 +71,6 @@ class LocalTree:
         self._number = 0
         self._registration: Registration | None = None
         self._plan: Plan | None = None
-        self._model: JobModel | None = None
         self._barrier = protocol.BarrierPhase.NEW
         self._joined: tuple[tuple[ProcessorId, int], ...] = ()
         self._hosts: dict[TaskName, Host] = {}
@@ -80,11 +79,11 @@ class LocalTree:
 
     @property
     def version(self) -> int:
-        """The newest version; 0 where there is none."""
+        """The newest version; 0: there is none."""
         return 0 if self._plan is None else self._plan.version
 
     def go_on(self, plan: Plan) -> None:
-        """Begin behind ``plan``, whose incarnations another folder had; it is written."""
+        """Go on behind ``plan``, with the incarnations that another folder had, and write it."""
         self._plan = plan
         self._barrier, self._joined, self._fenced = protocol.BarrierPhase.NEW, (), {}
         self._save()
@@ -128,7 +127,7 @@ class LocalTree:
         self._begin_session()
 
     def write(self, record: protocol.Record) -> None:
-        """Write the record; what follows from it is seen."""
+        """Write the record; the sink sees what follows from it."""
         if isinstance(record, protocol.Register):
             self._number += 1
             self._save()
@@ -166,7 +165,7 @@ class LocalTree:
         self._see_barrier()
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """Confirm that it has fenced its list, if its generation stands in the plan."""
+        """Record that it has fenced its list, if the plan has its generation."""
         members = () if self._plan is None else self._plan.members
         is_newest = incarnation in {member.incarnation for member in members}
         if is_newest:
@@ -189,8 +188,7 @@ class LocalTree:
     def readings(self) -> Readings:
         """Return what a computation reads now."""
         there = () if self._registration is None else (self._registration,)
-        version = 0 if self._plan is None else self._plan.version
-        return Readings(version, there, dict(self._hosts), dict(self._fenced))
+        return Readings(self.version, there, dict(self._hosts), dict(self._fenced))
 
     def close(self) -> None:
         """Free the folder."""
@@ -234,11 +232,10 @@ class LocalTree:
         plan = b""
         if self._plan is not None:
             plan = nodes.encode_plan(self._plan, self._number, 1 << 30).value
-        version = 0 if self._plan is None else self._plan.version
         kept = _Kept(
             id=self.id,
             registrations=self._number,
-            version=version,
+            version=self.version,
             plan=plan,
             locality_data=self._hosts,
             fenced=self._fenced,

@@ -1,4 +1,4 @@
-"""LocationIdProvider: where a processor is, by a class of the job's own.
+"""LocationIdProvider: the location of a processor, from a class of the job's own.
 
 Source: HA-STANDALONE, "LocationIdProvider". Processors of one location share its folders of state.
 """
@@ -19,7 +19,7 @@ _REMEDY = "correct the class, or write the location as job.location-id"
 
 
 class LocationIdProvider(ABC):
-    """A job's own one is made once for each processor, before it registers."""
+    """The base of the job's own class, of which each processor makes one before it registers."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -32,7 +32,7 @@ class LocationIdProvider(ABC):
 def location_of(config: Config, environ: Mapping[str, str], host_name: str) -> str:
     """Return the answer of the job's provider, else ``job.location-id``, else the host name.
 
-    ConfigError: the class cannot be used, or fails; or the variable of ``job.location-id`` is not
+    ConfigError: the class cannot be used or fails, or the variable in ``job.location-id`` is not
     set.
     """
     key = keys.JOB_LOCATION_ID_PROVIDER_FACTORY

@@ -1,9 +1,9 @@
-"""JobPlanner: the leader's computation of a JobModel, from Kafka, ZooKeeper and what was before.
+"""JobPlanner: the leader's computation of a JobModel, from Kafka, the tree and the last version.
 
-What Kafka's topics are, and which changelog partition a task has for ever, stays in the coordinator
-stream, where containers and tools read it. It is written there before the plan is published: a plan
-that loses against another leader's leaves records that its successor writes again. The plan has
-the last word: a task keeps the changelog partition that the newest version gives it.
+The coordinator stream has Kafka's topics, and the changelog partition that a task keeps for ever:
+containers and tools read them there. They are written before the plan is published: if the plan
+loses against another leader's, that leader writes its own. The newest published version has the
+last word on a task's changelog partition.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LOG = logging.getLogger(__name__)
 _SOURCE = "homeport"
 _PAUSE_S = 1.0
 _KEPT_S = 60.0
-"""So long the stream stays open after its use; its client asks Kafka twenty times a second."""
+"""How long the stream stays open after its use; its client asks Kafka 20 times a second."""
 _NO_SUBMISSION = 0
 _Order = tuple[int, Plan | None]
 _PLACE = {
@@ -61,20 +61,20 @@ _PLACE = {
 
 
 class Answers(Protocol):
-    """Where answers go."""
+    """The receiver of answers."""
 
     def planned(self, answer: Computed) -> None:
         """Take the result of a computation."""
 
     def broken(self, cause: str) -> None:
-        """Take the one line about why none can be made."""
+        """Take the one line with the reason why there is no result."""
 
 
 class KeptStream:
     """The job's coordinator stream, open from one computation to the next; ``close`` in any case.
 
-    Its clients take a third of a second to connect, in which the tasks of a processor that is back
-    stand still; a further read takes some hundredths. To be used from one thread.
+    It is for one thread. Its clients take 0.3 s to connect, while the tasks of a processor that is
+    back stand still; a further read takes some hundredths of a second.
     """
 
     def __init__(self, config: Config) -> None:
@@ -87,10 +87,10 @@ class KeptStream:
         return self._store is not None
 
     def read(self) -> CoordinatorStreamStore:
-        """Return the job's own stream, read to its head as it is now.
+        """Return the job's own stream, read to its present head.
 
-        ConfigError: it is not one compacted partition, or is another job's. UnavailableError: no
-        answer.
+        ConfigError: it is not one compacted partition, or is another job's. UnavailableError: Kafka
+        does not answer.
         """
         if self._store is None:
             job = JobConfig.of(self._config)
@@ -109,9 +109,9 @@ class KeptStream:
 
 
 class JobPlanner:
-    """Computes one JobModel at a time, the newest that was wanted, and gives it to ``answers``.
+    """Computes one JobModel at a time, for the newest order, and gives it to ``answers``.
 
-    ``config``: of the leader; the job runs with it. ``readings``: of the tree, as they are now.
+    ``config``: the leader's, with which the job runs. ``readings``: returns the tree's of now.
     """
 
     def __init__(self, config: Config, readings: Callable[[], Readings], answers: Answers) -> None:
@@ -126,19 +126,19 @@ class JobPlanner:
         self._thread.start()
 
     def prepare(self) -> None:
-        """Open the stream, where it is not open: an order is near."""
+        """Open the stream, if it is not open: an order is near."""
         with self._wanted:
             self._is_near = True
             self._wanted.notify()
 
     def compute(self, base: int, plan: Plan | None) -> None:
-        """Compute the answer; an earlier one that is under way does not come."""
+        """Compute the answer; an earlier order that is under way gets none."""
         with self._wanted:
             self._order = base, plan
             self._wanted.notify()
 
     def close(self) -> None:
-        """Let no answer come; what is under way ends by itself."""
+        """Give no further answer; a computation under way ends by itself."""
         with self._wanted:
             self._is_closed = True
             self._wanted.notify()
@@ -186,7 +186,7 @@ class JobPlanner:
             self._answers.planned(answer)
 
     def _is_taken(self, order: _Order) -> bool:
-        """Return whether the order was the newest one; it is done."""
+        """Return whether the order is the newest one, and mark it as done."""
         with self._wanted:
             if self._order is not order or self._is_closed:
                 return False
@@ -194,7 +194,7 @@ class JobPlanner:
             return True
 
     def _computed(self, base: int, plan: Plan | None) -> Computed | None:
-        """Return the answer; None where the tree has another version, which is about to be seen."""
+        """Return the answer; None: the tree has a newer version, which is about to be seen."""
         readings = self._readings()
         if readings.version != base:
             return None
@@ -221,7 +221,7 @@ class JobPlanner:
         before: PreviousAssignment,
         processors: tuple[Registration, ...],
     ) -> JobModel:
-        """Return the JobModel, whose topics are there, and whose inputs are those it has read."""
+        """Return the JobModel; its topics exist, and its inputs are those that the job has read."""
         config, seen = self._config, inputs_now(self._config)
         uneven = uneven_inputs(config, seen.counts)
         if uneven is not None:
@@ -237,7 +237,7 @@ class JobPlanner:
 def warn_of_missing_standbys(
     config: Config, containers: Mapping[ProcessorId, ContainerModel], locations: Collection[Host]
 ) -> None:
-    """Warn, in one line, where there are fewer locations than replicas of a task."""
+    """Warn, in one line, if there are fewer locations than replicas of a task."""
     standby = StandbyConfig.of(config)
     if not standby.enabled:
         return
@@ -258,8 +258,7 @@ def previous_assignment(
 ) -> PreviousAssignment:
     """Return the last assignment, from the newest version and the stream.
 
-    Changelog partitions are those of the stream, which has those of tasks that are gone too; the
-    newest version's are the ones that count.
+    The stream also has the changelog partitions of former tasks; the newest version's override it.
     """
     tasks = {} if plan is None else plan.model.active_tasks()
     known = {name: frozenset(task.system_stream_partitions) for name, task in tasks.items()}
@@ -286,12 +285,12 @@ def standbys_before(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, 
 
 
 def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
-    """Raise ConfigError where an incarnation of the job may be one that this tree does not know.
+    """Raise ConfigError if the job may have an incarnation that this tree does not know.
 
     Epochs of YARN, and generations of any tree, name transactional ids of the same job. A migration
-    gives the tree a version that is as high as any epoch. Where an incarnation has a higher number
-    than ``base``, the newest version or 0, the tree is another one, or an older copy: its versions
-    would come twice (safety A6).
+    gives the tree a version as high as any epoch. If an incarnation has a higher number than
+    ``base`` (the newest version, or 0), the tree is another one or an older copy, whose versions
+    would recur (safety A6).
     """
     StateResetManager(stream).require_finished()
     running, key = ConfigManager(stream).read(), keys.JOB_COORDINATOR_FACTORY
@@ -313,7 +312,7 @@ def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
 
 
 def _take_inputs(stream: CoordinatorStreamStore, seen: InputsSeen) -> None:
-    """Require the topics that the job has read; the stream gets the ids of new ones."""
+    """Require the topics that the job has read; record the ids of new ones."""
     manager = topics.InputTopicManager(stream, _NO_SUBMISSION)
     known = manager.ids()
     for other in topics.recreated(known, seen.topic_ids):

@@ -1,8 +1,8 @@
-"""What a standalone processor serves by HTTP: the job where it leads, itself in any case.
+"""ProcessorPage: what a standalone processor serves by HTTP: itself and, if it leads, the job.
 
-The coordination's thread notes what it decides; the server's thread reads. The leader knows from
-ZooKeeper which processors there are and what the newest version gives them; what they do, it asks
-each of them when a request for the status comes.
+The coordination's thread notes its decisions; the server's thread reads them. From ZooKeeper the
+leader knows the processors and what the newest version gives them. At a request for the status it
+asks each of them for its state.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from homeport.job_coordinator.status.shape import (
 )
 
 APPLICATION = "standalone"
-"""What stands where a job on YARN has its application."""
+"""Stands where a job on YARN has its application."""
 _EVENTS_KEPT = 1000
 _MODELS_KEPT = 3
 _ASK_S = 2.0
 _STILL_MS = 10_000
-"""A coordination that has not gone round for so long stands still."""
+"""A coordination whose loop has not turned for so long stands still."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is known of the processor before anything is decided; ``coordinator``: of the job."""
+    """The fixed facts of the processor; ``coordinator``: the job's."""
 
     config: Config
     coordinator: str
@@ -63,10 +63,10 @@ class Served:
 
 
 class ProcessorPage:
-    """Is ``JobCoordinatorBackend``, ``DecisionSource`` and ``Peers`` of one processor.
+    """Implements ``JobCoordinatorBackend``, ``DecisionSource`` and ``Peers`` of one processor.
 
     ``model_of``: returns the JobModel of a version that was seen. ``report``: returns the
-    container's last report; None where there is none.
+    container's last report; None: there is none.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ProcessorPage:
         self._taken_over = ShownTakenOver()
 
     def decided(self, event: Event, decision: ProcessorDecision) -> None:
-        """Note a step that was made; the coordination's thread calls it."""
+        """Note a step; the coordination's thread calls it."""
         said = decision.reasons or decision.records or decision.instructions
         with self._lock:
             if _phase(decision.state) != _phase(self._state):
@@ -103,13 +103,13 @@ class ProcessorPage:
                 self._events.append(_shown(self._number, self._served, event, decision))
 
     def turned(self) -> None:
-        """Note that the coordination's thread goes round."""
+        """Note that the loop of the coordination's thread turns."""
         self._turned_ms = boot_ms()
 
     # --- the job
 
     def job_model(self, version: int | None) -> JobModel | None:
-        """Return a version that was seen lately, or the newest; None where there is none."""
+        """Return a recent version, or the newest; None: there is none."""
         with self._lock:
             number = self._state.version if version is None else version
             known = self._models.get(number)
@@ -119,14 +119,14 @@ class ProcessorPage:
                 found = self._model_of(number)
             except (KeyError, HomeportError):
                 return None
-            # The same object each time: what is made of it is kept by its identity.
+            # The same object each time: callers cache what they make of it, by its identity.
             self._models[number] = JobModel(self._served.config, found.containers)
             while len(self._models) > _MODELS_KEPT:
                 del self._models[next(iter(self._models))]
             return self._models[number]
 
     def led(self) -> JobModel | None:
-        """Return the newest JobModel, where this processor leads; else None."""
+        """Return the newest JobModel if this processor leads; else None."""
         return self.job_model(None) if self._now().is_leader else None
 
     def locality(self) -> Mapping[ProcessorId, Host]:
@@ -150,7 +150,7 @@ class ProcessorPage:
         return self._of_job(state, [self._container(state)])
 
     def leader_url(self) -> str | None:
-        """Return where the first registration answers; empty: here; None: it is not known now."""
+        """Return the leader's URL; empty: it is this processor; None: it is not known now."""
         state = self._now()
         if state.is_leader:
             return ""
@@ -160,7 +160,7 @@ class ProcessorPage:
         return first.url or None
 
     def url_of(self, processor_id: ProcessorId) -> str | None:
-        """Return where that processor answers; empty: here; None: it is unknown, or not there."""
+        """Return that processor's URL; empty: it is this one; None: it is not known."""
         if processor_id == self._served.processor_id:
             return ""
         for registration in self._now().registrations:
@@ -169,7 +169,7 @@ class ProcessorPage:
         return None
 
     async def gather(self) -> None:
-        """Ask each other processor what it does; wait 2 s for the answers."""
+        """Ask each other processor for its state; wait 2 s for the answers."""
         state = self._now()
         asked = {
             r.processor_id: r.url
@@ -202,7 +202,7 @@ class ProcessorPage:
         )
 
     async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
-        """Refuse: the user places processors."""
+        """Raise WireError: the user places processors."""
         del hosts
         raise WireError("what-if has no meaning for a standalone job: its user places processors")
 
@@ -210,7 +210,7 @@ class ProcessorPage:
         """Return None: each processor reads its own file."""
 
     def metrics(self) -> Iterable[Metric]:
-        """Yield, besides those of its status, the tasks that lost their processor while it led."""
+        """Return the counts of tasks that lost their processor while this one led."""
         with self._lock:
             return leader_metrics(self._taken_over)
 
@@ -242,7 +242,7 @@ class ProcessorPage:
         )
 
     def _container(self, state: ProcessorState) -> ShownContainer:
-        """Return it as a container of a job on YARN; what has no meaning here has its default."""
+        """Return the processor in the form of a container on YARN."""
         report, work = self._report(), state.work
         is_live = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
         return ShownContainer(
@@ -261,14 +261,14 @@ class ProcessorPage:
         )
 
     def _still(self) -> Iterator[str]:
-        """Return that what the page shows is old, where that is so."""
+        """Yield a line if the coordination stands still, so that the page is out of date."""
         still_ms = boot_ms() - self._turned_ms
         if still_ms >= _STILL_MS:
             yield f"for its own coordination, still for {still_ms} ms: stop the process"
 
 
 def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
-    """Return what a processor counts while it leads a job with standbys."""
+    """Return the metrics of the leader of a job with standbys."""
     lost = "Tasks that lost their processor while this one led, of a job with standbys."
     unbacked = "Those of them that could not be started where a standby of theirs was."
     return (
@@ -278,7 +278,7 @@ def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
 
 
 async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | None:
-    """Return what the processor there shows of itself; None where it does not answer."""
+    """Return what the processor at ``url`` shows of itself; None: it does not answer."""
     try:
         async with session.get(url.rstrip("/") + "/v1/processor") as answer:
             found = decoded(ShownStatus, await answer.read(), "the status")
@@ -288,7 +288,7 @@ async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | N
 
 
 def _from_plan(state: ProcessorState, registration: Registration) -> ShownContainer:
-    """Return what ZooKeeper has of a processor, until it has shown more itself."""
+    """Return a processor as ZooKeeper has it, until it answers itself."""
     entry = None if state.plan is None else state.plan.of(registration.sequence)
     return ShownContainer(
         processor_id=registration.processor_id,
@@ -303,7 +303,7 @@ def _from_plan(state: ProcessorState, registration: Registration) -> ShownContai
 
 
 def _phase(state: ProcessorState) -> Phase:
-    """Return ``WAITING``: it has no task, or may not begin yet; else what its work does."""
+    """Return the phase of its work; ``WAITING``: it has no task, or may not begin yet."""
     idle = state.work.phase is WorkPhase.IDLE
     return Phase.WAITING if idle else Phase(state.work.phase.value)
 
@@ -314,7 +314,7 @@ _WORDS: Final = {
     "StartTimer": "SetTimer",
     "StopTimer": "CancelTimer",
 }
-"""What ``/v1/events`` calls a class of another name: scripts know these, also of YARN."""
+"""Names in ``/v1/events`` that differ from those of the classes: scripts know them from YARN."""
 
 
 def _word(thing: object) -> str:

@@ -1,4 +1,4 @@
-"""What the coordination of a processor works with: its tree, its work, its planner."""
+"""The parts that a processor's coordination drives: its tree, its work and its planner."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class Tree(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, for errors."""
+        """Its name, for errors."""
 
     @property
     def last_fault(self) -> str:
-        """What went wrong last with the connection; "": nothing."""
+        """The last error of the connection; "": there was none."""
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long a session that is silent is kept."""
+        """How long a silent session is kept."""
 
     url: str
     """Where the processor answers HTTP, to be set before it registers; empty: nowhere."""
 
     def begin(self, sink: Sink) -> None:
-        """Give ``sink`` what is seen from now on."""
+        """Begin a session; ``sink`` gets all events from now on."""
 
     def write(self, record: Record) -> None:
         """Write the record, after all before it."""
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """Give the sink whether the incarnation, which has fenced its list, may go on."""
+        """Report to the sink whether the incarnation, which has fenced its list, may go on."""
 
     def renew(self) -> None:
         """Close the session and begin a new one."""
@@ -54,10 +54,10 @@ class Tree(Protocol):
         """Return the JobModel of a version that was seen; it has no configuration."""
 
     def readings(self) -> Readings:
-        """Return what a computation reads now."""
+        """Return the present input of a computation."""
 
     def close(self) -> None:
-        """Write what is left, as far as can be, and end the session."""
+        """Write the pending records, as far as possible, and end the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,35 +74,35 @@ class ProcessorWork(Protocol):
     """The one incarnation of a processor, if there is one. To be used from one thread."""
 
     def prepare(self) -> None:
-        """Make ready what a start takes: one may come soon."""
+        """Get ready for a start, which may come soon."""
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """Begin the work, which ends with its lease; OSError: it cannot be started."""
 
     def follow(self, order: FollowStandbys, model: JobModel) -> None:
-        """Keep these standbys from now on, if it lives; OSError: the list cannot be handed over."""
+        """Have the work keep these standbys from now on; OSError: it does not get the list."""
 
     def stop(self) -> bool:
-        """Order it to commit and end; return whether there is one. Its report comes later."""
+        """Order the work to commit and end; return whether there is any. Its report comes later."""
 
     def kill(self) -> None:
-        """Kill it; no report of it comes."""
+        """Kill the work; no report of it comes."""
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """Let it go on."""
+        """Let the incarnation, which has fenced its list, go on."""
 
     def reports(self) -> Sequence[WorkReport]:
-        """Return what is new; an end that takes too long is brought about."""
+        """Return what is new; kill a work that takes too long to stop."""
 
 
 class Planner(Protocol):
     """Computes JobModels, in a thread of its own."""
 
     def prepare(self) -> None:
-        """Make ready what a computation takes: one may come soon."""
+        """Get ready for a computation, which may come soon."""
 
     def compute(self, base: int, plan: Plan | None) -> None:
-        """Give the answer later, and no earlier one; ``plan``: of version ``base``, or None."""
+        """Answer later, and no earlier call; ``plan``: of version ``base``, or None."""
 
     def close(self) -> None:
-        """Let no answer come."""
+        """Give no further answer."""

@@ -1,4 +1,4 @@
-"""Which processor keeps which standby and how far it is, and how many tasks had one at a death.
+"""The view of standbys: where they are, their lag, and the tasks that had none to take over.
 
 PURE. STANDBY's measures for a standalone job: the lag of each replica, and "tasks that could not be
 started on their backup".
@@ -19,19 +19,15 @@ def standbys_shown(
 ) -> tuple[ShownStandby, ...]:
     """Return an entry for each standby that a processor keeps, by name.
 
-    ``lag``: records that all its stores are behind together, ``lag_seconds`` of the one that is
-    furthest behind, at the last look; None where it has not said so yet, as in a restore.
-    ``is_caught_up``: whether no record was missing; None where the lag is not known.
+    ``lag``: the records by which all its stores together are behind, at the last look.
+    ``lag_seconds``: of the store that is furthest behind. ``is_caught_up``: whether no record was
+    missing. Each is None while no lag is reported, as in a restore.
     """
     lags: dict[TaskName, list[StoreLag]] = {}
     for lag in () if report is None else report.lags:
         lags.setdefault(lag.task, []).append(lag)
-    found = (_shown(standby, lags.get(standby.name)) for standby in sorted(kept, key=_name_of))
-    return tuple(found)
-
-
-def _name_of(standby: Standby) -> TaskName:
-    return standby.name
+    by_name = sorted(kept, key=lambda standby: standby.name)
+    return tuple(_shown(standby, lags.get(standby.name)) for standby in by_name)
 
 
 def _shown(standby: Standby, lags: list[StoreLag] | None) -> ShownStandby:

@@ -1,8 +1,8 @@
 """StreamProcessor: one processor of a job that no cluster manager starts.
 
 It runs in a user's own program, or in ``homeport run-processor`` and ``homeport run-local``. The
-processors of a job find each other under ZooKeeper and share its tasks; each has its tasks in a
-child process. One program may hold several.
+processors of a job find each other under ZooKeeper and share its tasks; each runs its tasks in a
+child process. One program may have several processors.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _LOCAL_TIMES = Times(debounce=0, barrier=60_000, connection=60_000)
 
 
 class ProcessorPhase(Enum):
-    """What a processor does. Source: Samza's states of a StreamProcessor."""
+    """The states of a processor. Source: Samza's states of a StreamProcessor."""
 
     NEW = "NEW"
     STARTED = "STARTED"
@@ -73,9 +73,9 @@ class ProcessorPhase(Enum):
 
 
 class ServerThread:
-    """Serves a page between ``start`` and ``stop``, at the place that ``config`` names.
+    """Serves a page between ``start`` and ``stop``, at the address that ``config`` names.
 
-    No client gets a token: secrets stay masked, and nothing is taken but questions.
+    No client gets a token, so that secrets stay masked and no request changes anything.
     """
 
     def __init__(self, page: ProcessorPage, config: Config) -> None:
@@ -88,7 +88,7 @@ class ServerThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
 
     def start(self) -> str:
-        """Start the server; return its URL. CannotListenError where it cannot listen there."""
+        """Start the server; return its URL. CannotListenError: the address cannot be used."""
         self._thread.start()
         try:
             _, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
@@ -123,12 +123,11 @@ def _own_address() -> str:
 class StreamProcessor:
     """Runs a processor: ``start``, then ``join``; ``stop`` makes it commit and leave.
 
-    ``processor_id``: of its own in the job; None: ``processor.id``, else one that is made.
-    ``work_dir``: folder for logs and scratch files, and for state where neither
-    LOGGED_STORE_BASE_DIR nor ``job.logged.store.base.dir`` is set; None: one below the working
-    directory. ``is_local``: the job has this one processor, and needs no ZooKeeper. ``adopts``: of
-    a local one: it goes on behind a processor whose folder is lost. ConfigError: the configuration
-    breaks a rule; nothing was begun.
+    ``processor_id``: unique in the job; None: ``processor.id``, else a generated one. ``work_dir``:
+    the folder for logs and scratch files, and for state if neither LOGGED_STORE_BASE_DIR nor
+    ``job.logged.store.base.dir`` is set; None: one below the working directory. ``is_local``: the
+    job has this one processor, and needs no ZooKeeper. ``adopts``: a local processor goes on behind
+    one whose folder is lost. ConfigError: the configuration breaks a rule; nothing was begun.
     """
 
     def __init__(
@@ -187,10 +186,10 @@ class StreamProcessor:
         self._error = ""
 
     def start(self) -> None:
-        """Connect, register, and work when it is its turn; return at once, a second time too.
+        """Begin to connect, register and work, and return at once; a second call does nothing.
 
         CannotListenError: the port of ``cluster-manager.jobcoordinator.url.port`` is taken.
-        ConfigError: its folder is in use, or cannot be used. StoreError: what a local job keeps
+        ConfigError: its folder is in use, or cannot be used. StoreError: the file of a local job
         there is damaged.
         """
         if self._thread is not None:
@@ -228,12 +227,12 @@ class StreamProcessor:
             raise
 
     def stop(self) -> None:
-        """Order it to commit, close its stores and leave; return at once."""
+        """Order it to commit, close its stores and leave, and return at once."""
         self._is_stopping = True
         self._coordination.stop()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Return whether it has ended within the time; HomeportError: it has failed, and why."""
+        """Return whether it has ended within the time; HomeportError: the cause of its failure."""
         if self._thread is None:
             return False
         self._thread.join(timeout_s)
@@ -250,7 +249,7 @@ class StreamProcessor:
 
     @property
     def phase(self) -> ProcessorPhase:
-        """What it does now."""
+        """Its present state."""
         with self._lock:
             state = self._state
         if self._thread is None:
@@ -270,9 +269,14 @@ class StreamProcessor:
 
     def _run(self) -> None:
         planner = JobPlanner(self._config, self._tree.readings, self._coordination)
-        inputs = GrowthWatch(self._config, self._page.led, self._coordination.inputs_changed)
-        inputs.start()
-        adoption = self._adoption_watch()
+        watches: list[GrowthWatch | AdoptionWatch] = [
+            GrowthWatch(self._config, self._page.led, self._coordination.inputs_changed)
+        ]
+        if isinstance(self._tree, LocalTree):  # ZooKeeper has all processors of its job
+            kept = KeptStream(self._config)
+            watches.append(AdoptionWatch(kept, self._tree.id, self._overtaken))
+        for watch in watches:
+            watch.start()
         try:
             end = self._coordination.run(planner)
         except Exception as error:  # noqa: BLE001 - the thread ends here, with the cause for join
@@ -282,19 +286,10 @@ class StreamProcessor:
             if end.cause is not EndCause.STOPPED:
                 self._error = self._error or end.text
         finally:
-            inputs.close()
-            if adoption is not None:
-                adoption.close()
+            for watch in watches:
+                watch.close()
             if self._server is not None:
                 self._server.stop()
-
-    def _adoption_watch(self) -> AdoptionWatch | None:
-        """Return None under ZooKeeper, which has all processors of the job."""
-        if not isinstance(self._tree, LocalTree):
-            return None
-        watch = AdoptionWatch(KeptStream(self._config), self._tree.id, self._overtaken)
-        watch.start()
-        return watch
 
     def _overtaken(self, line: str) -> None:
         self._error = line
@@ -312,9 +307,9 @@ class StreamProcessor:
 
 
 def _with_defaults(config: Config, coordinator: str) -> Config:
-    """Return the configuration that puts tasks where their state is, if it does not say otherwise.
+    """Return the configuration with defaults that put tasks where their state is.
 
-    The coordinator's name is part of it: ``run-job`` and other trees find it in the stream.
+    It also has the coordinator's name: ``run-job`` and other trees find that in the stream.
     """
     require_coordinator(config, coordinator)
     defaults = {
@@ -342,14 +337,14 @@ def _processor_id(config: Config, given: str | None, *, is_local: bool) -> Proce
 
 
 def _child_environment(config: Config) -> dict[str, str]:
-    """Return what a child is given without the secrets of ZooKeeper, which no work asks."""
+    """Return a child's environment, without the secrets of ZooKeeper, which no work asks."""
     environment = child_environment(_package(config))
     secrets = secret_variables(config)
     return {name: value for name, value in environment.items() if name not in secrets}
 
 
 def _package(config: Config) -> Path | None:
-    """Return the folder of the job's code, where the configuration names it or a file of it."""
+    """Return the folder of the job's code, or of the named file of it; None: neither is named."""
     named = keys.YARN_PACKAGE_PATH.read(config)
     path = Path(named or "").absolute()
     if named and path.suffix == SUFFIX and path.is_file():
