@@ -20,7 +20,7 @@ from collections.abc import Collection
 
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.state import Exclusion, JobPhase, Resources
+from homeport.appmaster.allocation.job_state.state import JobPhase, Resources
 from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import SuspectOurselves
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
@@ -67,7 +67,7 @@ def _suspect_ourselves(draft: Draft, host: Host) -> None:
 
 def _exclude(draft: Draft, host: Host, why: str) -> None:
     draft.because(ReasonKind.HOST_EXCLUDED, host=host, detail=why)
-    draft.exclusions[host] = Exclusion(host)
+    draft.exclusions = draft.exclusions.set(host, False)  # noqa: FBT003 - a Map has no keywords
     draft.set_timer(Timer(TimerKind.EXCLUSION, host), draft.settings.exclusion_ms)
     allocator.leave(draft, host, "its launchers fell silent")
 
@@ -116,7 +116,8 @@ def forget_all(draft: Draft) -> None:
 
 def _end(draft: Draft, host: Host) -> None:
     draft.cancel_timer(Timer(TimerKind.EXCLUSION, host))
-    draft.exclusions.pop(host, None)
+    if host in draft.exclusions:
+        draft.exclusions = draft.exclusions.delete(host)
 
 
 def time_is_over(draft: Draft, kind: TimerKind, host: Host) -> None:
@@ -124,5 +125,5 @@ def time_is_over(draft: Draft, kind: TimerKind, host: Host) -> None:
     if kind is TimerKind.SILENCE:
         draft.silent -= {host}
     else:
-        draft.exclusions[host] = Exclusion(host, is_probed=True)
+        draft.exclusions = draft.exclusions.set(host, True)  # noqa: FBT003 - as above
         draft.because(ReasonKind.HOST_TO_BE_PROBED, host=host)

@@ -234,7 +234,7 @@ def _of_waiting(draft: Draft, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
 
 
 def _of_tables(state: AllocatorState) -> Iterator[str]:
-    tables = (state.containers, state.resources, state.early, state.exclusions)
+    tables = (state.containers, state.resources, state.early)
     if not all(table.has_sound_indexes() for table in tables):
         yield "every row is found by its indexes"
     kept = occupancy_of(state)
@@ -250,20 +250,20 @@ def _of_tables(state: AllocatorState) -> Iterator[str]:
 
 def _of_hosts(state: AllocatorState) -> Iterator[str]:
     hosts = state.hosts or ()
-    if not state.silent and not len(state.exclusions):
+    if not state.silent and not state.exclusions:
         return
-    if {*state.silent, *(e.host for e in state.exclusions)} - set(hosts):
+    if {*state.silent, *state.exclusions} - set(hosts):
         yield "silence is remembered of live hosts only"
     if hosts and len(state.exclusions) == len(hosts) == 1:
         yield "the only host is never excluded"
     is_our_fault = suspects_itself(state.silent, hosts)
-    for exclusion in state.exclusions:
-        asked = len(state.containers.indexed(Containers.ASKING, exclusion.host))
-        asked += len(state.early.indexed(EarlyRequests.ASKING, exclusion.host))
-        if asked > exclusion.is_probed:
-            yield f"excluded {exclusion.host} gets one probe at most"
-        if exclusion.host in state.silent and is_our_fault:
-            yield f"{exclusion.host} is not excluded while we suspect ourselves"
+    for host, is_probed in sorted(state.exclusions.items()):
+        asked = len(state.containers.indexed(Containers.ASKING, host))
+        asked += len(state.early.indexed(EarlyRequests.ASKING, host))
+        if asked > is_probed:
+            yield f"excluded {host} gets one probe at most"
+        if host in state.silent and is_our_fault:
+            yield f"{host} is not excluded while we suspect ourselves"
 
 
 def _of_early(state: AllocatorState, rows: _Rows) -> Iterator[str]:
@@ -386,7 +386,7 @@ def _host_timers_needed(
 
 
 def _closed(state: AllocatorState) -> frozenset[Host]:
-    return frozenset(e.host for e in state.exclusions if not e.is_probed)
+    return frozenset(h for h, is_probed in state.exclusions.items() if not is_probed)
 
 
 def _counts_failures(state: AllocatorState, container: ContainerState) -> bool:

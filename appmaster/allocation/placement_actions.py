@@ -124,14 +124,24 @@ def _advance(draft: Draft, placement: Placement, *, is_busy: bool) -> None:
         _wait(draft, placement, container, is_busy=is_busy)
     elif placement.step is PlacementStep.RESERVING:
         _reserve(draft, placement, container)
-    elif placement.step is PlacementStep.WARMING:
-        warm_moves.warm(draft, placement, container)
-    elif placement.step is PlacementStep.GIVING_WAY:
-        warm_moves.give_way(draft, placement, container)
-    elif placement.step is PlacementStep.MOVING:
-        _move(draft, placement, container)
-    else:
+    elif placement.step is PlacementStep.RESTARTING:
         _restart(draft, placement, container)
+    else:
+        _go_on(draft, placement, container)
+
+
+def _go_on(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    launcher = draft.resources.get(placement.resource_id)
+    if launcher is None or launcher.ended is not None:
+        answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
+    elif placement.step is PlacementStep.MOVING:
+        _move(draft, placement, container, launcher)
+    elif container.resource_id == launcher.resource_id:
+        warm_moves.taken_by_failover(draft, placement, launcher)
+    elif placement.step is PlacementStep.WARMING:
+        warm_moves.warm(draft, placement, container, launcher)
+    else:
+        warm_moves.give_way(draft, placement, launcher)
 
 
 # --- steps
@@ -267,11 +277,10 @@ def _reserve(draft: Draft, placement: Placement, container: ContainerState) -> N
         answers.fail(draft, placement, f"no launcher came on {host}: {story}")
 
 
-def _move(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    launcher = draft.resources.get(placement.resource_id)
-    if launcher is None or launcher.ended is not None:
-        answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
-    elif container.resource_id == launcher.resource_id:
+def _move(
+    draft: Draft, placement: Placement, container: ContainerState, launcher: ResourceState
+) -> None:
+    if container.resource_id == launcher.resource_id:
         if container.phase is ContainerPhase.RUNNING:
             answers.succeed(draft, placement, container)
     elif placement.is_launched:

@@ -86,9 +86,11 @@ def _unreserved(draft: Draft) -> Iterator[ProcessorId]:
 
 def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
     containers = draft.containers
-    if draft.exclusions.changed:
+    before, now = draft.before.exclusions, draft.exclusions
+    changed = [host for host in {*before, *now} if before.get(host) != now.get(host)]
+    if changed:
         yield from containers.indexed(Containers.QUEUED, NOWHERE)
-    for host in draft.exclusions.changed:
+    for host in changed:
         yield from containers.indexed(Containers.QUEUED, host)
         for container in containers.rows(Containers.SEEKS_HOME, host):
             if container.phase is ContainerPhase.QUEUED:

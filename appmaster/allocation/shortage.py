@@ -97,7 +97,7 @@ def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) ->
         return "joined after the submission and cannot be asked for by name"
     if host in settings.drained_hosts:
         return "is drained"
-    if state.exclusions.get(host) is not None:
+    if host in state.exclusions:
         return "is not asked, as its launchers fell silent"
     return "" if report is None else _lack(settings, report)
 

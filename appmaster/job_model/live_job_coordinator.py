@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import to_builtins
 
@@ -199,19 +199,18 @@ class LiveJobCoordinator:
             log.info("in force, without a new JobModel: %s", ", ".join(diff.live))
             return
         model = await self._computed(partial(self._planner.reconfigured, config))
-        if model is not None:
-            names = (
-                *diff.live,
-                *diff.retunes_containers,
-                *diff.restarts_containers,
-                *diff.needs_redeploy,
-            )
-            why = f"changed: {', '.join(names)}"
-            rolling = self._rolling(job, model, diff)
-            is_for_all = bool(diff.restarts_containers or diff.needs_redeploy) and rolling is None
-            how: dict[str, Any] = {"restarts_all": is_for_all, "rolling": rolling}
-            save = partial(self._planner.saved, model, why, **how)
-            await self._publish(job, save)
+        if model is None:
+            return
+        names = (
+            *diff.live,
+            *diff.retunes_containers,
+            *diff.restarts_containers,
+            *diff.needs_redeploy,
+        )
+        rolling = self._rolling(job, model, diff)
+        is_for_all = bool(diff.restarts_containers or diff.needs_redeploy) and rolling is None
+        why = f"changed: {', '.join(names)}"
+        await self._publish(job, model, why, restarts_all=is_for_all, rolling=rolling)
 
     def _rolling(self, job: RunningJob, model: JobModel, diff: ConfigDiff) -> RollingRestart | None:
         """Return the record by which one container restarts after the other; None: all at once.
@@ -263,8 +262,7 @@ class LiveJobCoordinator:
             if model is None:
                 self._looked_s = None
             elif model.containers != self.job_models.model.containers:
-                save = partial(self._planner.saved, model, grown)
-                await self._publish(job, save)
+                await self._publish(job, model, grown)
         except (ConfigError, WireError) as error:
             also = ", and the job has state" if has_state(self.job_models.model.config) else ""
             self._fail(job, f"{grown}{also}: {error}")
@@ -275,8 +273,17 @@ class LiveJobCoordinator:
 
     # ------------------------------------------------------------------ both
 
-    async def _publish(self, job: RunningJob, saved: Callable[[], ModelChange]) -> None:
-        change = await self._computed(saved)
+    async def _publish(
+        self,
+        job: RunningJob,
+        model: JobModel,
+        why: str,
+        *,
+        restarts_all: bool = False,
+        rolling: RollingRestart | None = None,
+    ) -> None:
+        save = partial(self._planner.saved, restarts_all=restarts_all, rolling=rolling)
+        change = await self._computed(partial(save, model, why))
         if change is None:
             return
         changed = changed_containers(self.job_models.model, change.model)

@@ -230,7 +230,7 @@ class JobStatus:
             application_url=self.identity.application_url,
             containers=tuple(self._container(c, launchers) for c in known.containers),
             hosts=tuple(sorted(state.hosts or ())),
-            excluded_hosts=tuple(e.host for e in state.exclusions),
+            excluded_hosts=tuple(sorted(state.exclusions)),
             drained_hosts=tuple(sorted(state.settings.drained_hosts)),
             suspects_itself=suspects_itself(state.silent, state.hosts or ()),
             stores_refused=dict(sorted(self._refusals.items())),

@@ -416,10 +416,10 @@ def take_the_place_of_a_standby_that_stops(patch: Patch) -> None:
     """Invariant-2: an order to stop the temporary standby counts as its stop."""
     give_way = warm_moves.give_way
 
-    def at_once(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    def at_once(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
         with patch.context() as blind:
             blind.setattr(Draft, "holder", lambda *_: None)
-            give_way(draft, placement, container)
+            give_way(draft, placement, launcher)
 
     patch.setattr(destinations, "group_fault", lambda *_: None)
     patch.setattr(warm_moves, "give_way", at_once)

@@ -55,7 +55,7 @@ def _changes(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
         place = now.get(processor_id, "not in the model any more")
         if place != then.get(processor_id):
             yield f"{processor_id:<8} {place}"
-    was, is_now = ({e.host for e in state.exclusions} for state in (before, after))
+    was, is_now = (set(state.exclusions) for state in (before, after))
     yield from (f"{host:<8} excluded from placement" for host in sorted(is_now - was))
     yield from (f"{host:<8} excluded no longer" for host in sorted(was - is_now))
     if after.phase is not before.phase:

@@ -150,15 +150,12 @@ def _is_in_use(draft: Draft, active: ContainerState) -> bool:
     return own in draft.containers or any(i.processor_id == own for i in draft.retired)
 
 
-def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
+def warm(
+    draft: Draft, placement: Placement, container: ContainerState, launcher: ResourceState
+) -> None:
     """Let the standby give way once it is near enough; end the action if it never will be."""
-    launcher = draft.resources.get(placement.resource_id)
     standby = draft.containers.get(placement.standby)
-    if launcher is None or launcher.ended is not None:
-        answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
-    elif container.resource_id == launcher.resource_id:
-        _taken_by_failover(draft, placement, launcher)
-    elif standby is not None and _is_needed_more(draft, container, standby):
+    if standby is not None and _is_needed_more(draft, container, standby):
         answers.dismiss(draft, placement)
         moving = answers.await_no_spark(draft, replace(placement, step=PlacementStep.MOVING))
         draft.placements[placement.request.uuid] = moving
@@ -225,19 +222,14 @@ def _order_to_give_way(
     answers.give_reason(draft, giving, text)
 
 
-def give_way(draft: Draft, placement: Placement, container: ContainerState) -> None:
+def give_way(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
     """Go on as any move, once there is evidence that the standby has stopped."""
-    launcher = draft.resources.get(placement.resource_id)
-    if launcher is None or launcher.ended is not None:
-        answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
-    elif container.resource_id == launcher.resource_id:
-        _taken_by_failover(draft, placement, launcher)
-    elif draft.holder(launcher.resource_id) is None:
+    if draft.holder(launcher.resource_id) is None:
         moving = replace(placement, step=PlacementStep.MOVING)
         draft.placements[placement.request.uuid] = moving
 
 
-def _taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
+def taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
     """Let the start end the action: the active died, and already has the standby's place."""
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     launched = replace(placement, step=PlacementStep.MOVING, is_launched=True)

@@ -21,12 +21,9 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     EarlyRequest,
     EarlyRequests,
-    Exclusion,
-    Exclusions,
     Resources,
     ResourceState,
 )
-from homeport.appmaster.allocation.job_state.table import Edit
 from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Trigger
 from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -84,7 +81,7 @@ class Draft:
         self.early = self._occupancy.early
         self.placements = {p.request.uuid: p for p in state.placements}
         self.silent = state.silent
-        self.exclusions: Edit[Host, Exclusion, Exclusions] = Edit(state.exclusions)
+        self.exclusions = state.exclusions
         self.records: list[Record] = []
         self.instructions: list[Instruction] = []
         self.reasons: list[Reason] = []
@@ -107,7 +104,7 @@ class Draft:
             early=early,
             placements=tuple(self.placements[key] for key in sorted(self.placements)),
             silent=self.silent,
-            exclusions=self.exclusions.freeze(),
+            exclusions=self.exclusions,
             timers=self.timers,
             cancelled=self.cancelled,
             ending=self.ending,
@@ -209,9 +206,8 @@ class Draft:
         """
         if host in self.settings.drained_hosts:
             return True
-        exclusion = self.exclusions.get(host)
-        return exclusion is not None and (
-            not exclusion.is_probed
+        return host in self.exclusions and (
+            not self.exclusions[host]
             or bool(
                 self.containers.indexed(Containers.ASKING, host)
                 or self.early.indexed(EarlyRequests.ASKING, host)

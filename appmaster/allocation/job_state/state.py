@@ -301,14 +301,6 @@ class EarlyRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Exclusion:
-    """A host that is not requested; once ``is_probed``, one request may be (safety P3)."""
-
-    host: Host
-    is_probed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Ending:
     """The result that the job will end with; the phase follows once the hosts are known."""
 
@@ -406,17 +398,6 @@ class EarlyRequests(Table[ProcessorId, EarlyRequest]):
         return (row.request_id, row.host if row.phase is EarlyPhase.ASKED else None, row.host)
 
 
-class Exclusions(Table[Host, Exclusion]):
-    """The exclusions by host."""
-
-    __slots__ = ()
-
-    @staticmethod
-    def key_of(row: Exclusion) -> Host:
-        """Return its host."""
-        return row.host
-
-
 @dataclass(frozen=True, slots=True)
 class Occupancy:
     """What follows from containers, resources and early requests together: see ``occupancy``.
@@ -452,7 +433,7 @@ class AllocatorState:
         early: the early requests by processor.
         placements: operators' commands under way, by uuid.
         silent: the hosts that fell silent within ``AllocatorSettings.silence_ms``.
-        exclusions: the hosts that are not requested.
+        exclusions: {host that is not requested: whether one request may probe it} (safety P3).
         timers: those that are armed.
         cancelled: requests whose launcher may still come, and which YARN is to end.
         ending: the result of the job; None: not decided.
@@ -475,7 +456,7 @@ class AllocatorState:
     early: EarlyRequests = field(default_factory=EarlyRequests)
     placements: tuple[Placement, ...] = ()
     silent: frozenset[Host] = frozenset()
-    exclusions: Exclusions = field(default_factory=Exclusions)
+    exclusions: Map[Host, bool] = field(default_factory=Map)
     timers: PersistentSet[Timer] = field(default_factory=PersistentSet)
     cancelled: PersistentSet[RequestId] = field(default_factory=PersistentSet)
     ending: Ending | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from immutables import Map
 
 from homeport.appmaster.allocation import host_search
 from homeport.appmaster.allocation.capacity import TOO_SMALL
@@ -12,13 +13,7 @@ from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.hosts import Room, room_of
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerState,
-    Exclusion,
-    Exclusions,
-    JobPhase,
-    initial_state,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerState, JobPhase, initial_state
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
     HostsObserved,
@@ -86,9 +81,9 @@ from tests.unit.appmaster.allocation.conftest import (
 from tests.unit.appmaster.allocation.test_warm_moves import behind, wants_warm
 
 
-def excluded(machine: Machine) -> list[Exclusion]:
-    """The hosts that are excluded, or probed."""
-    return list(machine.state.exclusions)
+def excluded(machine: Machine) -> dict[Host, bool]:
+    """The excluded hosts, and whether each may be probed."""
+    return dict(machine.state.exclusions)
 
 
 @pytest.fixture
@@ -97,7 +92,7 @@ def lost(machine: Machine) -> Machine:
     machine.at_home({"0": "a"}, "b", "c", "d")
     stated = machine.feed(silent("r0"))
     assert stated == (*cancels(1), *falls_silent("a"), *excludes("a"), *asks(2, "b"))
-    assert excluded(machine) == [Exclusion(A)]
+    assert excluded(machine) == {A: False}
     return machine
 
 
@@ -115,13 +110,13 @@ def test_an_exclusion_ends_with_a_check_in(lost: Machine) -> None:
         CancelTimer(Timer(TimerKind.SILENCE, A)),
         CancelTimer(Timer(TimerKind.EXCLUSION, A)),
     )
-    assert excluded(lost) == []
+    assert excluded(lost) == {}
 
 
 def test_an_exclusion_ends_when_the_rm_calls_the_host_lost(lost: Machine) -> None:
     """Safety P3: from then on its word that the host runs again is believed."""
     lost.feed(live("b", "c", "d"))
-    assert excluded(lost) == []
+    assert excluded(lost) == {}
     lost.feed(live("a", "b", "c", "d"), expired(2))
     assert lost.container("0").requested_host == "a"
 
@@ -130,16 +125,16 @@ def test_an_exclusion_ends_when_the_rm_calls_the_host_lost(lost: Machine) -> Non
 def test_after_a_while_one_launcher_is_sent_to_probe(lost: Machine, *, comes: bool) -> None:
     """Safety P3: it ends the exclusion, or the host is excluded again and nothing is charged."""
     lost.feed(exclusion_over("a"))
-    assert excluded(lost) == [Exclusion(A, is_probed=True)]
+    assert excluded(lost) == {A: True}
     assert lost.feed(expired(2)) == (*cancels(2), *asks(3, "a"))
     lost.feed(allocated(3))
     if comes:
         lost.feed(check_in("r3", "a", request=3))
-        assert excluded(lost) == []
+        assert excluded(lost) == {}
         assert lost.phase("0") is P.STARTING
     else:
         assert lost.feed(never_came(3)) == (*cancels(3), *excludes("a"), *asks(4, "c"))
-        assert excluded(lost) == [Exclusion(A)]
+        assert excluded(lost) == {A: False}
         assert lost.container("0").failures == 0
 
 
@@ -149,10 +144,10 @@ def test_more_than_half_at_once_is_our_own_fault(machine: Machine) -> None:
     for number, host in enumerate("abc"):
         machine.run(str(number), f"r{number}", host, number + 1)
     machine.feed(silent("r0"), silent("r1"))
-    assert excluded(machine) == [Exclusion(A), Exclusion(B)]
+    assert excluded(machine) == {A: False, B: False}
     stated = machine.feed(silent("r2"))
     assert SuspectOurselves((A, B, C)) in stated
-    assert excluded(machine) == []
+    assert excluded(machine) == {}
     assert machine.container("2").requested_host == "c"
 
 
@@ -185,9 +180,9 @@ def test_silent_hosts_that_come_to_be_most_are_our_own_fault(machine: Machine) -
     """Safety L5: two of five fell silent, two others are lost; two of three is more than half."""
     machine.at_home({"0": "a", "1": "b"}, "c", "d", "e")
     machine.feed(silent("r0"), silent("r1"))
-    assert excluded(machine) == [Exclusion(A), Exclusion(B)]
+    assert excluded(machine) == {A: False, B: False}
     assert SuspectOurselves((A, B)) in machine.feed(live("a", "b", "c"))
-    assert excluded(machine) == []
+    assert excluded(machine) == {}
     assert not any(isinstance(i, SuspectOurselves) for i in machine.feed(live("a", "b", "d")))
 
 
@@ -337,7 +332,7 @@ def test_the_reason_names_it() -> None:
     """Of what is in the way of a home, the first that holds."""
     settings = replace(SETTINGS, drained_hosts=frozenset({A}))
     state = replace(initial_state(settings), hosts=(A, B))
-    silent = replace(state, exclusions=Exclusions([Exclusion(B)]))
+    silent = replace(state, exclusions=Map({B: False}))
     zero = ContainerState(ProcessorId("0"), tried=(B,))
     why = [
         host_search.why_not_home(Draft(known, ""), replace(zero, home=home), C)

@@ -22,8 +22,6 @@ from homeport.appmaster.allocation.job_state.state import (
     EarlyRequest,
     EarlyRequests,
     Ending,
-    Exclusion,
-    Exclusions,
     Failover,
     JobPhase,
     Occupancy,
@@ -279,18 +277,18 @@ SENTENCES: list[tuple[str, Break]] = [
     ),
     (
         "the only host is never excluded",
-        lambda s: replace(s, hosts=(A,), exclusions=Exclusions([Exclusion(A)])),
+        lambda s: replace(s, hosts=(A,), exclusions=Map({A: False})),
     ),
     (
         "excluded c gets one probe at most",
         lambda s: replace(
             changed(s, "0", phase=P.REQUESTED, requested_host=C, request_id=RequestId(1)),
-            exclusions=Exclusions([Exclusion(C)]),
+            exclusions=Map({C: False}),
         ),
     ),
     (
         "a is not excluded while we suspect ourselves",
-        lambda s: replace(s, silent=frozenset({A, B}), exclusions=Exclusions([Exclusion(A)])),
+        lambda s: replace(s, silent=frozenset({A, B}), exclusions=Map({A: False})),
     ),
     (
         "home is requested early for 0 only while evidence is awaited",
@@ -390,10 +388,9 @@ def test_a_container_without_its_launcher_is_a_bug(pair: AllocatorState) -> None
 
 
 def test_roles_are_read_off_the_group(pair: AllocatorState) -> None:
-    """And each kind of row is found by its own key."""
+    """An active has no active of its own."""
     roles = {c.processor_id: c.role.value for c in pair.containers}
     assert roles == {"0": "active", "0-0": "standby"}
-    assert Exclusions([Exclusion(B)]).get(B) == Exclusion(B)
     assert ContainerState(ZERO).next_epoch == 1
     assert str(Timer(TimerKind.REQUEST_EXPIRY, RequestId(3))) == "request-expiry:3"
 

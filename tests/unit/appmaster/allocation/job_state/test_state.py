@@ -21,7 +21,6 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     EarlyPhase,
     EarlyRequest,
-    Exclusion,
     Resources,
     ResourceState,
     initial_state,
@@ -294,8 +293,7 @@ EARLY = EarlyRequest(ZERO.processor_id, RequestId(1), B)
 def draft() -> Draft:
     """Of a state without anything but two excluded hosts, of which ``b`` may be probed."""
     draft = Draft(initial_state(SETTINGS), "a test")
-    draft.exclusions[A] = Exclusion(A)
-    draft.exclusions[B] = Exclusion(B, is_probed=True)
+    draft.exclusions = Map({A: False, B: True})
     return draft
 
 
