@@ -33,12 +33,7 @@ from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import Followed
 from homeport.container.serde.forms import forms_of, in_brief
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
-from homeport.container.storage.adjunct.adjunct_storage import (
-    NO_STORES,
-    AdjunctStorage,
-    OpenStores,
-    StreamsNow,
-)
+from homeport.container.storage.adjunct.adjunct_storage import NO_STORES, AdjunctStorage, StreamsNow
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
@@ -137,12 +132,13 @@ def adjunct_feed(
     """
     if storage is None:
         return None
-    refused = RefusedRecords()
-    manager = next((store.manager for store in job.adjuncts.values() if store.manager), None)
-    if manager is None:
-        managers = _built_in(job, storage, refused)
-    else:
-        managers = _own(job, storage, refused, manager, processed)
+    refused, managers = RefusedRecords(), dict[TaskName, TableManager]()
+    make = _manager_maker(job, job.adjuncts, refused, StartOffsets(processed))
+    for task in job.tasks:
+        is_writer = storage.plan.writes_container_stores(task.task_name)
+        of_container = storage.of_container() if is_writer else NO_STORES
+        of_task = storage.of_task(task.task_name)
+        managers[task.task_name] = make(task, of_container, of_task, is_writer)
     frames = None
     if columns:
         limit = keys.ADSTORE_FRAMES_MAX_BYTES.read(job.config)
@@ -157,15 +153,12 @@ def replaying_manager(
 
     ``storage``: has every store of its kind, of the task or of the container.
     """
-    refused, store = RefusedRecords(), planned.store
-    if store.manager is None:
-        extractions = {store.name: _maker(job, store, refused)()}
-        return BuiltInManager(job.adjuncts, [storage], extractions)
+    stores = {planned.store.name: planned.store}
+    make = _manager_maker(job, stores, RefusedRecords(), StartOffsets({}))
     task = next(task for task in job.tasks if task.task_name == planned.writer)
-    makes = _OwnManagers(job, store.manager, refused, StartOffsets({}))
     if planned.is_of_container:
-        return makes.of(task, storage, NO_STORES, is_writer=True)
-    return makes.of(task, NO_STORES, storage, is_writer=True)
+        return make(task, storage, NO_STORES, True)  # noqa: FBT003 - its type has no names
+    return make(task, NO_STORES, storage, True)  # noqa: FBT003 - as above
 
 
 def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> None:
@@ -185,79 +178,66 @@ def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> No
             )
 
 
-def _storages(storage: AdjunctStorage, task: TaskName) -> list[OpenStores]:
-    own = [storage.of_task(task)]
-    is_writer = storage.plan.writes_container_stores(task)
-    return [storage.of_container(), *own] if is_writer else own
+_MakeManager = Callable[[TaskModel, BaseStorageManager, BaseStorageManager, bool], TableManager]
+"""Makes a task's manager: (task, stores of the container, its own, whether it fills the former)."""
 
 
-def _built_in(
-    job: ContainerJob, storage: AdjunctStorage, refused: RefusedRecords
-) -> dict[TaskName, TableManager]:
-    makers = {n: _maker(job, store, refused) for n, store in job.adjuncts.items()}
-    return {
-        task.task_name: BuiltInManager(
-            job.adjuncts,
-            _storages(storage, task.task_name),
-            {n: make() for n, make in makers.items()},
-        )
-        for task in job.tasks
-    }
-
-
-def _own(
+def _manager_maker(
     job: ContainerJob,
-    storage: AdjunctStorage,
+    stores: Mapping[str, AdjunctStore],
     refused: RefusedRecords,
-    name: str,
-    processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
-) -> dict[TaskName, TableManager]:
-    makes, found = _OwnManagers(job, name, refused, StartOffsets(processed)), {}
-    for task in job.tasks:
-        is_writer = storage.plan.writes_container_stores(task.task_name)
-        of_container = storage.of_container() if is_writer else NO_STORES
-        of_task = storage.of_task(task.task_name)
-        found[task.task_name] = makes.of(task, of_container, of_task, is_writer=is_writer)
-    return dict(found)
+    offsets: StartOffsets,
+) -> _MakeManager:
+    """Return the maker of managers for ``stores``, by the job's own factory if they name one.
+
+    ``offsets``: what an own manager may ask of the start.
+    """
+    name = next((store.manager for store in stores.values() if store.manager), None)
+    if name is not None:
+        return _own_manager_maker(job, name, refused, offsets)
+    makers = {n: _maker(job, store, refused) for n, store in stores.items()}
+
+    def make(
+        _task: TaskModel,
+        of_container: BaseStorageManager,
+        of_task: BaseStorageManager,
+        _is_writer: bool,  # noqa: FBT001 - as of an own factory
+    ) -> TableManager:
+        extractions = {n: make() for n, make in makers.items()}
+        return BuiltInManager(job.adjuncts, [of_container, of_task], extractions)
+
+    return make
 
 
-class _OwnManagers:
-    """Makes managers by the job's factory ``name``; ``offsets``: what they may ask of the start."""
+def _own_manager_maker(
+    job: ContainerJob, name: str, refused: RefusedRecords, offsets: StartOffsets
+) -> _MakeManager:
+    factory = load_manager_factory(name)
+    messages_of = {n: _messages(job, s, refused).of for n, s in job.adjuncts.items()}
 
-    def __init__(
-        self, job: ContainerJob, name: str, refused: RefusedRecords, offsets: StartOffsets
-    ) -> None:
-        self._job = job
-        self._name = name
-        self._factory = load_manager_factory(name)
-        self._messages_of = {n: _messages(job, s, refused).of for n, s in job.adjuncts.items()}
-        self._offsets = offsets
-
-    def of(
-        self,
+    def make(
         task: TaskModel,
         of_container: BaseStorageManager,
         of_task: BaseStorageManager,
-        *,
-        is_writer: bool,
+        is_writer: bool,  # noqa: FBT001 - as the factory gets it
     ) -> TableManager:
-        """Return the manager of one task for these stores; ManagerFailedError: there is none."""
-        job = self._job
         managed = {n: ManagedStore(store, _kept(job, store)) for n, store in job.adjuncts.items()}
         try:
-            manager = self._factory().get_adjunct_data_store_manager(
+            manager = factory().get_adjunct_data_store_manager(
                 task.task_name,
                 job.config,
                 [(p.system, p.stream, p.partition) for p in task.system_stream_partitions],
                 ManagedStorage(of_container, managed),
                 ManagedStorage(of_task, managed),
                 is_writer,
-                self._offsets,
+                offsets,
             )
         except Exception as error:  # the job's own code may raise anything
-            raise ManagerFailedError(f"{self._name}: {in_one_line(error)}") from error
+            raise ManagerFailedError(f"{name}: {in_one_line(error)}") from error
         storages = [of_container, of_task]
-        return UserManager(job.adjuncts, storages, managed, manager, self._name, self._messages_of)
+        return UserManager(job.adjuncts, storages, managed, manager, name, messages_of)
+
+    return make
 
 
 def _messages(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> InputMessages:

@@ -76,20 +76,6 @@ class IncarnationContext:
     phases: Phases = field(default_factory=Phases)
 
     @staticmethod
-    def of(
-        job: ContainerJob,
-        permit: Permit,
-        environment: Environment,
-        coordinator: Coordinator,
-        stop: StopFlag,
-        launcher: LeaseMemory,
-    ) -> IncarnationContext:
-        """Return the context of an incarnation whose whole process ends with ``stop``."""
-        history = history_of(job, permit, environment)
-        own = (history, launcher.announce, stop.pause)
-        return IncarnationContext(job, permit, environment, coordinator, stop, launcher, *own)
-
-    @staticmethod
     def of_permit(text: str, stop: StopFlag, launcher: LeaseMemory) -> IncarnationContext:
         """Return the context that follows from a permit, with the JobModel from the coordinator.
 
@@ -116,7 +102,17 @@ class IncarnationContext:
             coordinator = master = ApplicationMaster(environment.client(), stop)
             model = master.job_model(permit)
         job = ContainerJob.of(model, own.processor_id)
-        return IncarnationContext.of(job, permit, environment, coordinator, stop, launcher)
+        return IncarnationContext(
+            job,
+            permit,
+            environment,
+            coordinator,
+            stop,
+            launcher,
+            history_of(job, permit, environment),
+            launcher.announce,
+            stop.pause,
+        )
 
 
 def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:

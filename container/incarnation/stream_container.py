@@ -7,7 +7,6 @@ import gc
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
@@ -43,7 +42,6 @@ from homeport.container.processing.task_factory import (
     typed_input,
 )
 from homeport.container.processing.task_instance import Context, Outputs
-from homeport.container.processing.timers import Timers
 from homeport.container.progress.checkpoint import Change
 from homeport.container.progress.input_position import InputPosition, lost_story
 from homeport.container.reporting.adjunct_report import adjunct_states
@@ -110,15 +108,6 @@ def report_lost(history: History, ssp: SystemStreamPartition, position: InputPos
     )
 
 
-@dataclass(frozen=True)
-class _Made:
-    tasks: Mapping[TaskName, Task]
-    requests: Requests
-    outputs: Outputs
-    timers: Mapping[TaskName, Timers]
-    calls: SideCalls | None
-
-
 class StreamContainer(Container):
     """Runs a container's active tasks.
 
@@ -165,8 +154,10 @@ class StreamContainer(Container):
             # It connects while Spark starts; nothing is taken from it before the locality stands.
             source = self._source(positions)
             pipeline = self._pipeline()
-            made = self._made(task_class)
-            typed = typed_input(self._job, task_class, made.outputs, pipeline)
+            outputs = outputs_of(self._job, functools.partial(partition_count, self._job.systems))
+            contexts = contexts_of(self._job, self._storage, self._report)
+            tasks, requests, calls = self._make_tasks(task_class, contexts, outputs)
+            typed = typed_input(self._job, task_class, outputs, pipeline)
             self._stop.check()
             self._write_locality(stream)
         start_up.report_started(context, self._restored)
@@ -177,9 +168,9 @@ class StreamContainer(Container):
         parts = LoopDependencies(
             source,
             self._watched(pipeline),
-            made.tasks,
-            made.requests,
-            made.outputs,
+            tasks,
+            requests,
+            outputs,
             self._storage,
             producer,
             processed,
@@ -191,10 +182,10 @@ class StreamContainer(Container):
             self._reached,
             self._report,
             typed=typed,
-            timers=made.timers,
-            calls=made.calls,
+            timers={name: context.timers for name, context in contexts.items()},
+            calls=calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=self._feed(made.outputs, processed, pipeline),
+            adjuncts=self._feed(outputs, processed, pipeline),
             traces=self._traces,
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
@@ -207,25 +198,24 @@ class StreamContainer(Container):
         watch = head_looks(self._job, adjuncts, self._stop.pause)
         return adjunct_feed(self._job, adjuncts, bad, processed, stores, watch)
 
-    def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
-        job = self._job
-        count_of = functools.partial(partition_count, job.systems)
-        outputs = outputs_of(job, count_of)
-        contexts = contexts_of(job, self._storage, self._report)
-        limit = job.records.max_concurrency
-
+    def _make_tasks(
+        self,
+        task_class: type[BatchTask | StreamTask],
+        contexts: Mapping[TaskName, Context],
+        outputs: Outputs,
+    ) -> tuple[Mapping[TaskName, Task], Requests, SideCalls | None]:
         def context_of(name: TaskName) -> Context:
             self._calls.tick()  # each init is a call of its own
             return contexts[name]
 
         with self._calls.calling("the init of a task", goes_on=True):
+            limit = self._job.records.max_concurrency
             calls = calls_for(task_class, limit, self._stop.check, self._calls)
             tasks, requests = make_tasks(
-                job, task_class, context_of, outputs, self._next_message, calls
+                self._job, task_class, context_of, outputs, self._next_message, calls
             )
         watched = {name: WatchedTask(name, task, self._calls) for name, task in tasks.items()}
-        timers = {name: context.timers for name, context in contexts.items()}
-        return _Made(watched, requests, outputs, timers, calls)
+        return watched, requests, calls
 
     def _work(self, parts: LoopDependencies, *, is_stream_task: bool) -> bool:
         loop = RunLoop(parts, loop_settings(self._job, is_stream_task=is_stream_task), self._stop)

@@ -431,7 +431,7 @@ class Launcher:
             return
         child.is_ordered = ordered
         child.kill_at_ms = boot_ms() + child.shutdown_ms
-        self._signal_child(signal.SIGTERM)
+        child.process.signal(signal.SIGTERM)
         log.info("stopping processor %s epoch %d", *_parts(child.incarnation))
 
     def _look_after_child(self) -> None:
@@ -474,12 +474,8 @@ class Launcher:
 
     def _kill(self, child: _Child) -> None:
         """Kill the child; if it does not die, the end of its lease stops it."""
-        self._signal_child(signal.SIGKILL)
+        child.process.signal(signal.SIGKILL)
         child.lease.close()
-
-    def _signal_child(self, number: signal.Signals) -> None:
-        if self._child is not None:
-            self._child.process.signal(number)
 
     def _look_after_spare(self) -> None:
         if self._child is None or self._leaving is not None:

@@ -14,7 +14,6 @@ the child (safety C5).
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import threading
@@ -276,10 +275,3 @@ class ChildWork:
         child.lease.hold(None)
         self._child = self.report = None
         (self._folder / orders_file(child.incarnation.epoch)).unlink(missing_ok=True)
-
-
-def child_environment(package: Path | None) -> dict[str, str]:
-    """Return this process's environment, with the job's code and Python's path for imports."""
-    own = [] if package is None else [str(package)]
-    paths = dict.fromkeys((*own, *(path for path in sys.path if path), str(Path.cwd())))
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import socket
+import sys
 import threading
 import uuid
 from contextlib import closing
@@ -36,7 +37,7 @@ from homeport.config.settings.validation import validate
 from homeport.config.settings.zookeeper_access import secret_variables
 from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
 from homeport.container.standalone.adoption import AdoptionWatch, adopt
-from homeport.container.standalone.child_work import ChildWork, child_environment
+from homeport.container.standalone.child_work import ChildWork
 from homeport.container.standalone.coordination import Coordination, Times
 from homeport.container.standalone.growth_watch import GrowthWatch
 from homeport.container.standalone.local_tree import LocalTree, unusable
@@ -162,7 +163,7 @@ class StreamProcessor:
             root = job_root(config, settings)
             self._tree, times = ZooKeeperTree(settings, root), Times.of(settings)
         self.log_variables = LogConfig.of(config).variables()
-        environment = {**_child_environment(config), **self.log_variables}
+        environment = {**child_environment(config), **self.log_variables}
         if job.logged_store_base_dir is None:
             state = str(base / "state")
             if environment.setdefault(_STATE_VARIABLE, state) == state:
@@ -336,11 +337,16 @@ def _processor_id(config: Config, given: str | None, *, is_local: bool) -> Proce
     return ProcessorId("0" if is_local else f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}")
 
 
-def _child_environment(config: Config) -> dict[str, str]:
-    """Return a child's environment, without the secrets of ZooKeeper, which no work asks."""
-    environment = child_environment(_package(config))
-    secrets = secret_variables(config)
-    return {name: value for name, value in environment.items() if name not in secrets}
+def child_environment(config: Config) -> dict[str, str]:
+    """Return this process's environment, with the job's code and Python's path for imports.
+
+    It is without the secrets of ZooKeeper, which no work asks.
+    """
+    package = filter(None, [_package(config)])
+    paths = dict.fromkeys((*map(str, package), *filter(None, sys.path), str(Path.cwd())))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    hidden = secret_variables(config)
+    return {name: value for name, value in environment.items() if name not in hidden}
 
 
 def _package(config: Config) -> Path | None:

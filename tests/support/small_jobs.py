@@ -12,7 +12,7 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.context import IncarnationContext
+from homeport.container.incarnation.context import IncarnationContext, history_of
 from homeport.container.incarnation.coordinators import ApplicationMaster
 from homeport.container.incarnation.environment import Environment
 from homeport.job_coordinator.grouper.standby_models import with_standbys
@@ -91,5 +91,7 @@ def context_in(
 
     Its AM does not answer, and its launcher's memory has no reader.
     """
-    own = (job, permit, environment_in(folder), no_master(), stop or StopFlag())
-    return replace(IncarnationContext.of(*own, LeaseMemory.endless()), **more)
+    environment, stop, launcher = environment_in(folder), stop or StopFlag(), LeaseMemory.endless()
+    own = (history_of(job, permit, environment), launcher.announce, stop.pause)
+    made = IncarnationContext(job, permit, environment, no_master(), stop, launcher, *own)
+    return replace(made, **more)

@@ -11,8 +11,11 @@ from small_jobs import LOGGED
 
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError
-from homeport.container.standalone.child_work import child_environment
-from homeport.container.standalone.stream_processor import ProcessorPhase, StreamProcessor
+from homeport.container.standalone.stream_processor import (
+    ProcessorPhase,
+    StreamProcessor,
+    child_environment,
+)
 
 KEYS = {**JOB, "job.coordinator.zk.connect": "127.0.0.1:1"}
 
@@ -68,10 +71,10 @@ def test_folders_of_a_shared_work_folder_are_the_processors_alone(
 
 def test_a_child_finds_the_code_of_the_job_and_of_its_program(tmp_path: Path) -> None:
     """The package first, then what this program imports from, then its working directory."""
-    paths = child_environment(tmp_path)["PYTHONPATH"].split(":")
+    paths = child_environment(Config({"yarn.package.path": str(tmp_path)}))["PYTHONPATH"].split(":")
     assert paths[0] == str(tmp_path)
     assert str(Path.cwd()) in paths
-    assert "" not in child_environment(None)["PYTHONPATH"].split(":")
+    assert "" not in child_environment(Config({}))["PYTHONPATH"].split(":")
 
 
 def test_a_port_that_is_taken_ends_the_start_and_nothing_runs(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.appmaster.programs import lease_keeper
 from homeport.config.errors import WireError
 from homeport.container.child import process as child_process
-from homeport.container.child.running import BeatWatch
+from homeport.container.child.running import BeatWatch, RunningChild
 from homeport.container.host import lease_memory
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
 from homeport.container.host.lease_memory import LeaseMemory
@@ -359,9 +359,8 @@ def a_child_stands_still_alone(scene: Scene) -> None:
 def renewed_to_the_end(patch: pytest.MonkeyPatch) -> None:
     """The launcher renews the lease of a child that it has killed until that is gone."""
 
-    def sentence(self: launcher.Launcher, child: object) -> None:
-        del child
-        self._signal_child(signal.SIGKILL)
+    def sentence(_launcher: launcher.Launcher, child: RunningChild) -> None:
+        child.process.signal(signal.SIGKILL)
 
     patch.setattr(launcher.Launcher, "_kill", sentence)
 
