@@ -1,4 +1,4 @@
-"""The adjunct stores of one container and what fills them, made from the job's configuration."""
+"""Makes the adjunct stores of one container, their feed and their managers, from the job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition, Task
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 30.0
-"""Between two looks of an active container at where streams end, at most."""
+"""The longest time between two polls of an active container for the ends of streams."""
 _DELETED = "the stream of an adjunct store was deleted while it was followed"
 
 
@@ -51,10 +51,10 @@ def adjunct_storage(
     clocks: Callable[[], ClockReading],
     beside: Executor,
 ) -> AdjunctStorage | None:
-    """Return the adjunct stores of the container ``owner``, not open; None where the job has none.
+    """Return the adjunct stores of the container ``owner``, not open; None: the job has none.
 
-    ``owner``: for a standby, the active container. ``roots``: the folders of stores that a start
-    may find again, and of others.
+    ``owner``: for a standby, its active container. ``roots``: the folder of stores that a later
+    start may find, and the folder of others.
     """
     if not job.adjuncts:
         return None
@@ -67,8 +67,8 @@ def streams_now(
 ) -> StreamsNow:
     """Ask Kafka for the streams that fill the stores.
 
-    UnavailableError: Kafka does not answer, or the job may not look at a topic. PartitionError: a
-    stream is not there. ConfigError: the schema of a store cannot be had.
+    UnavailableError: Kafka does not answer, or denies access to a topic. PartitionError: a stream
+    does not exist. ConfigError: the schema of a store cannot be had.
     """
     asked, ids = storage.clocks(), topic_ids(readers, job.adjunct_streams)
     ranges = input_ranges(readers, storage.inputs.partitions)
@@ -121,11 +121,10 @@ def adjunct_feed(
     columns: Mapping[str, EntryColumns] | None = None,
     watch: HeadsPoll | None = None,
 ) -> AdjunctFeed | None:
-    """Return what fills the open stores; None where the job has none.
+    """Return the feed of the open stores; None: the job has none.
 
-    ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
-    those that each task is handed. ``columns``: {store that the pipeline takes: how its entries
-    become rows}.
+    ``bad``: takes records that cannot be stored. ``processed``: the offset before the first that
+    each task gets. ``columns``: {store that the pipeline takes: how its entries become rows}.
 
     FrameError: a store cannot be a frame of the pipeline. ConfigError: a manager, an extractor or a
     serde cannot be had. ManagerFailedError: the job's factory of managers failed.
@@ -149,7 +148,7 @@ def adjunct_feed(
 def replaying_manager(
     job: ContainerJob, planned: PlannedStore, storage: BaseStorageManager
 ) -> TableManager:
-    """Return the manager of one store whose stream is read again; errors as ``adjunct_feed``.
+    """Return the manager of one store, to read its stream again; errors as of ``adjunct_feed``.
 
     ``storage``: has every store of its kind, of the task or of the container.
     """
@@ -252,7 +251,7 @@ def _kept(job: ContainerJob, store: AdjunctStore) -> Serdes:
 def _maker(
     job: ContainerJob, store: AdjunctStore, refused: RefusedRecords
 ) -> Callable[[], Extraction]:
-    """Return a maker of each task's extraction; tasks share the serdes, and no extractor."""
+    """Return a maker of one task's extraction; tasks share serdes, but not extractors."""
     kept = _kept(job, store)
     if store.extractor is None:
         serdes = stream_serdes(job, store.stream.system, store.stream.stream)

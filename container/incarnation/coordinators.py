@@ -1,7 +1,7 @@
 """The coordinator of an incarnation: the AM of a YARN job, or its standalone processor.
 
-A processor, which users start themselves, is the parent of the incarnation and talks to it by the
-memory that they share: no incarnation of it needs a session with ZooKeeper of its own.
+A processor is the parent of its incarnation. They communicate by shared memory, so that no
+incarnation needs a session of its own with ZooKeeper.
 """
 
 from __future__ import annotations
@@ -68,15 +68,14 @@ class ApplicationMaster:
         return self._client.config()
 
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
-        """Record it in the stream, whose newest permit of the processor it must be."""
+        """Record the fences in the stream, if the permit is the newest of its processor."""
         require_newest(stream, permit)
         report_fenced(stream, permit)
 
     def report_started(self, message: Started) -> None:
         """Report the start to the AM.
 
-        A refusal says nothing of the container, which goes on: whether it may is for its lease to
-        say.
+        If the AM refuses the report, the container goes on: its lease alone decides whether it may.
         """
         try:
             self._answered(functools.partial(self._client.started, message), "sending it again")
@@ -114,17 +113,16 @@ class ProcessorCoordinator:
         return self._config
 
     def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
-        """Return once the processor has it in its tree; one that was overtaken is ended.
+        """Return once the processor has the fences in its tree; it kills an overtaken child.
 
-        The stream has it too: where a tree is lost, the stream shows that the job has run under
-        one.
+        The stream gets them too: if the tree is lost, the stream shows that the job ran under one.
         """
         epoch = permit.incarnation.epoch
         self._memory.fenced = epoch
         while self._memory.confirmed != epoch:
             self._stop.pause(_STEP_S)
         report_fenced(stream, permit)
-        stream.catch_up()  # what the list names is superseded from now on
+        stream.catch_up()  # the incarnations on the list are superseded from now on
         require_tree(stream, self._tree)
 
     def report_started(self, message: Started) -> None:

@@ -1,7 +1,7 @@
 """Replicas: the stores of standby tasks, from open to close, wherever they are kept.
 
-open -> restore -> follow -> flush -> close. A standby container follows to the order to stop, the
-standbys of a standalone processor also until others are wanted; all else is the same.
+open -> restore -> follow -> flush -> close. A standby container follows until the order to stop,
+the standbys of a standalone processor also until others are wanted.
 
 Source: STANDBY, part 1; safety S5 (the locks of the directories).
 """
@@ -49,17 +49,15 @@ from homeport.job_coordinator.status.container_report import AdjunctState, Conta
 _LOG = logging.getLogger(__name__)
 
 _READ_S = 0.1
-"""An order to stop waits no longer for what has not come; fetches go by times of their own."""
+"""How long a read waits, and an order to stop with it; fetches have times of their own."""
 _POLL_S = 1.0
 _PROGRESS_S = 5.0
-
-
-_MOST = 1000
+_MOST_RECORDS = 1000
 _BUFFER_BYTES = 8 * 1024 * 1024
 
 
 class AdjunctFollower:
-    """Follows the streams of stores that ``recover`` has opened, in one thread."""
+    """Follows the streams of recovered adjunct stores, in one thread."""
 
     def __init__(
         self, storage: AdjunctStorage, feed: AdjunctFeed, source: InputConsumer, ends: StreamEnds
@@ -76,7 +74,7 @@ class AdjunctFollower:
         be stored, and may not be dropped.
         """
         records = 0
-        batch = self._source.poll(_MOST, seconds)
+        batch = self._source.poll(_MOST_RECORDS, seconds)
         if batch is not None:
             records = batch.table.num_rows
             _, brought = self._feed.split(batch)
@@ -93,7 +91,7 @@ class AdjunctFollower:
         self._ends.poll()
 
     def lags(self) -> list[StoreLag]:
-        """Return the lag of each store at the last poll; one of the container by its writer."""
+        """Return the lag of each store at the last poll; a container's store is its writer's."""
         return [self._lag(planned) for planned in self._storage.plan.stores]
 
     def _lag(self, planned: PlannedStore) -> StoreLag:
@@ -103,7 +101,7 @@ class AdjunctFollower:
         return StoreLag(planned.store.name, planned.writer, records, seconds)
 
     def states(self) -> list[AdjunctState]:
-        """Return each store as it stands, at the last poll."""
+        """Return the state of each store at the last poll."""
         now_ms = self._storage.now_ms()
         return [
             adjunct_state_of(planned, facts, now_ms, self._lag(planned).records)
@@ -152,7 +150,7 @@ def adjunct_follower(
         _connect,
         max_bytes=_BUFFER_BYTES,
         lost=storage.lost,
-        # Its other streams do not wait for a version: no task reads it yet.
+        # Other streams do not wait for a version: no task reads it yet.
         stored=replace(storage.inputs, holds_back=NONE_STORED.holds_back),
     )
     ends = stream_ends(job, storage.followed, pause, clocks)
@@ -229,13 +227,13 @@ class Replicas:
                 flushed(self.storage.flush())
 
     def close(self) -> None:
-        """Close the stores, and whatever reads their logs."""
+        """Close the stores, and the readers of their logs."""
         with self._reading:
             self.storage.close()
 
     def _step(self, wait_s: float) -> int:
         came = 0 if self._adjuncts is None else self._adjuncts.step(0)
-        # While reference data comes, nothing waits for changelogs.
+        # While reference data comes, the changelogs are read without a wait.
         return came + self._followed().step(0 if came else wait_s)
 
     def _poll_heads(self) -> None:
@@ -259,7 +257,7 @@ class Replicas:
 
 
 class _Progress:
-    """Logs one line every few seconds in which something came."""
+    """Logs a line every few seconds, if records came."""
 
     def __init__(self) -> None:
         self._records = 0

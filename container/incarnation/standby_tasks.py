@@ -1,16 +1,17 @@
 """The standby tasks of a container on YARN, or of a standalone processor, beside its active ones.
 
-A container of standbys has no task object, no Spark, no producer and no checkpoint: its stores
-follow their changelogs, and adjunct stores their streams, where an active container that starts on
-this host finds them. Its process gives way to the active containers of the host: it is nicer than
-they are by ten, reads at most a thousand records at a time into eight MB of buffers, and asks
-rarely while nothing comes.
+A container of standbys has no task object, no Spark, no producer and no checkpoint. Its stores
+follow their changelogs, and adjunct stores their streams; an active container that starts on this
+host finds them. Its process gives way to the active containers of the host: it is nicer by ten,
+reads at most a thousand records at a time into eight MB of buffers, and polls rarely while nothing
+comes.
 
-In a processor's child one thread keeps their stores so. Which tasks these are may change while the
-active ones work: the processor writes another list into a file, and what is not in it is let go of
-before anything else. The locks of the directories do the rest: a process that takes over a store
-waits for them (safety S5), opens what is there, and reads the tail of its changelog. A standby that
-fails does no harm to the active tasks: log and history say so, and it begins again.
+In a processor's child one thread keeps the stores of standbys. The processor writes the list of
+these into a file, and may change it while the active tasks work: the thread first closes the stores
+that are no longer listed. The locks of the directories do the rest (safety S5): a process that
+takes over a store waits for its lock, opens the store, and reads the tail of its changelog. A
+failure of standbys does not harm the active tasks: log and history have it, and the standbys begin
+again.
 
 Source: STANDBY, parts 1 and 4.
 """
@@ -42,15 +43,14 @@ _LOG = logging.getLogger(__name__)
 
 _LOOK_S = 0.1
 _AGAIN_S = 5.0
-"""Between two starts of standbys of which the first has failed."""
+"""The pause after a failure of standbys."""
 _FIELDS = {"task": "replica", "tasks": "replicas"}
 
 
 class StandbyTasks:
     """Keeps standbys beside the active tasks of ``context``, if any: ``start``, then ``close``.
 
-    ``first``: the standbys to begin with; None: none. A file of the processor's lists which are
-    wanted, once there is one.
+    ``first``: the standbys to begin with; None: none. A later list comes in the processor's file.
     """
 
     def __init__(self, context: IncarnationContext, first: JobModel | None) -> None:
@@ -65,14 +65,14 @@ class StandbyTasks:
         self._thread: threading.Thread | None = None
 
     def start(self, *, gives_way: bool = False) -> None:
-        """Follow in a thread of its own; ``gives_way``: to all other work of the host."""
+        """Follow in a thread; ``gives_way``: whether it gives way to all other work of the host."""
         self._thread = threading.Thread(
             target=self._run, args=[gives_way], name="standbys", daemon=True
         )
         self._thread.start()
 
     def close(self) -> None:
-        """Close the stores; what was read is on the disk, and OFFSET has how far."""
+        """Flush and close the stores."""
         self._is_closed = True
         if self._thread is not None:
             self._thread.join()
@@ -93,7 +93,7 @@ class StandbyTasks:
                 self._failed(error)
 
     def _write_event(self, name: str, **fields: object) -> None:
-        """Write it under a name of its own: judges of a history take others for active tasks'."""
+        """Write it under a name of its own: readers of a history take others for active tasks'."""
         own = {_FIELDS.get(key, key): value for key, value in fields.items()}
         self._context.history(f"standby-{name}", **own)
 
@@ -123,7 +123,7 @@ class StandbyTasks:
             raise StopRequestedError("the container ends, or other standbys are wanted")
 
     def _look_for_orders(self) -> bool:
-        """Take over what the file wants; return whether it was written since it was read last."""
+        """Take over the list in the file, if it is new; return whether it was."""
         try:
             found = self._orders.stat()
             key = (found.st_ino, found.st_mtime_ns)
@@ -174,7 +174,7 @@ class StandbyContainer(Container):
         self._tuning = LiveTuning(context)
 
     def run(self) -> bool:
-        """As of ``Container``; what was read of the changelogs is on the disk."""
+        """As of ``Container``; all that was read of the changelogs is flushed."""
         give_way()
         context, replicas = self._context, self._replicas
         with start_up.confirmed_stream(context, start_up.fence_and_only_read) as (stream, _):
@@ -210,7 +210,7 @@ class StandbysOnly(Container):
         with start_up.confirmed_stream(context, _fence_nothing):
             pass
         start_up.report_started(context, {})
-        # Of the process no other thread: it may run an incarnation with tasks next.
+        # No other thread becomes nice: the process may run an incarnation with tasks next.
         self._standbys.start(gives_way=True)
         context.stop.wait()
         self._standbys.close()

@@ -112,8 +112,7 @@ class WorkReport:
             for guard in self._guards
             if guard.dropped
         )
-        report = replace(report, dropped=dropped, input_lost=self._lost or None)
-        self._report(self._with_numbers(report, lag))
+        self._report(self._with_numbers(replace(report, dropped=dropped), lag))
 
     def idles(self, is_caught_up: Callable[[], bool], lag: Callable[[], int]) -> None:
         """Note an empty poll. ``is_caught_up``: returns whether no input waits."""
@@ -121,8 +120,6 @@ class WorkReport:
         report = self._sent
         if report.works_after_ms is None and is_caught_up():
             report = replace(report, caught_up_ms=self._now_ms())
-        if self._lost:
-            report = replace(report, input_lost=self._lost)
         self._report(self._with_numbers(report, lag))
 
     def _with_numbers(self, report: ContainerReport, lag: Callable[[], int]) -> ContainerReport:
@@ -148,6 +145,7 @@ class WorkReport:
         )
 
     def _report(self, report: ContainerReport) -> None:
+        report = replace(report, input_lost=self._lost or None)
         if report != self._sent:
             self._sent = report
             self._send(report)
