@@ -91,7 +91,6 @@ from homeport.appmaster.allocation.retries import (
     story_of_end,
 )
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -419,11 +418,12 @@ def _on_container_started(draft: Draft, event: events.ContainerStarted) -> None:
     if container is None:
         return
     is_starting = container.phase is ContainerPhase.STARTING
+    has_home = draft.settings.host_affinity_enabled and not container.is_temporary
     container = standbys.arrived(draft, container)
     draft.move(
         replace(
             container,
-            home=_home_of(draft, container),
+            home=draft.host_of(container) if has_home else None,
             lag=container.lag if container.replica_of is not None else None,
             unfenced=tuple(p for p in container.unfenced if p.incarnation not in container.fence),
         ),
@@ -433,11 +433,6 @@ def _on_container_started(draft: Draft, event: events.ContainerStarted) -> None:
     if is_starting:
         host, what = draft.host_of(container), f"epoch {container.epoch}"
         draft.because(ReasonKind.STARTED, container, host, what)
-
-
-def _home_of(draft: Draft, container: ContainerState) -> Host | None:
-    is_known = draft.settings.host_affinity_enabled and not container.is_temporary
-    return draft.host_of(container) if is_known else None
 
 
 def _on_container_stopped(draft: Draft, event: events.ContainerStopped) -> None:

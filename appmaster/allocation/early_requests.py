@@ -64,13 +64,10 @@ def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
     active = standbys.awaiting(draft, holder)
     if active is not None:
         yield active
-    elif holder.phase in WORKING and host == holder.home and _goes_home(draft, holder, ended):
-        yield holder
-
-
-def _goes_home(draft: Draft, container: ContainerState, ended: ResourceId) -> bool:
-    end = draft.resources[ended].ended
-    return end is None or not end.is_taken_back or separation.is_alone(draft, container)
+    elif holder.phase in WORKING and host == holder.home:
+        end = draft.resources[ended].ended
+        if end is None or not end.is_taken_back or separation.is_alone(draft, holder):
+            yield holder
 
 
 def _ask(draft: Draft, container: ContainerState) -> None:

@@ -352,7 +352,8 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
             needed.add(Timer(TimerKind.RETRY_DELAY, container.processor_id))
         if container.phase is ContainerPhase.FAILING_OVER:
             needed.add(Timer(TimerKind.STANDBY_STOP, container.processor_id))
-        if container.failures and _counts_failures(state, container):
+        is_on_its_way = container.phase not in TERMINAL and state.phase is JobPhase.ACTIVE
+        if container.failures and is_on_its_way:
             needed.add(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
     for early in rows.early:
         if early.phase is not EarlyPhase.OVER:
@@ -387,10 +388,6 @@ def _host_timers_needed(
 
 def _closed(state: AllocatorState) -> frozenset[Host]:
     return frozenset(h for h, is_probed in state.exclusions.items() if not is_probed)
-
-
-def _counts_failures(state: AllocatorState, container: ContainerState) -> bool:
-    return state.phase is JobPhase.ACTIVE and container.phase not in TERMINAL
 
 
 def _of_succession(

@@ -93,7 +93,7 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
     if event.is_resumed:
         in_progress, accepted = PlacementStatus.IN_PROGRESS, PlacementStatus.ACCEPTED
         status = accepted if event.source is None else in_progress
-    draft.placements[request.uuid] = Placement(request, status, source=event.source)
+    draft.keep(Placement(request, status, source=event.source))
 
 
 def settle(draft: Draft) -> None:
@@ -259,7 +259,7 @@ def _keep(draft: Draft, placement: Placement, launcher: ResourceState) -> Resour
     kept = replace(launcher, reserved_for=processor_id)
     draft.resources[launcher.resource_id] = kept
     moving = replace(placement, step=PlacementStep.MOVING, resource_id=launcher.resource_id)
-    draft.placements[placement.request.uuid] = moving
+    draft.keep(moving)
     warm_moves.warm_up(draft, moving, draft.containers[processor_id], kept)
     return kept
 
@@ -303,7 +303,7 @@ def _launch(
         return
     container = draft.change(replace(draft.end_request(container), tried=()))
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
-    draft.placements[placement.request.uuid] = launched = replace(placement, is_launched=True)
+    launched = draft.keep(replace(placement, is_launched=True))
     if container.phase is ContainerPhase.FAILED:
         container = _forgive(draft, container, ContainerPhase.ASSIGNED)
     else:
@@ -324,10 +324,7 @@ def _restart(draft: Draft, placement: Placement, container: ContainerState) -> N
 
 def is_launching(draft: Draft, container: ContainerState) -> bool:
     """Return whether the container starts on a reserved launcher: its failure ends the action."""
-    return any(
-        p.is_launched and p.request.processor_id == container.processor_id
-        for p in draft.placements.values()
-    )
+    return any(p.is_launched for p in draft.commands_for(container.processor_id))
 
 
 # --- what all steps do

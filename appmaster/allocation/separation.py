@@ -72,11 +72,10 @@ def _taken_hosts(draft: Draft, container: ContainerState) -> Iterator[tuple[Cont
 
 
 def _reserved_host(draft: Draft, container: ContainerState) -> Host | None:
-    for placement in draft.placements.values():
-        if placement.request.processor_id == container.processor_id and placement.resource_id:
-            launcher = draft.resources.get(placement.resource_id)
-            if launcher is not None and launcher.reserved_for == container.processor_id:
-                return launcher.host
+    for placement in draft.commands_for(container.processor_id):
+        launcher = draft.resources.get(placement.resource_id)
+        if launcher is not None and launcher.reserved_for == container.processor_id:
+            return launcher.host
     return None
 
 

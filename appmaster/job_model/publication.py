@@ -107,7 +107,9 @@ def publish(
             *change.localities_gone(),
             *(FailoverManager.end(ProcessorId(p)) for p in recorded if p not in failovers),
             *model_messages(model, stream, has_standby_changelogs=True),
-            *(_version_messages(stream, version) if is_new else ()),
+            # A new version forgives failures, as the allocator does.
+            *(RetryManager(stream).messages_to_forget() if is_new else ()),
+            *([job_model_version_message(version)] if is_new else ()),
             *also,
         ]
     )
@@ -170,13 +172,6 @@ def announcement(
         gainers=gainers,
         former={p: epoch for p, epoch in permitted.items() if p not in processors},
     )
-
-
-def _version_messages(
-    stream: CoordinatorStream, version: JobModelVersion
-) -> list[CoordinatorStreamMessage]:
-    """Return the records of a new version; it forgives failures, as the allocator does."""
-    return [*RetryManager(stream).messages_to_forget(), job_model_version_message(version)]
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,7 @@ def begin(
     source = placement.source or PlacementSource(
         container.epoch, draft.host_of(container) or container.home
     )
-    begun = replace(placement, step=step, host=host, source=source)
-    draft.placements[placement.request.uuid] = begun
-    return begun
+    return draft.keep(replace(placement, step=step, host=host, source=source))
 
 
 def accept(draft: Draft, placement: Placement, reason: str) -> None:
@@ -56,15 +54,14 @@ def accept(draft: Draft, placement: Placement, reason: str) -> None:
     status = PlacementStatus.ACCEPTED if is_news else placement.status
     accepted = replace(placement, status=status, story=reason)
     if accepted != placement:
-        draft.placements[placement.request.uuid] = accepted
+        draft.keep(accepted)
     if is_news:
         answer(draft, accepted, PlacementStatus.ACCEPTED, reason)
 
 
 def give_reason(draft: Draft, placement: Placement, text: str) -> None:
     """Answer that the action is in progress, and how far."""
-    said = replace(placement, status=PlacementStatus.IN_PROGRESS, story=text)
-    draft.placements[placement.request.uuid] = said
+    said = draft.keep(replace(placement, status=PlacementStatus.IN_PROGRESS, story=text))
     answer(draft, said, PlacementStatus.IN_PROGRESS, text)
 
 

@@ -72,7 +72,7 @@ def _has_come_further(draft: Draft, before: Placement | None, placement: Placeme
     is_less = left is not None and (placement.least is None or left < placement.least)
     least = left if is_anew or is_less else placement.least
     if least != placement.least:
-        draft.placements[placement.request.uuid] = replace(placement, least=least)
+        draft.keep(replace(placement, least=least))
     return is_anew or is_less
 
 
@@ -103,8 +103,7 @@ def time_is_over(draft: Draft, uuid: str) -> None:
 def cancel(draft: Draft, request: PlacementRequest) -> None:
     """End all commands for the container, which stays as it is."""
     own, name = Placement(request), f"processor {request.processor_id}"
-    same = (p for p in draft.placements.values() if p.request.processor_id == request.processor_id)
-    found = sorted(same, key=turn)
+    found = sorted(draft.commands_for(request.processor_id), key=turn)
     container = draft.containers.get(request.processor_id)
     if not found or container is None:
         text = f"no command for {name} is under way"

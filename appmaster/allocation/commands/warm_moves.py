@@ -109,11 +109,11 @@ def begin_behind(draft: Draft, placement: Placement, container: ContainerState, 
 
 def warm_up(
     draft: Draft, placement: Placement, container: ContainerState, launcher: ResourceState
-) -> bool:
-    """Start a temporary standby on the launcher, which was reserved just now, and return True.
+) -> None:
+    """Start a temporary standby on the launcher, which was reserved just now.
 
-    Return False if the container does not run, its group has come to this host, or an earlier
-    standby has not stopped: the action goes on as any move.
+    If the container does not run, its group has come to this host, or an earlier standby has not
+    stopped, start none: the action goes on as any move.
     """
     if (
         not is_warm(placement, container)
@@ -121,12 +121,11 @@ def warm_up(
         or draft.host_of(container) == launcher.host
         or destinations.group_fault(draft, container, launcher.host) is not None
     ):
-        return False
+        return
     standby = _enter(draft, container, launcher)
     warming = replace(placement, step=PlacementStep.WARMING, standby=standby)
     text = f"a standby on {launcher.host} reads the state; {named(container.incarnation)} runs on"
     answers.give_reason(draft, warming, text)
-    return True
 
 
 def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> ProcessorId:
@@ -157,8 +156,8 @@ def warm(
     standby = draft.containers.get(placement.standby)
     if standby is not None and _is_needed_more(draft, container, standby):
         answers.dismiss(draft, placement)
-        moving = answers.await_no_spark(draft, replace(placement, step=PlacementStep.MOVING))
-        draft.placements[placement.request.uuid] = moving
+        moving = replace(placement, step=PlacementStep.MOVING)
+        draft.keep(answers.await_no_spark(draft, moving))
     elif standby is None or standby.resource_id != launcher.resource_id:
         answers.fail(draft, placement, f"the standby on {placement.host} has ended")
     elif container.phase in _READY and is_near(draft, standby):
@@ -197,10 +196,9 @@ def _wait_for_spark(draft: Draft, placement: Placement, standby: ContainerState)
 
 def wait_for_no_spark(draft: Draft, processor_id: ProcessorId) -> None:
     """End the wait for a Spark that was not ready in time."""
-    for uuid, placement in draft.placements.items():
-        is_its_own = placement.request.processor_id == processor_id
-        if is_its_own and placement.spark is SparkWait.AWAITED:
-            draft.placements[uuid] = replace(placement, spark=SparkWait.OVER)
+    for placement in draft.commands_for(processor_id):
+        if placement.spark is SparkWait.AWAITED:
+            draft.keep(replace(placement, spark=SparkWait.OVER))
 
 
 def _order_to_give_way(
@@ -225,12 +223,11 @@ def _order_to_give_way(
 def give_way(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
     """Go on as any move, once there is evidence that the standby has stopped."""
     if draft.holder(launcher.resource_id) is None:
-        moving = replace(placement, step=PlacementStep.MOVING)
-        draft.placements[placement.request.uuid] = moving
+        draft.keep(replace(placement, step=PlacementStep.MOVING))
 
 
 def taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
     """Let the start end the action: the active died, and already has the standby's place."""
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     launched = replace(placement, step=PlacementStep.MOVING, is_launched=True)
-    draft.placements[placement.request.uuid] = answers.await_no_spark(draft, launched)
+    draft.keep(answers.await_no_spark(draft, launched))

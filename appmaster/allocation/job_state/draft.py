@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from homeport.appmaster.allocation.job_state.hosts import Ranking
 from homeport.appmaster.allocation.job_state.occupancy import OccupancyEdit
+from homeport.appmaster.allocation.job_state.placements import Placement
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,
@@ -160,10 +161,14 @@ class Draft:
         holder = self.holder(launcher.resource_id)
         return holder is not None and holder.phase in LIVE
 
+    def commands_for(self, processor_id: ProcessorId) -> list[Placement]:
+        """Return the operators' commands under way for this processor."""
+        return [p for p in self.placements.values() if p.request.processor_id == processor_id]
+
     def is_leaving(self, processor_id: ProcessorId) -> bool:
         """Return whether an operator's command has reserved a launcher elsewhere for it."""
-        own = (p for p in self.placements.values() if p.request.processor_id == processor_id)
-        return any(p.resource_id is not None and not p.is_launched for p in own)
+        commands = self.commands_for(processor_id)
+        return any(p.resource_id is not None and not p.is_launched for p in commands)
 
     def idle_resources(self) -> list[ResourceState]:
         """Return the live launchers that are not held, reserved or released, by id."""
@@ -229,6 +234,11 @@ class Draft:
         """Store the changed container, whose phase is as before."""
         self.containers[changed.processor_id] = changed
         return changed
+
+    def keep(self, placement: Placement) -> Placement:
+        """Store the new or changed command."""
+        self.placements[placement.request.uuid] = placement
+        return placement
 
     def move(
         self, container: ContainerState, trigger: Trigger, phase: ContainerPhase
