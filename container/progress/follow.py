@@ -80,13 +80,14 @@ class Followed:
     rule: FollowRule
     kept_ms: int | None = None
     _next_at_head: int = field(init=False)
+    _next_asked: int = field(init=False)
     _polled: HeadPoll | None = None
     _goal: HeadPoll | None = None
     _is_stale: bool = False
 
     def __post_init__(self) -> None:
         """Take ``next`` for the offset at the head."""
-        self._next_at_head = self.next
+        self._next_at_head = self._next_asked = self.next
 
     @property
     def lag(self) -> int:
@@ -100,13 +101,17 @@ class Followed:
             return 0.0
         return max(0, elapsed_ms(self.at_head, self._polled.asked) or 0) / _MS_PER_S
 
-    def take_heads(self, poll: HeadPoll, then: int) -> Refusal | None:
-        """Take the answer to a request that was made when ``next`` was ``then``.
+    def ask(self) -> None:
+        """Note that the heads are requested now."""
+        self._next_asked = self.next
+
+    def take_heads(self, poll: HeadPoll) -> Refusal | None:
+        """Take the answer to the last request.
 
         Returns:
             Why the store must not go on; None: it may.
         """
-        fault = self._fault(poll, then)
+        fault = self._fault(poll)
         if fault is None:
             self._polled = poll
             self._goal = self._goal or poll
@@ -138,13 +143,14 @@ class Followed:
         self._note_head(0 if is_behind_markers else MARKER)
         return fault
 
-    def _fault(self, poll: HeadPoll, then: int) -> Refusal | None:
+    def _fault(self, poll: HeadPoll) -> Refusal | None:
         log, gap = self.rule.log, self.rule.most_gap
         if poll.topic_id != self.topic_id:
             story = f"it was recreated: its topic id was {self.topic_id}, it is {poll.topic_id}"
             return Refusal(RefusalReason.RECREATED, story)
-        if then > poll.head:
-            story = f"the store stands at offset {then}, and the {log} ends at {poll.head}"
+        if self._next_asked > poll.head:
+            ends = f"the {log} ends at {poll.head}"
+            story = f"the store stands at offset {self._next_asked}, and {ends}"
             return Refusal(RefusalReason.AHEAD, story)
         if gap is not None and poll.oldest - self.next > gap:
             oldest = f"the {log}'s oldest is {poll.oldest}"

@@ -88,26 +88,22 @@ def owners(
                 actives[task.task_name] = (task, own)
             elif task.active_task is not None and own is not None:
                 replicas.setdefault(task.active_task, set()).add(own)
-    found = {}
-    for store in stores:
-        for name, (task, active_host) in actives.items():
-            role = _role(host, active_host, replicas.get(name, set()))
-            found[task_directory(store, name)] = Owner(store, task, role, active_host)
+
+    def owner(store: str, name: TaskName) -> Owner:
+        task, active_host = actives[name]
+        role = HostRole.STANDBY if host in replicas.get(name, ()) else HostRole.ELSEWHERE
+        return Owner(store, task, HostRole.ACTIVE if host == active_host else role, active_host)
+
+    found = {
+        task_directory(store, name): owner(store, name) for store in stores for name in actives
+    }
     for store in shared:
         for container in containers:
             first = min(container.tasks.values(), key=lambda task: task.state_of, default=None)
             if first is not None and first.task_mode is TaskMode.ACTIVE:
-                task, active_host = actives[first.task_name]
-                role = _role(host, active_host, replicas.get(first.task_name, set()))
                 directory = container_directory(store, container.processor_id)
-                found[directory] = Owner(store, task, role, active_host)
+                found[directory] = owner(store, first.task_name)
     return found
-
-
-def _role(host: Host, active_host: Host | None, replicas: set[Host]) -> HostRole:
-    if host == active_host:
-        return HostRole.ACTIVE
-    return HostRole.STANDBY if host in replicas else HostRole.ELSEWHERE
 
 
 def kind_of(directory: PurePosixPath, known: Mapping[PurePosixPath, Owner]) -> DirectoryKind:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from homeport.config.errors import StoreError
@@ -28,13 +27,6 @@ class ChangelogFeed(Protocol):
         """Return the outcome of the last poll; nothing until it is there."""
 
 
-@dataclass
-class _Followed:
-    store: TaskStore
-    changelog: Followed
-    next_asked: int = 0
-
-
 class ChangelogFollower:
     """Of stores that were restored to the heads of their changelogs. One thread.
 
@@ -48,41 +40,35 @@ class ChangelogFollower:
     ) -> None:
         self._feed = feed
         self._clocks = clocks
-        self._followed = {place_of(store): _followed(store) for store in stores}
+        self._followed = {place_of(store): (store, _followed(store)) for store in stores}
 
     def step(self, seconds: float) -> int:
         """Put what comes within ``seconds`` into the stores; return how many records that were."""
         records = 0
         for place, chunk in self._feed.poll(seconds).items():
-            followed = self._followed[place]
-            changelog = followed.changelog
+            store, changelog = self._followed[place]
             if chunk.last_offset >= changelog.next:
-                _require(followed.store, changelog.read(chunk.last_offset + 1, self._clocks()))
-                followed.store.follow(chunk.entries, chunk.last_offset)
+                _require(store, changelog.read(chunk.last_offset + 1, self._clocks()))
+                store.follow(chunk.entries, chunk.last_offset)
                 records += chunk.records
         for place, poll in self._feed.polled().items():
-            followed = self._followed[place]
-            _require(followed.store, followed.changelog.take_heads(poll, followed.next_asked))
-        for followed in self._followed.values():
-            followed.store.at_head = followed.changelog.at_head
+            store, changelog = self._followed[place]
+            _require(store, changelog.take_heads(poll))
+        for store, changelog in self._followed.values():
+            store.at_head = changelog.at_head
         return records
 
     def poll_heads(self) -> None:
         """Request the heads of the changelogs; a later ``step`` has them."""
         if self._feed.ask():
-            for followed in self._followed.values():
-                followed.next_asked = followed.changelog.next
+            for _, changelog in self._followed.values():
+                changelog.ask()
 
     def lags(self) -> list[StoreLag]:
         """Return how far each store was behind at the last poll."""
         return [
-            StoreLag(
-                followed.store.config.name,
-                followed.store.task.task_name,
-                followed.changelog.lag,
-                followed.changelog.lag_s,
-            )
-            for followed in self._followed.values()
+            StoreLag(store.config.name, store.task.task_name, changelog.lag, changelog.lag_s)
+            for store, changelog in self._followed.values()
         ]
 
 
@@ -96,13 +82,12 @@ def next_offset(store: TaskStore) -> int:
     return 0 if store.position is None else store.position + 1
 
 
-def _followed(store: TaskStore) -> _Followed:
+def _followed(store: TaskStore) -> Followed:
     expected = store.expected
     if expected is None:
         raise StoreError(f"store {store.name} was not restored")
     kept_ms, topic_id = expected.delete_retention_ms, expected.topic_id
-    changelog = Followed(topic_id, next_offset(store), store.at_head, CHANGELOG, kept_ms)
-    return _Followed(store, changelog)
+    return Followed(topic_id, next_offset(store), store.at_head, CHANGELOG, kept_ms)
 
 
 def _require(store: TaskStore, fault: Refusal | None) -> None:

@@ -12,7 +12,7 @@ from homeport.config.errors import StoreError, WireError
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.recovery import META_FILE
 from homeport.container.host.disk_space import room_on_disk_of
-from homeport.container.progress import offset_file, store_meta
+from homeport.container.progress import offset_file
 from homeport.container.storage.directory_lock import (
     LOCK_FILE,
     NO_WAIT,
@@ -62,10 +62,6 @@ class DirectoryFiles:
                 found = offset, self.written_ms(name)
         return found
 
-    def read_meta(self) -> store_meta.StoreMeta | None:
-        """Return what STORE-META has; None where there is no such file; errors as of ``read``."""
-        return self.read(store_meta.META_FILE, store_meta.parse_meta)
-
     def read(self, name: str, value: Callable[[str], _Value]) -> _Value | None:
         """Return the value of a file in the form of OFFSET; None where there is no such file.
 
@@ -83,7 +79,7 @@ class DirectoryFiles:
             raise WireError(f"{name} is damaged: {error}") from None
 
     def read_damage(self) -> str | None:
-        """Return the story of an earlier ``mark_damaged``; None without one."""
+        """Return the story of an earlier ``mark_damaged``; None: there is none."""
         try:
             with room_on_disk_of(self.path):
                 text = (self.path / DAMAGE_FILE).read_text("utf-8", "replace")
@@ -133,12 +129,12 @@ class StoreDirectory(DirectoryFiles):
         holder: Holder | None = None,
         below: Path | None = None,
     ) -> None:
-        """Makes and locks the directory.
+        """Make and lock the directory.
 
         Args:
             path: the directory.
             wait: how long another holder is waited for.
-            holder: our identity, for others that want it; None: this process, a tool.
+            holder: this process, for others that wait; None: a tool.
             below: as of ``DirectoryLock``.
 
         Raises:
@@ -162,8 +158,8 @@ class StoreDirectory(DirectoryFiles):
         """
         try:
             with room_on_disk_of(self.path):
-                # What speaks for the store goes first: a removal cut short must not leave it beside
-                # half of one.
+                # The files about the store go first: a removal that is cut short must not leave
+                # them beside half of a store.
                 for name in (*offset_file.READ_ORDER, META_FILE):
                     _remove(self.path / name)
                 _sync_directory(self.path)
@@ -192,7 +188,7 @@ class StoreDirectory(DirectoryFiles):
         """Write ``offset`` into OFFSET, which has it also after a power cut.
 
         Raises:
-            DiskError: there is no room for it, or no right; it says what it said before.
+            DiskError: there is no room for it, or no right; the file is as it was before.
         """
         self.write_text(offset_file.OFFSET_FILE, str(offset))
 
@@ -201,7 +197,7 @@ class StoreDirectory(DirectoryFiles):
     ) -> None:
         """Write ``offset`` of the changelog into OFFSET-v2, as ``write_offset``.
 
-        So does SIDE-INPUT-OFFSETS beside a standby's store; an active one's has no such file.
+        A standby writes SIDE-INPUT-OFFSETS, too; an active store has no such file.
         """
         text = offset_file.offset_v2_text(changelog.system, changelog.stream, partition, offset)
         if is_standby:
@@ -210,15 +206,11 @@ class StoreDirectory(DirectoryFiles):
         if not is_standby:
             _remove(self.path / offset_file.SIDE_INPUT_OFFSETS_FILE)
 
-    def write_meta(self, meta: store_meta.StoreMeta) -> None:
-        """Write ``meta`` into STORE-META, as ``write_text``."""
-        self.write_text(store_meta.META_FILE, store_meta.meta_text(meta))
-
     def write_text(self, name: str, text: str) -> None:
         """Write ``text`` into the file, in the form of OFFSET; it lasts through a power cut.
 
         Raises:
-            DiskError: it has not; it is as it was before.
+            DiskError: there is no room for it, or no right; the file is as it was before.
         """
         with room_on_disk_of(self.path):
             temporary = self.path / f"{name}.tmp"
@@ -236,9 +228,9 @@ class StoreDirectory(DirectoryFiles):
 
     @property
     def lock_descriptor(self) -> int:
-        """Return the lock's file, for a child: while that lives no other opens the directory.
+        """Return the lock's file, for a child.
 
-        Also where we have ended before it.
+        While the child lives no other process opens the directory, even after this one has ended.
         """
         return self._lock.descriptor
 
@@ -251,7 +243,7 @@ def mark_damaged(path: Path, story: str) -> None:
     """Have the next opener of the directory ``path`` rebuild its store, and report ``story``.
 
     Raises:
-        OSError: neither could be written down.
+        OSError: the files could not be changed.
     """
     # OFFSET goes even where there is no room for the story: without it a store is rebuilt too.
     for name in offset_file.READ_ORDER:

@@ -20,7 +20,14 @@ from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.offset_file import ForeignOffsetError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
-from homeport.container.progress.store_meta import FORMAT, StoreMeta, is_meta_due
+from homeport.container.progress.store_meta import (
+    FORMAT,
+    META_FILE,
+    StoreMeta,
+    is_meta_due,
+    meta_text,
+    parse_meta,
+)
 from homeport.container.progress.transaction_plan import (
     Changes,
     FlushAction,
@@ -177,7 +184,7 @@ class TaskStore:
 
     def write_meta(self, meta: StoreMeta) -> None:
         """Write ``meta`` into STORE-META."""
-        self.directory.write_meta(meta)
+        self.directory.write_text(META_FILE, meta_text(meta))
         self.local = replace(self.local, meta=meta)
 
     def close(self) -> None:
@@ -242,7 +249,7 @@ def found_files(
     except WireError as error:
         return Refusal(RefusalReason.DAMAGED_OFFSET, str(error)), local
     try:
-        meta = directory.read_meta()
+        meta = directory.read(META_FILE, parse_meta)
     except WireError as error:
         return Refusal(RefusalReason.DAMAGED_META, str(error)), local
     local = LocalState(exists=True, offset_file=offset, offset_time_ms=written_ms, meta=meta)

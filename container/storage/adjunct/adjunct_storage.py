@@ -157,7 +157,7 @@ class AdjunctStorage:
             followed = Followed(stream.topic_id, position.offset, meta.at_head, rule, meta.kept_ms)
             available = stream.ranges[ssp]
             ends = HeadPoll(stream.asked, available.oldest, available.end, stream.topic_id)
-            followed.take_heads(ends, position.offset)
+            followed.take_heads(ends)
             self.followed[ssp] = followed
 
     def read(

@@ -37,7 +37,6 @@ class StreamEnds:
     ) -> None:
         self._followed = followed
         self._watches = watches
-        self._asked: dict[SystemStreamPartition, int] = {}
 
     def poll(self) -> None:
         """Request the ends; a later call of ``faults`` takes them."""
@@ -45,14 +44,14 @@ class StreamEnds:
             if watch.ask():
                 for partition, followed in self._followed.items():
                     if partition.system == system:
-                        self._asked[partition] = followed.next
+                        followed.ask()
 
     def faults(self) -> Iterator[tuple[SystemStreamPartition, Refusal]]:
         """Take the answers to the last request; yield why a store cannot go on."""
         for system, watch in self._watches.items():
             for (topic, number), poll in watch.polled().items():
                 partition = SystemStreamPartition(system, topic, number)
-                fault = self._followed[partition].take_heads(poll, self._asked[partition])
+                fault = self._followed[partition].take_heads(poll)
                 if fault is not None:
                     yield partition, fault
 

@@ -22,11 +22,11 @@ BEGAN_MS, KEPT_MS = 5_000, 60_000
 
 
 class _Poll(NamedTuple):
-    """The store asks where its log ends, once it has read up to ``then``, or what it has by now."""
+    """The answer to a request of this moment, or to that of the beginning."""
 
     head: int
     asked_ms: int
-    then: int | None = None
+    is_of_now: bool = True
 
 
 class _Read(NamedTuple):
@@ -56,8 +56,9 @@ def _poll(head: int, asked_ms: int = 7_000, oldest: int = 0, topic_id: str = "id
 def _done(followed: Followed, step: _Poll | _Read) -> Refusal | None:
     if isinstance(step, _Read):
         return followed.read(step.following, ClockReading(step.now_ms))
-    then = followed.next if step.then is None else step.then
-    return followed.take_heads(_poll(step.head, step.asked_ms), then)
+    if step.is_of_now:
+        followed.ask()
+    return followed.take_heads(_poll(step.head, step.asked_ms))
 
 
 def _state(followed: Followed) -> _State:
@@ -76,7 +77,7 @@ def _state(followed: Followed) -> _State:
         ([_Poll(12, BEGAN_MS)], _State(2, 0.0, BEGAN_MS)),
         ([_Poll(110, 4_000)], _State(100, 0.0, BEGAN_MS)),
         ([_Poll(110, 7_000), _Poll(110, 8_000), _Read(110, 8_100)], _State(0, 0.0, 7_000)),
-        ([_Read(31, 6_000), _Poll(20, 5_900, then=10)], _State(0, 0.0, 5_900)),
+        ([_Read(31, 6_000), _Poll(20, 5_900, is_of_now=False)], _State(0, 0.0, 5_900)),
         ([_Read(7, 6_000)], _State(0, 0.0, BEGAN_MS)),
     ],
     ids=[
@@ -157,7 +158,7 @@ def test_a_log_that_is_another_or_lacks_something_is_not_followed(
 ) -> None:
     """Safety S3: offsets of another topic mean nothing to the store. It stays where it is."""
     followed = _followed(rule)
-    assert followed.take_heads(poll, 10) == refusal
+    assert followed.take_heads(poll) == refusal
     assert (_state(followed), followed.next) == (_State(0, 0.0, BEGAN_MS), 10)
 
 
@@ -169,7 +170,7 @@ def test_a_log_that_is_another_or_lacks_something_is_not_followed(
 def test_a_log_that_lacks_nothing_of_the_store_is_followed(rule: FollowRule, oldest: int) -> None:
     """Of streams, one offset may be a marker, which is no record."""
     followed = _followed(rule)
-    assert followed.take_heads(_poll(30, oldest=oldest), 10) is None
+    assert followed.take_heads(_poll(30, oldest=oldest)) is None
     assert followed.lag == 20
 
 
@@ -194,9 +195,9 @@ def test_a_follower_that_had_nothing_to_read_is_never_too_late(rule: FollowRule)
     """
     followed = _followed(rule)
     for asked_ms in range(10_000, 200_000, 10_000):
-        assert followed.take_heads(_poll(10, asked_ms), 10) is None
+        assert followed.take_heads(_poll(10, asked_ms)) is None
     assert followed.read(21, ClockReading(200_000)) is None
-    assert followed.take_heads(_poll(21, 210_000), 21) is None
+    assert _done(followed, _Poll(21, 210_000)) is None
     assert followed.read(22, ClockReading(210_000 + KEPT_MS)) is None
     assert followed.read(23, ClockReading(210_000 + KEPT_MS)) is not None
 
@@ -204,7 +205,7 @@ def test_a_follower_that_had_nothing_to_read_is_never_too_late(rule: FollowRule)
 def test_a_stream_that_is_read_too_late_may_lack_deletions() -> None:
     """From then on the store is never again at its head, as far as is known; one warning comes."""
     followed = _followed(STREAM)
-    assert followed.take_heads(_poll(30), 10) is None
+    assert followed.take_heads(_poll(30)) is None
     assert followed.read(20, ClockReading(LATE_MS - 1)) is None
     assert followed.read(20, ClockReading(LATE_MS)) is None
     assert followed.read(21, ClockReading(LATE_MS)) == Refusal(
@@ -212,7 +213,7 @@ def test_a_stream_that_is_read_too_late_may_lack_deletions() -> None:
         "it last stood at the stream's head 60 s ago, and deletions are kept for 60 s: stale",
     )
     assert followed.read(30, ClockReading(99_000)) is None
-    assert followed.take_heads(_poll(30, 99_500), 30) is None
+    assert _done(followed, _Poll(30, 99_500)) is None
     assert followed.read(30, ClockReading(99_600)) is None
     assert _state(followed) == _State(0, 0.0, BEGAN_MS)
 
@@ -220,7 +221,7 @@ def test_a_stream_that_is_read_too_late_may_lack_deletions() -> None:
 def test_a_stream_that_is_not_compacted_keeps_its_deletions() -> None:
     """However late they are read."""
     followed = _followed(STREAM, None)
-    assert followed.take_heads(_poll(30), 10) is None
+    assert followed.take_heads(_poll(30)) is None
     assert followed.read(30, ClockReading(BEGAN_MS + 9 * KEPT_MS)) is None
     assert _state(followed) == _State(0, 0.0, 7_000)
 
@@ -228,7 +229,7 @@ def test_a_stream_that_is_not_compacted_keeps_its_deletions() -> None:
 def test_what_was_written_may_lack_the_end_of_a_transaction() -> None:
     """It is no record; a store that lacks more is not at its head."""
     followed = _followed(STREAM)
-    assert followed.take_heads(_poll(30), 10) is None
+    assert followed.take_heads(_poll(30)) is None
     for following, is_behind_markers, at_head_ms in (
         (28, False, BEGAN_MS),
         (29, True, BEGAN_MS),

@@ -14,8 +14,9 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.progress import restore_schedule
 from homeport.container.progress.restore import ChangelogRange, RestorePlan
 from homeport.container.progress.restore_schedule import worker_memory
+from homeport.container.progress.store_meta import META_FILE, parse_meta
 from homeport.container.rocksdb.bulk_store import BulkStore
-from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory import DirectoryFiles
 from homeport.container.storage.store_restore import StoreRestore
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
@@ -101,9 +102,7 @@ def test_a_long_tail_leaves_the_age_of_the_store_as_it_was(tmp_path: Path, by_wo
     by_workers.records += [(b"%d" % i, b"x") for i in range(6, 12)]
     _pass_time(by_workers)
     _cut_short(tmp_path, by_workers, 9)
-    meta = StoreDirectory(directory_of(tmp_path))
-    found = meta.read_meta()
-    meta.release()
+    found = DirectoryFiles(directory_of(tmp_path)).read(META_FILE, parse_meta)
     assert found is not None
     assert found.at_head.wall_ms == by_workers.now_ms - 600_000
     assert _filled(tmp_path, by_workers) == Restored(RestoreKind.TAIL, 9, 11, 3)

@@ -184,7 +184,8 @@ def _read_up_to(storage: AdjunctStorage, end: int) -> None:
     storage.read(following)
     for followed in storage.followed.values():
         look = HeadPoll(storage.clocks(), 0, end, followed.topic_id)
-        assert followed.take_heads(look, end) is None
+        followed.ask()
+        assert followed.take_heads(look) is None
     storage.flush(passed, passed)
 
 
@@ -243,7 +244,7 @@ def test_the_time_at_the_head_is_that_of_the_partition_that_lags_most(host: Host
         _read_up_to(storage, 100)
         host.now_ms += 50_000
         ahead = storage.followed[P0]
-        assert ahead.take_heads(HeadPoll(storage.clocks(), 0, 100, "id"), 100) is None
+        assert ahead.take_heads(HeadPoll(storage.clocks(), 0, 100, "id")) is None
         storage.flush(passed, passed)
     host.end, host.now_ms = 102, host.now_ms + 10_000
     with host.running() as storage:
@@ -261,7 +262,7 @@ def test_a_store_that_is_behind_its_last_marker_is_at_the_head(
         storage.read()
         assert storage.followed[P0].at_head == ClockReading(1_000_000)
         host.now_ms += 60_000
-        storage.followed[P0].take_heads(HeadPoll(storage.clocks(), 0, 200, "id"), 99)
+        storage.followed[P0].take_heads(HeadPoll(storage.clocks(), 0, 200, "id"))
         fill(storage, 150)
         for _ in range(2):
             storage.read()
