@@ -21,6 +21,7 @@ from homeport.container.serde.columns import reason_of
 from homeport.container.serde.serdes import Serde, SerdeFailedError
 
 Bytes = Sequence[bytes | None]
+Recode = Callable[[bytes | None], bytes | None]
 Refuse = Callable[[Mapping[str, Any], str], None]
 """Gets the row of a record that cannot be stored, and why; it may raise to end the container."""
 MessagesOf = Callable[[pa.Table], Iterable[IncomingMessage]]
@@ -103,13 +104,13 @@ class KeyAndValue:
         for index, pair in enumerate(zip(keys, values, strict=True)):
             entry, reason = _NOTHING, ""
             try:
-                key = _one_recoded(pair[0], self._key)
+                key = self._key(pair[0])
                 if key is None:
                     reason = f"it has no key, under which store {self._store} would keep it"
                 elif has_reserved([key]):
                     reason = f"store {self._store} cannot keep it: its key is a reserved one"
                 else:
-                    entry = key, _one_recoded(pair[1], self._msg)
+                    entry = key, self._msg(pair[1])
             except TypeError as error:
                 raise _failed(self._store, error) from error
             except SerdeFailedError:
@@ -187,24 +188,22 @@ def has_reserved(keys: Bytes) -> bool:
     return any(key is not None and key.startswith(RESERVED_PREFIX) for key in keys)
 
 
-def _recoder(stream: Serde | None, kept: Serde | None) -> Callable[[bytes], bytes] | None:
-    """Return the function from the stream's bytes to the store's; None: they are the same."""
+def _recoder(stream: Serde | None, kept: Serde | None) -> Recode:
+    """Return the function from the stream's bytes to the store's."""
     if stream is None or kept is None or stream == kept:
-        return None
+        return _same
     # Own ones of one name are of one class; a name like avro does not say which schema it is of.
     if stream.is_own and stream.name == kept.name:
-        return None
-    return lambda data: kept.to_bytes(stream.from_bytes(data))
+        return _same
+    return lambda data: None if data is None else kept.to_bytes(stream.from_bytes(data))
 
 
-def _recoded(data: Bytes, recode: Callable[[bytes], bytes] | None) -> Bytes:
-    if recode is None:
-        return data
-    return [_one_recoded(element, recode) for element in data]
+def _same(data: bytes | None) -> bytes | None:
+    return data
 
 
-def _one_recoded(data: bytes | None, recode: Callable[[bytes], bytes] | None) -> bytes | None:
-    return data if data is None or recode is None else recode(data)
+def _recoded(data: Bytes, recode: Recode) -> Bytes:
+    return data if recode is _same else list(map(recode, data))
 
 
 def _column(serde: Serde | None, column: pa.Array | pa.ChunkedArray) -> Bytes:

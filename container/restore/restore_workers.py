@@ -83,7 +83,7 @@ class _Worker:
         if "records" in fact:
             self.restore.read(fact["records"], fact["bytes"], fact["last"])
         elif "flushed" in fact:
-            self.restore.flushed(fact["flushed"])
+            self.restore.store.flushed_elsewhere(fact["flushed"])
         elif "merging" in fact:
             self.restore.merging(fact["merging"])
         elif "peak_mb" in fact:

@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,6 +31,9 @@ _STEP_S = 0.05
 _TELL_EVERY_S = 5.0
 _LONGEST_TEXT = 4096
 _JOB_STORE_TASK = 3
+_PROC = Path("/proc")
+_LOCKS = _PROC / "locks"
+_PID_FIELD, _FILE_FIELD = 4, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +205,55 @@ def _is_lock_of(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), (path / LOCK_FILE).stat())
     except FileNotFoundError:
         return False
+
+
+def lock_holder(directory: Path) -> Holder | None:
+    """Return the holder of the lock of ``directory``; None: no process on this machine."""
+    file = directory / LOCK_FILE
+    try:
+        stat = file.stat()
+        holder = read_holder(file.read_bytes())
+    except OSError:
+        return None
+    wanted = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
+    pid = _taker_of(wanted)
+    if pid is not None and not (_PROC / str(pid)).exists():
+        pid = _heir_of(file, wanted)
+    if pid is None:
+        return None
+    if holder is not None and holder.pid == pid:
+        return holder
+    return Holder(pid, socket.gethostname(), 0)  # the file names none, or an earlier holder
+
+
+def _taker_of(wanted: str) -> int | None:
+    """Return the process that took the lock of that file; it may have ended."""
+    try:
+        lines = _LOCKS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        fields = line.split()
+        # A waiter's line has "->" after its number; it holds nothing.
+        if _is_lock(fields, wanted) and "->" not in fields:
+            return int(fields[_PID_FIELD])
+    return None
+
+
+def _heir_of(file: Path, wanted: str) -> int | None:
+    """Return a living process that has the lock with a file that it was given; None: there is none.
+
+    A process that only waits for the lock has the file open too, but no lock with it.
+    """
+    for descriptor in _PROC.glob("[0-9]*/fd/*"):
+        process = descriptor.parent.parent
+        with contextlib.suppress(OSError):
+            if descriptor.samefile(file):
+                text = (process / "fdinfo" / descriptor.name).read_text(encoding="ascii")
+                if any(_is_lock(line.split()[1:], wanted) for line in text.splitlines()):
+                    return int(process.name)
+    return None
+
+
+def _is_lock(fields: Sequence[str], wanted: str) -> bool:
+    return "FLOCK" in fields and fields[_FILE_FIELD] == wanted

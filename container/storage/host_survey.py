@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -16,69 +14,12 @@ from homeport.container.progress import offset_file
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.storage.directory import DirectoryFiles
-from homeport.container.storage.directory_lock import LOCK_FILE, Holder, read_holder
+from homeport.container.storage.directory_lock import LOCK_FILE, Holder, lock_holder
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.container.storage.task_store import found_files
 from homeport.job_coordinator.model.job_model import TaskModel
 
 _BLOCK_BYTES = 512
-
-
-_PROC = Path("/proc")
-_LOCKS = _PROC / "locks"
-_PID_FIELD, _FILE_FIELD = 4, 5
-
-
-def lock_holder(directory: Path) -> Holder | None:
-    """Return the holder of the lock of ``directory``; None: no process on this machine."""
-    file = directory / LOCK_FILE
-    try:
-        stat = file.stat()
-        holder = read_holder(file.read_bytes())
-    except OSError:
-        return None
-    wanted = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
-    pid = _taker_of(wanted)
-    if pid is not None and not (_PROC / str(pid)).exists():
-        pid = _heir_of(file, wanted)
-    if pid is None:
-        return None
-    if holder is not None and holder.pid == pid:
-        return holder
-    return Holder(pid, socket.gethostname(), 0)  # the file names none, or an earlier holder
-
-
-def _taker_of(wanted: str) -> int | None:
-    """Return the process that took the lock of that file; it may have ended."""
-    try:
-        lines = _LOCKS.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        fields = line.split()
-        # A waiter's line has "->" after its number; it holds nothing.
-        if _is_lock(fields, wanted) and "->" not in fields:
-            return int(fields[_PID_FIELD])
-    return None
-
-
-def _heir_of(file: Path, wanted: str) -> int | None:
-    """Return a living process that has the lock with a file that it was given; None: there is none.
-
-    A process that only waits for the lock has the file open too, but no lock with it.
-    """
-    for descriptor in _PROC.glob("[0-9]*/fd/*"):
-        process = descriptor.parent.parent
-        with contextlib.suppress(OSError):
-            if descriptor.samefile(file):
-                text = (process / "fdinfo" / descriptor.name).read_text(encoding="ascii")
-                if any(_is_lock(line.split()[1:], wanted) for line in text.splitlines()):
-                    return int(process.name)
-    return None
-
-
-def _is_lock(fields: Sequence[str], wanted: str) -> bool:
-    return "FLOCK" in fields and fields[_FILE_FIELD] == wanted
 
 
 @dataclass(frozen=True, slots=True)

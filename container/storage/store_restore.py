@@ -113,10 +113,6 @@ class StoreRestore:
             self._reported_s = now_s
             self._listener.restore_progress(self._meter.progress(now_s))
 
-    def flushed(self, position: int) -> None:
-        """Write ``position``, up to which a worker has flushed the store, into OFFSET."""
-        self.store.flushed_elsewhere(position)
-
     def merging(self, files: int) -> None:
         """Report that a worker merges so many files before the store is used."""
         _LOG.info("restored %s: merging %d files", self.store.name, files)

@@ -20,8 +20,7 @@ from homeport.config.errors import HomeportError, StoreError
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
-from homeport.container.storage.directory_lock import DirectoryHeldError
-from homeport.container.storage.host_survey import lock_holder
+from homeport.container.storage.directory_lock import DirectoryHeldError, lock_holder
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import RestoreKind

@@ -31,7 +31,7 @@ class Restore:
         """Keeps it."""
         self.stated.append((records, size, last))
 
-    def flushed(self, position: int) -> None:
+    def flushed_elsewhere(self, position: int) -> None:
         """Keeps it."""
         self.stated.append(position)
 

@@ -20,12 +20,17 @@ from homeport.container.progress.refusal import RefusalReason
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.cleaner import Limit, judge, remove
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, Holder, LockWait
+from homeport.container.storage.directory_lock import (
+    LOCK_FILE,
+    NO_WAIT,
+    Holder,
+    LockWait,
+    lock_holder,
+)
 from homeport.container.storage.host_survey import (
     extent_of,
     found_directories,
     job_folders,
-    lock_holder,
     offset_texts,
     state_found,
 )

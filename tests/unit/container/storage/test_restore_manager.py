@@ -39,7 +39,7 @@ class _Fillers:
             bulk.flush()
             bulk.close()
             restore.read(len(found), 1, end - 1)
-            restore.flushed(end - 1)
+            restore.store.flushed_elsewhere(end - 1)
             if end < plan.head:
                 raise StoreError("the worker was killed")
 
