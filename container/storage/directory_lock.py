@@ -114,8 +114,8 @@ NO_WAIT = LockWait()
 class DirectoryLock:
     """An exclusive lock, until ``release``.
 
-    Only child processes that are started with ``descriptor`` inherit it. The lock is then held
-    until the last of them has ended, too.
+    ``descriptor``: the open file with the lock. Only child processes that are started with it
+    inherit it. The lock is then held until the last of them has ended, too.
     """
 
     def __init__(self, path: Path, own: Holder, wait: LockWait, below: Path | None = None) -> None:
@@ -132,7 +132,7 @@ class DirectoryLock:
         """
         parents = path.absolute().parents
         self._below = below or parents[min(_JOB_STORE_TASK, len(parents)) - 1]
-        self._fd = self._opened(path)
+        self.descriptor = self._opened(path)
         try:
             self._take(path, wait)
         except BaseException:
@@ -140,8 +140,8 @@ class DirectoryLock:
             raise
         # Only people read it: a full disk does not keep a store from being opened.
         with contextlib.suppress(OSError):
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, json.dumps(asdict(own)).encode() + b"\n", 0)
+            os.ftruncate(self.descriptor, 0)
+            os.pwrite(self.descriptor, json.dumps(asdict(own)).encode() + b"\n", 0)
 
     def _take(self, path: Path, wait: LockWait) -> None:
         began = wait.clock()
@@ -165,16 +165,16 @@ class DirectoryLock:
 
     def _is_taken(self, path: Path) -> bool:
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         except OSError as error:
             raise StoreError(f"{path}: it cannot be locked: {error.strerror}") from None
-        if _is_lock_of(self._fd, path):
+        if _is_lock_of(self.descriptor, path):
             return True
         # Its holder has removed the directory, and this file with it: it locks nothing any more.
-        os.close(self._fd)
-        self._fd = self._opened(path)
+        os.close(self.descriptor)
+        self.descriptor = self._opened(path)
         return self._is_taken(path)
 
     def _opened(self, path: Path) -> int:
@@ -185,19 +185,14 @@ class DirectoryLock:
 
     def _holder(self) -> Holder | None:
         try:
-            return read_holder(os.pread(self._fd, _LONGEST_TEXT, 0))
+            return read_holder(os.pread(self.descriptor, _LONGEST_TEXT, 0))
         except OSError:
             return None
-
-    @property
-    def descriptor(self) -> int:
-        """Return the open file that the lock belongs to."""
-        return self._fd
 
     def release(self) -> None:
         """Release the lock; children that have ``descriptor`` keep it until they end."""
         with contextlib.suppress(OSError):
-            os.close(self._fd)
+            os.close(self.descriptor)
 
 
 def _is_lock_of(descriptor: int, path: Path) -> bool:

@@ -45,11 +45,6 @@ class FoundDirectory:
     holder: Holder | None
 
 
-def job_folders(root: Path) -> list[Path]:
-    """Return the folders of all jobs below ``root``; StoreError where it cannot be read."""
-    return _folders(root)
-
-
 def found_directories(folder: Path) -> Iterator[FoundDirectory]:
     """Yield every directory of a store in a job's ``folder``, by name; none without a folder.
 
@@ -58,13 +53,14 @@ def found_directories(folder: Path) -> Iterator[FoundDirectory]:
     """
     if not folder.is_dir():
         return
-    for store in _folders(folder):
-        for task in _folders(store):
+    for store in folders_in(folder):
+        for task in folders_in(store):
             name = PurePosixPath(store.name, task.name)
             yield FoundDirectory(task, name, extent_of(task), lock_holder(task))
 
 
-def _folders(path: Path) -> list[Path]:
+def folders_in(path: Path) -> list[Path]:
+    """Return the folders of jobs, stores or tasks in ``path``; StoreError: it may not be read."""
     try:
         entries = list(os.scandir(path))
     except OSError as error:

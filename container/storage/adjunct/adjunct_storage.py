@@ -31,12 +31,7 @@ from homeport.container.progress.follow import STREAM, VERSIONS, Followed, HeadP
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.progress.store_meta import least_ms
-from homeport.container.storage.adjunct.filled_store import (
-    FilledStore,
-    Reached,
-    StoreFacts,
-    StoreSetup,
-)
+from homeport.container.storage.adjunct.filled_store import FilledStore, Reached, StoreFacts
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.adjunct.unbounded_store import UnboundedStore
 from homeport.container.storage.adjunct.versioned_store import VersionedStore
@@ -108,8 +103,8 @@ class AdjunctStorage:
             config = self.configs[planned.store.name]
             kind = VersionedStore if planned.store.is_bounded else UnboundedStore
             kept_bytes = _KEPT_BYTES // self.count
-            setup = StoreSetup(planned, config, directory, engines, kept_bytes, self.beside)
-            self._opened.append(kind(setup))
+            store = kind(planned, config, directory, engines, kept_bytes, self.beside)
+            self._opened.append(store)
 
     def recover(self, streams: StreamsNow, last_position: LastPosition) -> Starts:
         """Open every store with what a start may keep of it; return where its stream goes on.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 from homeport.config.errors import StoreError, WireError
@@ -90,40 +90,31 @@ class StoreFacts:
         return None if self.since_ms is None else max(0, now_ms - self.since_ms) / 1000
 
 
-@dataclass(frozen=True)
-class StoreSetup:
-    """The parts of a store of a container; its ``directory`` is locked.
-
-    ``kept_bytes``: as of ``ReadOnlyEntries``. ``beside``: makes calls that no batch waits for.
-    """
-
-    planned: PlannedStore
-    config: StoreConfig
-    directory: StoreDirectory
-    engines: StorageEngines
-    kept_bytes: int
-    beside: Executor
-
-
+@dataclass(eq=False)
 class FilledStore(ABC):
     """Call ``find``, then ``begin``; then it is read, takes records, and is written and flushed.
 
-    Each kind of store decides how many engines are in the directory, and what they have.
+    Each kind of store decides how many engines are in the directory, which is locked, and what they
+    have. ``kept_bytes``: as of ``ReadOnlyEntries``. ``_beside``: makes calls that no batch waits
+    for.
     """
 
-    def __init__(self, setup: StoreSetup) -> None:
-        self.planned = setup.planned
-        self.name = str(setup.planned.directory)
-        self._config = setup.config
-        self._directory = setup.directory
-        self._engines = setup.engines
-        self._beside = setup.beside
+    planned: PlannedStore
+    _config: StoreConfig
+    _directory: StoreDirectory
+    _engines: StorageEngines
+    kept_bytes: InitVar[int]
+    _beside: Executor
+
+    def __post_init__(self, kept_bytes: int) -> None:
+        """Begin with nothing: neither found nor opened."""
+        store = self.planned.store
+        self.name = str(self.planned.directory)
         self._has_moved = self._has_begun = False
         self.was_reset = False
         self._meta: AdjunctMeta | None = None
         self._is_meta_due = False
         self._kept_ms: int | None = None
-        store, kept_bytes = setup.planned.store, setup.kept_bytes
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
 

@@ -21,7 +21,6 @@ from homeport.container.storage.adjunct.filled_store import (
     Reached,
     RefusedStoreError,
     StoreFacts,
-    StoreSetup,
     cannot_follow,
 )
 from homeport.container.storage.storage_engines import persistent_engine
@@ -31,8 +30,9 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 class UnboundedStore(FilledStore):
     """A ``FilledStore`` of which tasks see each batch from its turn on."""
 
-    def __init__(self, setup: StoreSetup) -> None:
-        super().__init__(setup)
+    def __post_init__(self, kept_bytes: int) -> None:
+        """Begin with nothing: neither found nor opened."""
+        super().__post_init__(kept_bytes)
         self._engine: StorageEngine | None = None
         self._parts: VersionProgress = {}
         self._intake = Intake({})

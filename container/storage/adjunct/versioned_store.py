@@ -51,7 +51,6 @@ from homeport.container.storage.adjunct.filled_store import (
     Reached,
     RefusedStoreError,
     StoreFacts,
-    StoreSetup,
     catalogue_in,
 )
 from homeport.container.storage.directory import DirectoryFiles
@@ -72,9 +71,10 @@ class VersionedStore(FilledStore):
     ``versions``: as they stand with all that was written. ``served``: the one that tasks see.
     """
 
-    def __init__(self, setup: StoreSetup) -> None:
-        super().__init__(setup)
-        self.versions = Versions(setup.planned.partitions)
+    def __post_init__(self, kept_bytes: int) -> None:
+        """Begin with nothing: neither found nor opened."""
+        super().__post_init__(kept_bytes)
+        self.versions = Versions(self.planned.partitions)
         self._open: dict[int, StorageEngine] = {}
         self._unflushed: set[int] = set()
         self.served: int | None = None

@@ -37,8 +37,8 @@ from homeport.container.storage.changelog_reader import ChangelogReader
 from homeport.container.storage.directory_lock import Holder
 from homeport.container.storage.host_survey import (
     FoundDirectory,
+    folders_in,
     found_directories,
-    job_folders,
     offset_texts,
     state_found,
 )
@@ -299,7 +299,7 @@ class OtherJob:
 
 
 def _others(folder: JobFolder) -> Iterator[OtherJob]:
-    for other in () if folder.base is None else job_folders(folder.base):
+    for other in () if folder.base is None else folders_in(folder.base):
         if other == folder.path:
             continue
         try:

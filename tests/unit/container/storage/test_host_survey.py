@@ -29,8 +29,8 @@ from homeport.container.storage.directory_lock import (
 )
 from homeport.container.storage.host_survey import (
     extent_of,
+    folders_in,
     found_directories,
-    job_folders,
     offset_texts,
     state_found,
 )
@@ -230,4 +230,4 @@ def test_history_and_files_are_no_stores(tmp_path: Path) -> None:
     (tmp_path / "counts" / "file").write_text("")
     assert list(found_directories(tmp_path)) == []
     assert list(found_directories(tmp_path / "nowhere")) == []
-    assert [folder.name for folder in job_folders(tmp_path)] == ["counts"]
+    assert [folder.name for folder in folders_in(tmp_path)] == ["counts"]
