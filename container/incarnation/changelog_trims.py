@@ -133,10 +133,7 @@ def _read_trim(
 
 
 def _changes(store: TaskStore, trim: Trim) -> Changes:
-    task = store.task
-    return Changes(
-        store.config.name, task.task_name, store.changelog, task.changelog_partition, trim.entries
-    )
+    return Changes(store.id, store.changelog, store.task.changelog_partition, trim.entries)
 
 
 def portions(

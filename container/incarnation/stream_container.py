@@ -88,8 +88,8 @@ def report_trim(history: History, item: StoreTrim) -> None:
     )
     history(
         "changelog-trimmed",
-        store=changes.store,
-        task=changes.task_name,
+        store=changes.store_id.store,
+        task=changes.store_id.task_name,
         offset=trim.offset,
         keys=len(trim.entries),
         unsure=trim.unsure,

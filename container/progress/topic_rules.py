@@ -141,7 +141,8 @@ def _named(content: TransactionContent) -> Iterator[tuple[str, Send]]:
         yield f"output stream {send.topic}", send
     for change in content.changes:
         topic = change.changelog.stream
-        what = f"store {change.store} of task {change.task_name!r} (changelog {topic})"
+        store, task = change.store_id.store, change.store_id.task_name
+        what = f"store {store} of task {task!r} (changelog {topic})"
         for key, value in change.entries.items():
             yield what, Send(topic, key, value, change.partition)
 

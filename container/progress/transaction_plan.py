@@ -113,16 +113,10 @@ class Send(NamedTuple):
 class Changes:
     """The changes by one transaction to one store of one task: {key: new value; None: deleted}."""
 
-    store: str
-    task_name: TaskName
+    store_id: StoreId
     changelog: SystemStream
     partition: int
     entries: Mapping[bytes, bytes | None]
-
-    @property
-    def store_id(self) -> StoreId:
-        """Return the store that they changed."""
-        return StoreId(self.store, self.task_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,15 +114,10 @@ class TaskStore:
 
     def changes(self) -> Changes | None:
         """Return what the sealed transaction is to send; None where there is nothing of it."""
-        if self.config.changelog is None or not (self.overlay and self.overlay.sealed()):
+        sealed = self.overlay.sealed() if self.overlay else {}
+        if self.config.changelog is None or not sealed:
             return None
-        return Changes(
-            self.config.name,
-            self.task.task_name,
-            self.config.changelog,
-            self.task.changelog_partition,
-            self.overlay.sealed(),
-        )
+        return Changes(self.id, self.config.changelog, self.task.changelog_partition, sealed)
 
     def apply(self, positions: Mapping[Position, int]) -> None:
         """Put the sealed transaction's changes, committed with these positions, into the engine."""

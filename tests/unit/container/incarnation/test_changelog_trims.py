@@ -20,7 +20,7 @@ from homeport.container.incarnation import start_up
 from homeport.container.incarnation.changelog_trims import portions
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key
-from homeport.container.progress.transaction_plan import Changes
+from homeport.container.progress.transaction_plan import Changes, StoreId
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -304,12 +304,12 @@ def test_a_doubt_about_compaction_is_reported(caplog: pytest.LogCaptureFixture) 
         assert "store counts/Partition 0: of 1 keys that changed behind offset" in caplog.text
 
 
-CHANGES = Changes("s", TaskName("t"), SystemStream("kafka", "log"), 0, {})
+CHANGES = Changes(StoreId("s", TaskName("t")), SystemStream("kafka", "log"), 0, {})
 
 
 def _entries(*sizes: int) -> Changes:
     entries = {b"%d" % n: b"x" * (size - 1) for n, size in enumerate(sizes)}
-    return Changes("s", TaskName("t"), SystemStream("kafka", "log"), 0, entries)
+    return Changes(StoreId("s", TaskName("t")), SystemStream("kafka", "log"), 0, entries)
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ class _Storage:
 
     def changes(self) -> list[Changes]:
         return [
-            Changes("changed", TASK, SystemStream("kafka", "log"), 3, {b"k": b"v"}),
-            Changes("idle", TASK, SystemStream("kafka", "log-of-idle"), 3, {}),
+            Changes(StoreId("changed", TASK), SystemStream("kafka", "log"), 3, {b"k": b"v"}),
+            Changes(StoreId("idle", TASK), SystemStream("kafka", "log-of-idle"), 3, {}),
         ]
 
     def apply(self, store: StoreId, _positions: object) -> None:

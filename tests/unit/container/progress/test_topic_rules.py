@@ -15,7 +15,7 @@ from homeport.container.progress.topic_rules import (
     topics,
     wire_size,
 )
-from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
+from homeport.container.progress.transaction_plan import Changes, Send, StoreId, TransactionContent
 from homeport.job_coordinator.model.ids import TaskName
 
 NOW_MS = 1_000_000
@@ -28,7 +28,7 @@ def _rules(topic_bytes: int, **more: bool | int) -> TopicRules:
 
 def _content(*sends: Send, change: int = 10) -> TransactionContent:
     entries = {b"k": b"x" * change, b"deleted": None}
-    changes = Changes("counts", TaskName("P 0"), SystemStream("kafka", "log"), 0, entries)
+    changes = Changes(StoreId("counts", TaskName("P 0")), SystemStream("kafka", "log"), 0, entries)
     return TransactionContent(list(sends), [changes], {})
 
 
