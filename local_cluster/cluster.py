@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
+from homeport.job_coordinator.client_files import forget_tokens_of_cluster
 from homeport.local_cluster import outages, preflight, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
-from homeport.local_cluster.hadoop_conf import HadoopSite, write_all, write_hosts
-from homeport.local_cluster.jars import default_cache, ensure_jars, jars_dir
+from homeport.local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
+from homeport.local_cluster.jars import Progress, default_cache, ensure_jars, jars_dir
 from homeport.local_cluster.layout import Layout, Record, read_record, write_record
 from homeport.local_cluster.locks import exclusive
 from homeport.local_cluster.net import network
@@ -34,13 +37,11 @@ from homeport.local_cluster.net.addresses import (
     reserved_network,
 )
 from homeport.local_cluster.network_faults import NetworkFaults
-from homeport.local_cluster.shutdown import stop_in_order, sweep, uninterrupted
 from homeport.local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
 from homeport.local_cluster.status import state_of, status_of
 
-Progress = Callable[[str], None]
-
 _LOGS_KEPT_S = 24 * 3600.0
+_NODE_STOP_LIMIT_S = SIGKILL_DELAY_MS / 1000 + 5.0
 
 
 def _quiet(_line: str) -> None:
@@ -113,12 +114,14 @@ class LocalCluster:
             java_home = preflight.require_tools(maven=wants_jars, skein=bool(self._node_names))
             for role in roles:
                 ensure_jars(self._layout.cache, role, progress)
-            self._remove_remains(progress)
+            if self._layout.state.exists():
+                progress(f"removing what is left of a crashed cluster {self.name}")
+            sweep(self._layout, keep_logs=False)  # old logs too
             try:
                 self._start(java_home, Stopwatch(progress))
             except BaseException:
                 # An interrupt as well as an error: a half-started cluster is of no use.
-                with uninterrupted():
+                with _uninterrupted():
                     sweep(self._layout, keep_logs=True)
                 raise
 
@@ -132,16 +135,16 @@ class LocalCluster:
             record = read_record(self._layout.state)
             try:
                 if record is not None:
-                    stop_in_order(record, Stopwatch(progress))
+                    _stop_in_order(record, Stopwatch(progress))
             finally:
                 # Also when interrupted: a second Ctrl-C kills the rest and leaves no half cluster.
-                with uninterrupted():
+                with _uninterrupted():
                     sweep(self._layout, keep_logs=keep_logs)
 
     def keep(self) -> None:
         """Keep the cluster when its owner ends: `remove_abandoned` leaves it alone."""
         with self._changing(_quiet):
-            write_record(self._layout.state, replace(self._record(), kept=True))
+            self._write(replace(self._record(), kept=True))
 
     def __enter__(self) -> Self:
         self.up()
@@ -156,9 +159,7 @@ class LocalCluster:
         Returns the pids that died; when it returns, none of that node's processes lives.
         """
         with self._changing(_quiet):
-            record = self._record_with(node)
-            all_of_it = partial(processes.of_cluster, record.cluster_id, node)
-            return processes.sorted_pids(processes.kill_all(all_of_it))
+            return processes.sorted_pids(processes.kill_all(self._all_of(node)))
 
     def kill_node_manager(self, node: str) -> int:
         """SIGKILL a NodeManager alone: what it started lives on, and YARN takes it for lost.
@@ -166,10 +167,7 @@ class LocalCluster:
         Returns its pid; when it returns, the NodeManager is gone. ClusterError: it does not run.
         """
         with self._changing(_quiet):
-            record = self._record_with(node)
-            manager = record.daemons[node]
-            if not processes.is_alive(manager):
-                raise ClusterError(f"{node} of cluster {self.name} is down; start-node starts it")
+            manager = self._living_manager(node)
             processes.kill_one(manager)
             return manager.pid
 
@@ -180,12 +178,8 @@ class LocalCluster:
         NodeManager does not run.
         """
         with self._changing(_quiet):
-            record = self._record_with(node)
-            if not processes.is_alive(record.daemons[node]):
-                raise ClusterError(f"{node} of cluster {self.name} is down; start-node starts it")
-            return processes.sorted_pids(
-                processes.freeze(lambda: processes.of_cluster(record.cluster_id, node))
-            )
+            self._living_manager(node)
+            return processes.sorted_pids(processes.freeze(self._all_of(node)))
 
     def resume_node(self, node: str) -> list[int]:
         """SIGCONT everything of a paused node, children before parents; the pids that it woke.
@@ -193,8 +187,7 @@ class LocalCluster:
         ClusterError: nothing of the node is paused.
         """
         with self._changing(_quiet):
-            record = self._record_with(node)
-            woken = processes.thaw(lambda: processes.of_cluster(record.cluster_id, node))
+            woken = processes.thaw(self._all_of(node))
             if not woken:
                 raise ClusterError(f"{node} of cluster {self.name} is not paused")
             return processes.sorted_pids(woken)
@@ -213,7 +206,7 @@ class LocalCluster:
             offset = log.stat().st_size if log.exists() else 0
             process = self._daemons(record).start(node)
             record = replace(record, daemons={**record.daemons, node: process})
-            write_record(self._layout.state, record)
+            self._write(record)
             waiter = Waiter(self._layout, {node: process}, watch)
             waiter.wait(node_steps(record, node, log, offset))
             watch.report(f"{node} is running")
@@ -226,25 +219,23 @@ class LocalCluster:
         Without a number: all brokers at once, as in the following.
         """
         with self._changing(_quiet):
-            record = outages.stop_kafka(self._layout, self._record(), broker, orderly=orderly)
-            write_record(self._layout.state, record)
+            self._write(self._outages().stop_kafka(broker, orderly=orderly))
 
     def start_kafka(self, progress: Progress = _quiet, *, broker: int | None = None) -> None:
         """Start the broker again, on its port, with its data; return when it answers."""
         with self._changing(progress):
-            record, watch = self._record(), Stopwatch(progress)
-            record = outages.start_kafka(self._layout, record, self._daemons(record), watch, broker)
-            write_record(self._layout.state, record)
+            of, watch = self._outages(), Stopwatch(progress)
+            self._write(of.start_kafka(self._daemons(of.record), watch, broker))
 
     def pause_kafka(self, broker: int | None = None) -> list[int]:
-        """SIGSTOP a broker, as if its machine stood still; the pids that stand."""
+        """SIGSTOP a broker, as if its machine stood still. Return the pids."""
         with self._changing(_quiet):
-            return outages.pause_kafka(self._layout, self._record(), broker)
+            return self._outages().pause_kafka(broker)
 
     def resume_kafka(self, broker: int | None = None) -> list[int]:
-        """SIGCONT a paused broker; the pids that it woke."""
+        """SIGCONT a paused broker. Return the pids."""
         with self._changing(_quiet):
-            return outages.resume_kafka(self._layout, self._record(), broker)
+            return self._outages().resume_kafka(broker)
 
     def restart_resource_manager(
         self, progress: Progress = _quiet, *, orderly: bool = False, away_s: float = 0.0
@@ -254,11 +245,9 @@ class LocalCluster:
         Applications and their containers go on, for ``away_s`` without any.
         """
         with self._changing(progress):
-            record, watch, layout = self._record(), Stopwatch(progress), self._layout
-            record = outages.restart_resource_manager(
-                layout, record, self._daemons(record), watch, orderly=orderly, away_s=away_s
-            )
-            write_record(layout.state, record)
+            of, watch = self._outages(), Stopwatch(progress)
+            daemons = self._daemons(of.record)
+            self._write(of.restart_resource_manager(daemons, watch, orderly=orderly, away_s=away_s))
 
     # ------------------------------------------------------------------ what is
 
@@ -363,7 +352,7 @@ class LocalCluster:
             )
             self._layout.root.mkdir(mode=0o700, parents=True)
             # Before the first process and namespace: whatever happens next, it finds all of them.
-            write_record(self._layout.state, record)
+            self._write(record)
             own = None if record.network is None else network.Network(record.network, addresses)
             if own is not None:
                 own.make()
@@ -376,10 +365,10 @@ class LocalCluster:
                 names = (RESOURCE_MANAGER, *names, *self._node_names)
             watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
             record = replace(record, daemons={name: daemons.start(name) for name in names})
-            write_record(self._layout.state, record)
+            self._write(record)
             steps = cluster_steps(record, watch, self._scheduler)
             Waiter(self._layout, record.daemons, watch).wait(steps)
-        write_record(self._layout.state, replace(record, phase="up"))
+        self._write(replace(record, phase="up"))
 
     def _reserved(self) -> contextlib.AbstractContextManager[Addresses]:
         if self._namespaces:
@@ -396,12 +385,6 @@ class LocalCluster:
                 f"--name {self.name}, or use another name"
             )
 
-    def _remove_remains(self, progress: Progress) -> None:
-        """Clean up after an earlier cluster of this name: processes of a crashed one, old logs."""
-        if self._layout.state.exists():
-            progress(f"removing what is left of a crashed cluster {self.name}")
-        sweep(self._layout, keep_logs=False)
-
     def _keep_container_logs(self, node: str) -> None:
         """Move the logs of the node's last life away: a starting NodeManager deletes them."""
         logs = self._layout.node_logs(node)
@@ -414,6 +397,12 @@ class LocalCluster:
         return Daemons(
             layout=self._layout, record=record, jars=lambda role: ensure_jars(cache, role, _quiet)
         )
+
+    def _outages(self) -> outages.Outages:
+        return outages.Outages(self._layout, self._record())
+
+    def _write(self, record: Record) -> None:
+        write_record(self._layout.state, record)
 
     def _record(self) -> Record:
         record = read_record(self._layout.state)
@@ -432,6 +421,16 @@ class LocalCluster:
             )
         return record
 
+    def _all_of(self, node: str) -> Callable[[], dict[processes.ProcessId, str]]:
+        """Return what finds all processes of the node that are there now."""
+        return partial(processes.of_cluster, self._record_with(node).cluster_id, node)
+
+    def _living_manager(self, node: str) -> processes.ProcessId:
+        manager = self._record_with(node).daemons[node]
+        if not processes.is_alive(manager):
+            raise ClusterError(f"{node} of cluster {self.name} is down; start-node starts it")
+        return manager
+
     @contextlib.contextmanager
     def _changing(self, progress: Progress) -> Iterator[None]:
         """Be the only command that changes this cluster inside the block."""
@@ -442,6 +441,88 @@ class LocalCluster:
             finally:
                 if not self._layout.state.exists():
                     self._layout.lock.unlink(missing_ok=True)
+
+
+def _stop_in_order(record: Record, watch: Stopwatch) -> None:
+    """Ask daemons to stop: nodes first, as a NodeManager without its ResourceManager hangs."""
+    for node in record.addresses.nodes:
+        if node in record.daemons and processes.is_stopped(record.daemons[node]):
+            # It hears nothing, and woken it would do harm: a machine that is switched off.
+            processes.kill_all(partial(processes.of_cluster, record.cluster_id, node))
+    living = {name: p for name, p in record.daemons.items() if processes.is_alive(p)}
+    node_managers = {living[node] for node in record.addresses.nodes if node in living}
+    for process in node_managers:
+        processes.send(process, signal.SIGTERM)
+    processes.wait_gone(node_managers, _NODE_STOP_LIMIT_S)
+    # A NodeManager may end before containers that are slow to obey the SIGTERM it sent them.
+    containers = {
+        process
+        for process, node in processes.of_cluster(record.cluster_id).items()
+        if node in record.addresses.nodes
+    }
+    processes.wait_gone(containers, SIGKILL_DELAY_MS / 1000)
+    if record.addresses.nodes:
+        watch.report("nodes stopped")
+    _stop(living, RESOURCE_MANAGER, watch, f"{RESOURCE_MANAGER} stopped")
+    if outages.end_kafka(record):
+        watch.report("Kafka stopped")
+    _stop(living, ZOOKEEPER, watch, "ZooKeeper stopped")
+
+
+def _stop(
+    living: dict[str, processes.ProcessId], daemon: str, watch: Stopwatch, report: str
+) -> None:
+    if daemon in living:
+        outages.stop({living[daemon]}, outages.RM_STOP_LIMIT_S)
+        watch.report(report)
+
+
+def sweep(layout: Layout, *, keep_logs: bool) -> None:
+    """Kill whatever is left of the recorded cluster, then delete its files, the record last.
+
+    The caller holds the cluster's lock.
+    """
+    record = read_record(layout.state)
+    if record is not None:
+        processes.kill_all(lambda: processes.of_cluster(record.cluster_id))
+        if record.network is not None:
+            network.remove(record.network)
+    if keep_logs:
+        for folder in (layout.fs, layout.temporary, layout.brokers, layout.skein, layout.bin):
+            shutil.rmtree(folder, ignore_errors=True)
+        for node in record.addresses.nodes if record is not None else ():
+            shutil.rmtree(layout.node_local(node), ignore_errors=True)
+            shutil.rmtree(layout.node_state(node), ignore_errors=True)
+    elif layout.root.exists():
+        _empty(layout)
+    forget_tokens_of_cluster(layout.cache, layout.conf)
+    layout.state.unlink(missing_ok=True)
+    if not keep_logs:
+        with contextlib.suppress(FileNotFoundError):
+            layout.root.rmdir()
+
+
+def _empty(layout: Layout) -> None:
+    for path in layout.root.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path != layout.state:
+            path.unlink()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ignore SIGINT and SIGTERM inside the block: a second Ctrl-C must not stop the clean-up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:

@@ -1,4 +1,4 @@
-"""Where the files of a cluster are, and the record of what runs."""
+"""The paths of a cluster's files, and the record of what runs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from homeport.local_cluster.errors import ClusterError
-from homeport.local_cluster.net.addresses import RM_ADDRESS, Addresses
-from homeport.local_cluster.processes import ProcessId
-
-Phase = Literal["starting", "up"]
+from homeport.local_cluster.net.addresses import Addresses
+from homeport.local_cluster.processes import ProcessId, is_alive
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 #: Paths end up in shell scripts and in comma-separated Hadoop settings that know no quoting.
@@ -82,7 +83,7 @@ class Layout:
 
     def broker(self, broker: str) -> Path:
         """Return the folder with settings and data of one broker."""
-        return self.root / "brokers" / broker
+        return self.brokers / broker
 
     def log(self, daemon: str) -> Path:
         """Return the file with the output of one daemon."""
@@ -109,81 +110,51 @@ class Layout:
         return self.node(node) / "state"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What is written down about a cluster, enough to use it or to end it."""
+class Record(Struct, frozen=True):
+    """Enough about a cluster to use it or to end it.
+
+    ``owner``: the process that called `up`. ``daemons``: {daemon: its last known process}.
+    ``kept``: its owner has left it up on purpose; another command takes it down. ``network``: how
+    the names of its network namespaces begin; None: its nodes are on loopback.
+    """
 
     cluster_id: str
-    phase: Phase
+    phase: Literal["starting", "up"]
     addresses: Addresses
     java_home: str
-    #: The process that called `up`.
     owner: ProcessId
-    #: Daemon name to its last known process.
     daemons: dict[str, ProcessId]
-    #: Its owner has left it up on purpose; another command takes it down.
     kept: bool = False
-    #: What the names of its network namespaces begin with; None: its nodes are on loopback.
     network: str | None = None
+
+    @property
+    def living_brokers(self) -> dict[str, ProcessId]:
+        """Return {name: process} of the brokers that live; paused ones do."""
+        known = {name: self.daemons.get(name) for name in self.addresses.brokers}
+        return {name: p for name, p in known.items() if p is not None and is_alive(p)}
 
 
 def write_record(path: Path, record: Record) -> None:
     """Replace the record at once: a reader sees the old or the new one, whole."""
-    text = json.dumps(
-        {
-            "cluster_id": record.cluster_id,
-            "phase": record.phase,
-            "block": record.addresses.block,
-            "nodes": record.addresses.nodes,
-            "rm": record.addresses.rm,
-            "brokers": record.addresses.broker_count,
-            "zookeeper": record.addresses.has_zookeeper,
-            "rm_ports": record.addresses.rm_ports,
-            "java_home": record.java_home,
-            "owner": _process_json(record.owner),
-            "daemons": {name: _process_json(value) for name, value in record.daemons.items()},
-            "kept": record.kept,
-            "network": record.network,
-        },
-        indent=2,
-    )
+    body = msgspec.to_builtins(record)
+    # The file has no level of its own for the addresses.
+    body |= body.pop("addresses")
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
     partial.replace(path)
 
 
 def read_record(path: Path) -> Record | None:
-    """Return the record, None: there is none; ClusterError where the file is not one of ours."""
+    """Return the record; None where there is none.
+
+    ClusterError: the file is not a record.
+    """
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        return Record(
-            cluster_id=raw["cluster_id"],
-            phase=raw["phase"],
-            addresses=Addresses(
-                block=raw["block"],
-                nodes=raw["nodes"],
-                rm_ports=raw["rm_ports"],
-                rm=raw.get("rm", RM_ADDRESS),
-                broker_count=raw.get("brokers", 1),
-                has_zookeeper=bool(raw.get("zookeeper", False)),
-            ),
-            java_home=raw["java_home"],
-            owner=_process(raw["owner"]),
-            daemons={name: _process(value) for name, value in raw["daemons"].items()},
-            kept=bool(raw.get("kept", False)),
-            network=raw.get("network"),
-        )
+        body = json.loads(path.read_text(encoding="utf-8"))
+        return msgspec.convert({**body, "addresses": body}, Record)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise ClusterError(
             f"{path} is not a cluster record ({error!r}); end its processes and delete the folder"
         ) from error
-
-
-def _process_json(process: ProcessId) -> dict[str, int]:
-    return {"pid": process.pid, "start_time": process.start_time}
-
-
-def _process(raw: dict[str, Any]) -> ProcessId:
-    return ProcessId(pid=int(raw["pid"]), start_time=int(raw["start_time"]))

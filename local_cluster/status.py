@@ -1,4 +1,4 @@
-"""What a cluster's record, its processes and YARN say about it."""
+"""The status of a cluster, by its record, its processes, its brokers and YARN."""
 
 from __future__ import annotations
 
@@ -88,12 +88,7 @@ def brokers_of(record: Record) -> list[BrokerStatus]:
 
     ``controller``: whether it is the active controller, by the word of one that answers.
     """
-    addresses = record.addresses.brokers
-    living = {
-        name: process
-        for name in addresses
-        if (process := record.daemons.get(name)) is not None and processes.is_alive(process)
-    }
+    addresses, living = record.addresses.brokers, record.living_brokers
     asked = [addresses[name] for name, p in living.items() if not processes.is_stopped(p)]
     answers = (kafka_broker.working(address) for address in asked)
     working: frozenset[int] = next(filter(None, answers), frozenset())

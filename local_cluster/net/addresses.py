@@ -18,14 +18,13 @@ import ipaddress
 import itertools
 import random
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
-from homeport.local_cluster.errors import ClusterError
+from msgspec import Struct
+from msgspec.structs import replace
 
-ResourceManagerPorts = dict[str, int]
+from homeport.local_cluster.errors import ClusterError
 
 KAFKA_PORT = 9092
 CONTROLLER_PORT = 9093
@@ -56,27 +55,30 @@ MAX_NETWORK_NODES = 100
 MAX_BROKERS = len(_BROKER_OCTETS)
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """All addresses of one cluster."""
+class Addresses(
+    Struct, frozen=True, rename={"broker_count": "brokers", "has_zookeeper": "zookeeper"}
+):
+    """All addresses of one cluster.
 
-    #: The first three octets, as in ``127.77.12``.
+    ``block``: the first three octets, as in ``127.77.12``. ``nodes``: {name: address}, in order.
+    ``rm_ports``: {service of the ResourceManager: port}; empty in a cluster without nodes.
+    """
+
     block: str
-    #: Node name to address, in the order of the names.
     nodes: dict[str, str]
-    #: Ports of the ResourceManager by service; empty in a cluster without nodes.
-    rm_ports: ResourceManagerPorts
-    #: Address of the ResourceManager.
+    rm_ports: dict[str, int]
     rm: str = RM_ADDRESS
-    #: How many brokers there are.
     broker_count: int = 1
-    #: Whether there is a ZooKeeper.
     has_zookeeper: bool = False
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Return the address of each broker and its controller, by name, in order of ids."""
-        return broker_addresses(self.block, self.broker_count)
+        """Return {kafka, kafka2...: address of the broker and its controller}, in order of ids."""
+        octets = enumerate(_BROKER_OCTETS[: self.broker_count], 1)
+        return {
+            "kafka" if number == 1 else f"kafka{number}": f"{self.block}.{octet}"
+            for number, octet in octets
+        }
 
     @property
     def bootstrap_servers(self) -> str:
@@ -98,6 +100,20 @@ class Addresses:
         """Return the base of the ResourceManager's web service."""
         return f"http://{self.rm}:{self.rm_ports['web']}"
 
+    @property
+    def endpoints(self) -> tuple[tuple[str, int], ...]:
+        """Return every (address, port) of the block that a daemon of the cluster will listen on."""
+        broker_ports, node_ports = (
+            (KAFKA_PORT, CONTROLLER_PORT),
+            (NM_PORT, LOCALIZER_PORT, NM_WEB_PORT),
+        )
+        zookeeper = [] if self.zookeeper is None else [(self.zookeeper, ZOOKEEPER_PORT)]
+        return (
+            *((address, port) for address in self.brokers.values() for port in broker_ports),
+            *((address, port) for address in self.nodes.values() for port in node_ports),
+            *zookeeper,
+        )
+
 
 def node_names(count: int) -> tuple[str, ...]:
     """Return nm1 to nmN."""
@@ -109,17 +125,6 @@ def node_addresses(block: str, nodes: Sequence[str]) -> dict[str, str]:
     return {node: f"{block}.{_FIRST_NODE_OCTET + index}" for index, node in enumerate(nodes)}
 
 
-def broker_name(broker_id: int) -> str:
-    """Return the daemon's name: kafka, kafka2, kafka3; the first id is 1."""
-    return "kafka" if broker_id == 1 else f"kafka{broker_id}"
-
-
-def broker_addresses(block: str, count: int) -> dict[str, str]:
-    """Return the address of each broker by name: .2, .4 and so on."""
-    octets = _BROKER_OCTETS[:count]
-    return {broker_name(number): f"{block}.{octet}" for number, octet in enumerate(octets, 1)}
-
-
 def block_of(owner: str) -> str:
     """Return the block that a cluster tries first: always the same, so that users find it again.
 
@@ -127,25 +132,6 @@ def block_of(owner: str) -> str:
     """
     digest = hashlib.sha256(owner.encode()).digest()
     return f"127.{_SECOND_OCTETS[digest[0] % len(_SECOND_OCTETS)]}.{digest[1]}"
-
-
-def fixed_endpoints(
-    block: str, nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False
-) -> tuple[tuple[str, int], ...]:
-    """Return every (address, port) of the block that a daemon of the cluster will listen on."""
-    return (
-        *(
-            (address, port)
-            for address in broker_addresses(block, brokers).values()
-            for port in (KAFKA_PORT, CONTROLLER_PORT)
-        ),
-        *(
-            (address, port)
-            for address in node_addresses(block, nodes).values()
-            for port in (NM_PORT, LOCALIZER_PORT, NM_WEB_PORT)
-        ),
-        *([(f"{block}.{_ZOOKEEPER_OCTET}", ZOOKEEPER_PORT)] if zookeeper else []),
-    )
 
 
 @contextlib.contextmanager
@@ -157,17 +143,14 @@ def reserved(
     The same ``owner`` gets the same ones again, as long as they are free. The daemons must be
     listening when the block ends. ClusterError: no block or no port is free.
     """
+
+    def at(block: str) -> Addresses:
+        nodes_there = node_addresses(block, nodes)
+        return Addresses(block, nodes_there, {}, broker_count=brokers, has_zookeeper=zookeeper)
+
     with contextlib.ExitStack() as held:
-        endpoints = partial(fixed_endpoints, nodes=nodes, brokers=brokers, zookeeper=zookeeper)
-        block = _reserve_block(held, endpoints, block_of(owner))
-        ports = _reserve_rm_ports(held) if nodes else {}
-        yield Addresses(
-            block,
-            node_addresses(block, nodes),
-            ports,
-            broker_count=brokers,
-            has_zookeeper=zookeeper,
-        )
+        addresses = _reserve_block(held, at, block_of(owner))
+        yield replace(addresses, rm_ports=_reserve_rm_ports(held)) if nodes else addresses
 
 
 @contextlib.contextmanager
@@ -210,36 +193,35 @@ def reserved_network(
 
 
 def _reserve_block(
-    held: contextlib.ExitStack, endpoints: Callable[[str], Iterable[tuple[str, int]]], first: str
-) -> str:
-    """Hold all ports of a free block, ``first`` if that is one; returns its first three octets."""
-    failure: OSError | None = None
+    held: contextlib.ExitStack, at: Callable[[str], Addresses], first: str
+) -> Addresses:
+    """Hold all ports of a free block, ``first`` if it is free; return the addresses ``at`` it."""
     chance = random.Random()  # noqa: S311 - addresses are not secrets
     blocks = (f"127.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}" for _ in range(_TRIES))
-    for block in itertools.chain([first], blocks):
+    for addresses in map(at, itertools.chain([first], blocks)):
         with contextlib.ExitStack() as attempt:
             try:
-                attempt.enter_context(_hold(f"{block}.{_HOLDER_OCTET}", KAFKA_PORT))
-                for address, port in endpoints(block):
+                attempt.enter_context(_hold(f"{addresses.block}.{_HOLDER_OCTET}", KAFKA_PORT))
+                for address, port in addresses.endpoints:
                     attempt.enter_context(_hold(address, port, after_another=True))
             except OSError as error:
                 failure = error
                 continue
             held.push(attempt.pop_all())
-            return block
-    wanted = sorted({port for _, port in endpoints("127.0.0")})
+            return addresses
+    wanted = sorted({port for _, port in at(first).endpoints})
     raise ClusterError(
         f"no free block of loopback addresses for ports {wanted} ({failure}); "
         "stop the program that listens on one of them on all addresses (ss -ltnp shows it)"
     )
 
 
-def _reserve_rm_ports(held: contextlib.ExitStack) -> ResourceManagerPorts:
+def _reserve_rm_ports(held: contextlib.ExitStack) -> dict[str, int]:
     """Hold one free port on 127.0.0.1 per service, where no outgoing connection can take it."""
     highest = _first_ephemeral_port()
     candidates = list(range(min(_LOWEST_RM_PORT, highest // 2), highest))
     random.shuffle(candidates)
-    ports: ResourceManagerPorts = {}
+    ports: dict[str, int] = {}
     for port in candidates:
         with contextlib.suppress(OSError):
             held.enter_context(_hold(RM_ADDRESS, port))

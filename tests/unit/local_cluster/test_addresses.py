@@ -11,7 +11,6 @@ from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.net.addresses import (
     Addresses,
     block_of,
-    fixed_endpoints,
     node_addresses,
     node_names,
     reserved,
@@ -26,7 +25,7 @@ def test_nodes_are_numbered_from_one_and_addressed_from_eleven() -> None:
 
 def test_every_port_of_every_daemon_is_probed() -> None:
     """Two ports of the broker and three of each node."""
-    assert fixed_endpoints("127.70.3", ("nm1",)) == (
+    assert Addresses("127.70.3", {"nm1": "127.70.3.11"}, {}).endpoints == (
         ("127.70.3.2", 9092),
         ("127.70.3.2", 9093),
         ("127.70.3.11", 8041),
@@ -44,7 +43,7 @@ def test_brokers_are_numbered_from_one_and_all_of_them_are_named_to_clients() ->
         "kafka3": "127.70.3.5",
     }
     assert addresses.bootstrap_servers == "127.70.3.2:9092,127.70.3.4:9092,127.70.3.5:9092"
-    assert len(fixed_endpoints("127.70.3", (), brokers=3)) == 6
+    assert len(addresses.endpoints) == 6
 
 
 def test_clients_get_addresses_not_names() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from homeport.job_coordinator.client_files import KeptToken, kept_tokens
+from homeport.local_cluster.cluster import sweep
 from homeport.local_cluster.layout import Layout
-from homeport.local_cluster.shutdown import sweep
 
 
 @pytest.mark.parametrize("keep_logs", [False, True])
