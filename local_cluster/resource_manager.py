@@ -1,4 +1,4 @@
-"""What the ResourceManager says about its nodes, and the labels that it is given for them."""
+"""Read the states of nodes from the ResourceManager, and give nodes labels."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import urllib.parse
 import urllib.request
 from collections.abc import Collection
 
+from homeport.job_coordinator.http.direct import OPENER
+
 _TIMEOUT_S = 3.0
-# A proxy from the environment must not be asked for a loopback address.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def node_states(rm_url: str) -> dict[str, str] | None:
     """Return {node: YARN's word for its state (RUNNING, LOST...)}; None while nothing answers."""
     try:
-        with _OPENER.open(f"{rm_url}/ws/v1/cluster/nodes", timeout=_TIMEOUT_S) as reply:
+        with OPENER.open(f"{rm_url}/ws/v1/cluster/nodes", timeout=_TIMEOUT_S) as reply:
             nodes = json.load(reply)["nodes"]
     except (OSError, ValueError, KeyError):
         return None
@@ -40,4 +40,4 @@ def _post(url: str, body: object) -> None:
     request = urllib.request.Request(  # noqa: S310 - the scheme is ours
         f"{url}?{query}", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
-    _OPENER.open(request, timeout=_TIMEOUT_S).close()
+    OPENER.open(request, timeout=_TIMEOUT_S).close()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import http.client
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from homeport.appmaster.doctor.clock_checks import ahead_s
+from homeport.job_coordinator.http.direct import OPENER
 
 _TIMEOUT_S = 3.0
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def clocks_ahead(urls: Mapping[str, str]) -> dict[str, float | None]:
@@ -27,7 +26,7 @@ def clocks_ahead(urls: Mapping[str, str]) -> dict[str, float | None]:
 def _ahead_s(url: str) -> float | None:
     before_s = time.time()
     try:
-        with _OPENER.open(url, timeout=_TIMEOUT_S) as answer:
+        with OPENER.open(url, timeout=_TIMEOUT_S) as answer:
             date = answer.headers.get("Date")
     except urllib.error.HTTPError as refusal:
         with refusal:

@@ -11,7 +11,6 @@ import contextlib
 import http.client
 import os
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.skein_driver import import_skein, one_line, skein_client
 from homeport.appmaster.yarn.submission import am_java_options, services_of
 from homeport.job_coordinator.client_files import cache_folder
+from homeport.job_coordinator.http.direct import OPENER
 from homeport.job_coordinator.model.ids import Host
 
 _AM_MB = 512
@@ -28,7 +28,6 @@ _PROBE_MB = 256
 _LIFE_S = 120
 _POLL_S = 0.2
 _TIMEOUT_S = 3.0
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 Answers = dict[Host, dict[str, str] | None]
 
 
@@ -147,7 +146,7 @@ class _Probing:
         address = self._names.with_known_address(web)
         url = f"{self._scheme}://{address}/ws/v1/node/containerlogs/{file}"
         try:
-            with _OPENER.open(url, timeout=_TIMEOUT_S) as answer:
+            with OPENER.open(url, timeout=_TIMEOUT_S) as answer:
                 return str(answer.read().decode(errors="replace"))
         except (OSError, http.client.HTTPException):
             return ""  # not started yet; a node that never shows it has no answer at the limit

@@ -10,7 +10,6 @@ import http.client
 import json
 import socket
 import time
-import urllib.request
 import uuid
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from kazoo.exceptions import NoAuthError, NotReadOnlyCallError
 from homeport.appmaster.doctor.zookeeper_checks import ServerFacts, SessionFacts
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.http.direct import OPENER
 from homeport.job_coordinator.zookeeper.client import no_right
 from homeport.job_coordinator.zookeeper.leader_address import job_root, tool_session
 
@@ -67,9 +67,8 @@ def _answer(connection: socket.socket) -> str:
 
 def _monitor(host: str, port: int) -> dict[str, object]:
     """Return AdminServer's answer; empty where there is none, or it is closed to this machine."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"http://{host}:{port}{_MONITOR}", timeout=_TIMEOUT_S) as answer:
+        with OPENER.open(f"http://{host}:{port}{_MONITOR}", timeout=_TIMEOUT_S) as answer:
             said = json.loads(answer.read(_MOST))
     except (OSError, http.client.HTTPException, ValueError):
         return {}

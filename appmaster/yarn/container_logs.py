@@ -6,9 +6,9 @@ import http.client
 import re
 import urllib.error
 import urllib.parse
-import urllib.request
 
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.http.direct import OPENER
 
 _TIMEOUT_S = 10.0
 _GUESS = 64 * 1024
@@ -16,8 +16,6 @@ _GUESS = 64 * 1024
 _CONTENTS = b"LogContents:\n"
 _LENGTH = re.compile(rb"^LogLength:(\d+)$", re.MULTILINE)
 _ADVICE = "look at the file on the node, or use yarn logs once the application has ended"
-# Proxies named in the environment are not used: the cluster is a neighbour.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ContainerLog:
@@ -66,7 +64,7 @@ class ContainerLog:
     def _get(self, url: str) -> bytes | None:
         """Return the bytes; None: it is not there."""
         try:
-            with _OPENER.open(url, timeout=_TIMEOUT_S) as answer:
+            with OPENER.open(url, timeout=_TIMEOUT_S) as answer:
                 return bytes(answer.read())
         except urllib.error.HTTPError as refusal:
             with refusal:

@@ -1,4 +1,4 @@
-"""What the ResourceManager says about nodes and applications, by its REST interface.
+"""The ResourceManager's REST interface: nodes, applications, scheduler and settings.
 
 Finds the ResourceManager as any Hadoop client does: by ``yarn-site.xml`` (and ``core-site.xml``) in
 the folder that ``HADOOP_CONF_DIR`` names. No JVM is started; every call has a time limit and fails
@@ -29,6 +29,7 @@ from homeport.appmaster.yarn.scheduler import (
     shared_labels,
 )
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.http.direct import OPENER
 from homeport.job_coordinator.model.ids import Host, host_of
 
 APPLICATION_TAG = "homeport"
@@ -48,39 +49,14 @@ _NODE_TIMEOUT_S = 3.0
 _VARIABLE = re.compile(r"\$\{([^${}]+)\}")
 _MAX_SUBSTITUTIONS = 20
 _DEFAULT_PORTS = {"http": 8088, "https": 8090}
-# Proxies named in the environment are not used: the cluster is a neighbour.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One NodeManager: its host and rack, whether it runs, what it has in all and free.
+    """One NodeManager: its report and its labels."""
 
-    Memory in MB. One that does not run has nothing free. ``web``: host and port of its web service.
-    """
-
-    host: Host
-    rack: str | None
-    is_running: bool
-    total_mb: int
-    total_cores: int
-    available_mb: int
-    available_cores: int
-    labels: frozenset[str] = frozenset()
-    web: str = ""
-
-    def report(self) -> HostReport:
-        """Return what it reports of its host."""
-        return HostReport(
-            self.host,
-            self.rack,
-            self.total_mb,
-            self.total_cores,
-            self.available_mb,
-            self.available_cores,
-            self.is_running,
-            self.web,
-        )
+    report: HostReport
+    labels: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +119,11 @@ def substituted(values: Mapping[str, str], text: str) -> str:
 def resource_manager_urls(values: Mapping[str, str]) -> tuple[str, ...]:
     """Return the base URLs of the ResourceManagers that a configuration names, in its order."""
     scheme = "https" if values.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
-    key = (
-        "yarn.resourcemanager.webapp.https.address"
-        if scheme == "https"
-        else "yarn.resourcemanager.webapp.address"
-    )
-    ids = [
-        i.strip() for i in values.get("yarn.resourcemanager.ha.rm-ids", "").split(",") if i.strip()
-    ]
+    of_scheme = ".https" if scheme == "https" else ""
+    key = f"yarn.resourcemanager.webapp{of_scheme}.address"
+    ids = map(str.strip, values.get("yarn.resourcemanager.ha.rm-ids", "").split(","))
     urls = []
-    for suffix in [f".{i}" for i in ids] or [""]:
+    for suffix in [f".{i}" for i in ids if i] or [""]:
         address = substituted(values, values.get(key + suffix, ""))
         if not address or "${" in address:
             host = substituted(values, values.get(f"yarn.resourcemanager.hostname{suffix}", ""))
@@ -182,23 +153,21 @@ def _settings_of(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _node_of(body: Mapping[str, Any]) -> Node:
-    available_mb = int(body.get("availMemoryMB", 0))
-    available_cores = int(body.get("availableVirtualCores", 0))
+    free_mb = int(body.get("availMemoryMB", 0))
+    free_cores = int(body.get("availableVirtualCores", 0))
     # Of a lost node the ResourceManager says that nothing is free or used, but still what it has.
     total = body.get("totalResource") or {}
-    return Node(
+    report = HostReport(
         host=host_of(str(body["nodeHostName"])),
         rack=str(body["rack"]) if body.get("rack") else None,
-        is_running=body.get("state") == "RUNNING",
-        total_mb=int(total.get("memory", available_mb + int(body.get("usedMemoryMB", 0)))),
-        total_cores=int(
-            total.get("vCores", available_cores + int(body.get("usedVirtualCores", 0)))
-        ),
-        available_mb=available_mb,
-        available_cores=available_cores,
-        labels=frozenset(str(label) for label in body.get("nodeLabels") or ()) - {""},
+        memory_mb=int(total.get("memory", free_mb + int(body.get("usedMemoryMB", 0)))),
+        cores=int(total.get("vCores", free_cores + int(body.get("usedVirtualCores", 0)))),
+        free_memory_mb=free_mb,
+        free_cores=free_cores,
+        is_live=body.get("state") == "RUNNING",
         web=str(body.get("nodeHTTPAddress") or ""),
     )
+    return Node(report, frozenset(str(x) for x in body.get("nodeLabels") or ()) - {""})
 
 
 class ApplicationHosts:
@@ -296,7 +265,8 @@ class ResourceManagerRest:
     def nodes(self) -> tuple[Node, ...]:
         """Return all NodeManagers that the ResourceManager knows, lost ones included, by host."""
         body = self._get("/ws/v1/cluster/nodes").get("nodes") or {}
-        return tuple(sorted((_node_of(n) for n in body.get("node") or ()), key=lambda n: n.host))
+        found = map(_node_of, body.get("node") or ())
+        return tuple(sorted(found, key=lambda node: node.report.host))
 
     def host_reports(self, partition: Partition | None = None) -> tuple[HostReport, ...]:
         """Return the hosts that the ResourceManager knows, by name; RUNNING ones are live.
@@ -304,15 +274,15 @@ class ResourceManagerRest:
         Of several NodeManagers on one host, the one with most free memory is returned. None: of
         hosts with whatever label.
         """
-        best: dict[Host, Node] = {}
-        for node in sorted(self.nodes(), key=lambda n: (n.is_running, n.available_mb)):
-            if partition is None or partition.has(node.labels):
-                best[node.host] = node
-        return tuple(best[host].report() for host in sorted(best))
+        has = (lambda _: True) if partition is None else partition.has
+        reports = [node.report for node in self.nodes() if has(node.labels)]
+        reports.sort(key=lambda report: (report.is_live, report.free_memory_mb))
+        best = {report.host: report for report in reports}
+        return tuple(best[host] for host in sorted(best))
 
     def running_hosts(self) -> frozenset[Host]:
         """Return the hosts whose NodeManager is RUNNING."""
-        return frozenset(n.host for n in self.nodes() if n.is_running)
+        return frozenset(node.report.host for node in self.nodes() if node.report.is_live)
 
     def scheduler(self) -> Scheduler:
         """Return the scheduler that it runs, with its queues."""
@@ -395,7 +365,7 @@ class ResourceManagerRest:
                 url + path, data=body, headers=headers, method=method
             )
             try:
-                with _OPENER.open(request, timeout=self._timeout_s) as answer:
+                with OPENER.open(request, timeout=self._timeout_s) as answer:
                     text = answer.read()
                 parsed = json.loads(text) if text else {}
             except urllib.error.HTTPError as e:

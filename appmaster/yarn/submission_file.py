@@ -10,14 +10,16 @@ Source: Samza 1.8, SAMZA_COORDINATOR_SYSTEM_CONFIG; safety A1 for the submission
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+from msgspec import Struct
+
 from homeport.config.config import Config
-from homeport.config.errors import WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.wire_form import decoded
 
 SUBMISSION_FILE_NAME = "homeport-coordinator.json"
 
@@ -34,12 +36,20 @@ class Submitted:
     file: Config
 
 
+class _Body(Struct):
+    submission: int
+    config: dict[str, str]
+    services: dict[str, str]
+    submitted: dict[str, str]
+    file: dict[str, str | None]
+    """What is different from ``submitted``; None: the key is not there."""
+
+
 @dataclass(frozen=True)
 class SubmissionFile:
     """Content of the file.
 
-    Shapes: ``services`` {host: name of the Skein service whose containers run there and nowhere
-    else}.
+    ``services``: {host: name of the Skein service whose containers run there and nowhere else}.
     """
 
     config: Config
@@ -49,30 +59,23 @@ class SubmissionFile:
 
     def to_bytes(self) -> bytes:
         """Return the file's bytes."""
-        body = {
-            "submission": self.number,
-            "config": dict(self.config),
-            "services": dict(sorted(self.services.items())),
-            "submitted": dict(self.submitted.config),
-            "file": _difference(self.submitted.config, self.submitted.file),
-        }
-        return json.dumps(body, indent=1).encode()
+        services = {str(host): name for host, name in sorted(self.services.items())}
+        whole, file = self.submitted.config, self.submitted.file
+        different = {k: file.get(k) for k in {*whole, *file} if whole.get(k) != file.get(k)}
+        body = _Body(self.number, dict(self.config), services, dict(whole), different)
+        return msgspec.json.format(msgspec.json.encode(body), indent=1)
 
     @staticmethod
     def from_bytes(data: bytes) -> SubmissionFile:
         """Return the content that ``data`` carries; WireError where it is not such a file."""
-        try:
-            body = json.loads(data)
-            whole = dict(body["submitted"])
-            file = {k: v for k, v in {**whole, **body["file"]}.items() if v is not None}
-            return SubmissionFile(
-                Config(body["config"]),
-                int(body["submission"]),
-                {host_of(h): str(s) for h, s in body["services"].items()},
-                Submitted(Config(whole), Config(file)),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise WireError(f"{SUBMISSION_FILE_NAME} is not a submission file: {e!r}") from None
+        body = decoded(_Body, data, SUBMISSION_FILE_NAME)
+        file = {k: v for k, v in {**body.submitted, **body.file}.items() if v is not None}
+        return SubmissionFile(
+            Config(body.config),
+            body.submission,
+            {host_of(host): name for host, name in body.services.items()},
+            Submitted(Config(body.submitted), Config(file)),
+        )
 
 
 def coordinator_part(config: Config) -> Config:
@@ -87,8 +90,3 @@ def coordinator_part(config: Config) -> Config:
             **{key: value for key, value in config.items() if key.startswith(system)},
         }
     )
-
-
-def _difference(config: Config, other: Config) -> dict[str, str | None]:
-    """Return {key: value in ``other``, None where it has none} of the keys whose values differ."""
-    return {k: other.get(k) for k in {*config, *other} if config.get(k) != other.get(k)}

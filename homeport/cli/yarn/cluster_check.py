@@ -45,19 +45,21 @@ def cluster_facts(
     """
     yarn, scheduler = YarnConfig.of(config), rest.scheduler()
     partition = rest.partition(scheduler, yarn.queue, yarn.container_label)
-    running = [node for node in rest.nodes() if node.is_running]
+    running = [node for node in rest.nodes() if node.report.is_live]
     own = [node for node in running if partition is None or partition.has(node.labels)]
     names = NodeNames.from_environment(environment)
     folder = Path(environment.get(CONF_DIR_VARIABLE, ""))
     return ClusterFacts(
         scheduler=scheduler,
-        running=tuple(RunningNode(n.labels, n.total_mb, n.total_cores) for n in running),
+        running=tuple(
+            RunningNode(node.labels, node.report.memory_mb, node.report.cores) for node in running
+        ),
         partition=partition,
         resource_manager=_shown_by(rest.settings),
-        node=_shown_by(lambda: rest.node_settings(names.with_known_address(own[0].web)))
+        node=_shown_by(lambda: rest.node_settings(names.with_known_address(own[0].report.web)))
         if own
         else {},
-        node_name=own[0].host if own else "",
+        node_name=own[0].report.host if own else "",
         queues_file=read_hadoop_files(folder, (_QUEUES_FILE,)),
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.doctor.clock_checks import check_clocks
 from homeport.appmaster.doctor.clock_facts import clocks_ahead
 from homeport.appmaster.doctor.finding import Finding, error, ok, unknown
@@ -28,11 +29,7 @@ from homeport.appmaster.doctor.zookeeper_checks import check_servers, check_sess
 from homeport.appmaster.doctor.zookeeper_facts import server_facts, session_facts
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.appmaster.yarn.node_names import NodeNames
-from homeport.appmaster.yarn.resource_manager_rest import (
-    CONF_DIR_VARIABLE,
-    Node,
-    ResourceManagerRest,
-)
+from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE, ResourceManagerRest
 from homeport.cli.yarn.cluster_check import cluster_facts
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import YARN, ZOOKEEPER
@@ -106,7 +103,7 @@ def _cluster(
     try:
         rest = ResourceManagerRest.from_environment(os.environ)
         rest.require_reachable()
-        nodes = rest.nodes()
+        running = [node.report for node in rest.nodes() if node.report.is_live]
     except UnavailableError as fault:
         yield error("yarn.reachable", "ResourceManager", str(fault), "start it, or correct that")
         return
@@ -116,9 +113,9 @@ def _cluster(
         if config is not None:
             yield from check_fit(config, cluster_facts(config, rest, os.environ))
     if Area.CLOCKS in areas:
-        yield from check_clocks(clocks_ahead(_web_services(rest, nodes)))
+        yield from check_clocks(clocks_ahead(_web_services(rest, running)))
     if Area.NODES in areas:
-        yield from _nodes(config, rest, nodes, question, say)
+        yield from _nodes(config, rest, running, question, say)
 
 
 def _zookeeper(config: Config) -> Iterator[Finding]:
@@ -151,13 +148,12 @@ def _kafka(config: Config, name: str) -> Iterator[Finding]:
         yield from check_topic(facts, use)
 
 
-def _web_services(rest: ResourceManagerRest, nodes: Collection[Node]) -> dict[str, str]:
+def _web_services(rest: ResourceManagerRest, running: Iterable[HostReport]) -> dict[str, str]:
     names = NodeNames.from_environment(os.environ)
     scheme = urlsplit(rest.url).scheme
     found = {
-        str(node.host): f"{scheme}://{names.with_known_address(node.web)}/node"
-        for node in nodes
-        if node.is_running
+        str(report.host): f"{scheme}://{names.with_known_address(report.web)}/node"
+        for report in running
     }
     return {"ResourceManager": f"{rest.url}/ws/v1/cluster/info", **found}
 
@@ -165,11 +161,11 @@ def _web_services(rest: ResourceManagerRest, nodes: Collection[Node]) -> dict[st
 def _nodes(
     config: Config | None,
     rest: ResourceManagerRest,
-    nodes: Collection[Node],
+    running: Iterable[HostReport],
     question: NodeQuestion,
     say: Callable[[str], None],
 ) -> Iterator[Finding]:
-    hosts = sorted({node.host for node in nodes if node.is_running})
+    hosts = sorted({report.host for report in running})
     if not hosts:
         return
     needs = _needs(config, question.free_mb)

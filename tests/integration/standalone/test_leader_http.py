@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from kazoo.client import KazooClient
 from standalone_jobs import StandaloneJob, on_zookeeper, standalone_job
 from zookeeper_server import ZooKeeperServer
 
+from homeport.job_coordinator.http.direct import OPENER
 from homeport.job_coordinator.standalone import nodes
 
 LIMIT_S = 60
@@ -47,8 +47,7 @@ def urls(zookeeper: ZooKeeperServer, job: StandaloneJob) -> dict[str, str]:
 
 def get(url: str) -> Any:  # noqa: ANN401 - JSON
     """What is answered there, redirects followed."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=LIMIT_S) as answer:
+    with OPENER.open(url, timeout=LIMIT_S) as answer:
         body = answer.read()
     return body.decode() if url.endswith("/metrics") else json.loads(body)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from standalone_jobs import PARTITIONS, StandaloneJob, on_zookeeper, standalone_
 from zookeeper_server import ZooKeeperServer
 
 from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.http.direct import OPENER
 
 NAMES = ("one", "two", "three")
 _OF_EACH = 25
@@ -90,8 +90,7 @@ def get(job: StandaloneJob, name: str, path: str) -> str:
     """What the processor of that name answers, redirects followed."""
     said = (job.folder / f"{name}.log").read_text(encoding="utf-8")
     (url,) = re.findall(r"it answers at (\S+)", said)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"{url}{path}", timeout=60) as answer:
+    with OPENER.open(f"{url}{path}", timeout=60) as answer:
         body: str = answer.read().decode()
     return body
 

@@ -196,7 +196,7 @@ def test_under_another_scheduler_labels_mean_nothing() -> None:
     rest.kind = "fairScheduler"
     found = ApplicationHosts(rest, "streams", None, "address of {}".format).host_reports()
     assert [report.host for report in found] == ["nm1", "nm2", "nm3"]
-    assert {report.web for report in found} == {f"address of {n.web}" for n in rest.nodes()}
+    assert {report.web for report in found} == {f"address of {n.report.web}" for n in rest.nodes()}
 
 
 def test_settings_without_a_value_are_left_out() -> None:
