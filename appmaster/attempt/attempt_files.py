@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from homeport.appmaster.attempt.hold_back import Inheritance
+from homeport.appmaster.attempt.inherited import Inheritance
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

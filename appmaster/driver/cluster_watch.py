@@ -1,4 +1,4 @@
-"""What the cluster shows of containers and hosts, poll by poll, as events for the allocator."""
+"""Polls the cluster's containers and hosts, and posts the changes as events of the allocator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homeport.appmaster.allocation.protocol.observation import (
     events_between,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.attempt.adoption import Adoption, Unheard
+from homeport.appmaster.attempt.inherited import Adoption, Unheard
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, ResourceReport
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.lease.launcher_table import LauncherTable
@@ -31,9 +31,9 @@ log = logging.getLogger("driver")
 
 @dataclass(slots=True)
 class ClusterWatch:
-    """To be used on the driver's event loop; what is new goes to ``_post``.
+    """Polls on the driver's event loop; what is new goes to ``_post``.
 
-    ``unheard``: incarnations of earlier drivers whose launchers have not called yet.
+    ``unheard``: containers of earlier drivers whose launchers have not checked in yet.
     """
 
     _resources: ClusterResourceManager
@@ -44,7 +44,7 @@ class ClusterWatch:
     _settings: Callable[[], AllocatorSettings]
     unheard: Unheard = field(init=False)
     fault: str | None = None
-    """Why the ResourceManager has not named the hosts, the last time; None: it has."""
+    """Why the last poll of the hosts failed; None: it did not."""
     _snapshot: Snapshot | None = None
     _hosts: tuple[HostReport, ...] | None = None
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "rest"))
@@ -55,7 +55,7 @@ class ClusterWatch:
 
     @property
     def hosts(self) -> tuple[HostReport, ...]:
-        """What the last look at the hosts saw; empty before the first."""
+        """The hosts by the last poll; empty before the first."""
         return self._hosts or ()
 
     async def watch_resources(self) -> None:
@@ -83,9 +83,10 @@ class ClusterWatch:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _observe(self, reports: tuple[ResourceReport, ...]) -> None:
-        """Hand in what is new since the last poll.
+        """Post what is new since the last poll.
 
-        No request is made before the hosts and what earlier drivers permitted are known.
+        Nothing is requested before the hosts are known, and all incarnations of earlier drivers are
+        accounted for.
         """
         for report in reports:
             if report.container.state is SkeinContainerState.ENDED:

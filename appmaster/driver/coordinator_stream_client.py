@@ -1,4 +1,4 @@
-"""The driver's side of the coordinator stream: what it writes and reads, off the event loop."""
+"""The driver's client of the coordinator stream: reads and writes, off the event loop."""
 
 from __future__ import annotations
 
@@ -43,16 +43,14 @@ log = logging.getLogger("driver")
 
 @dataclass(frozen=True, slots=True)
 class StreamNews:
-    """What the stream says now; the same object until it says something else.
+    """The content of the stream; the same object as long as nothing new is read or written.
 
-    Shapes: ``stopped`` {incarnation: cause}; ``versions`` {processor: its epoch, and the version of
-    the JobModel that the permit names}, of those that no model has overtaken.
-
-    ``fenced``: what the last incarnation of each processor that reported has fenced.
-    ``has_requests``: whether placement requests wait to be taken.
-    ``written``: the newest record of each key of the configuration.
-    ``upgrade``: what was ordered of upgrades of this run of the job.
-    ``at_once``: the digest of the value with which all containers restart together; None: of none.
+    ``stopped``: {incarnation: cause}. ``fenced``: what the last incarnation of each processor that
+    reported has fenced. ``versions``: {processor: its epoch, and the version of the JobModel that
+    the permit names}, without processors that a model has overtaken. ``has_requests``: whether
+    placement requests wait to be taken. ``written``: the newest record of each key of the
+    configuration. ``upgrade``: the orders of upgrades of this run of the job. ``at_once``: the
+    digest of the value with which all containers restart together; None: there is none.
     """
 
     config: Config
@@ -101,8 +99,8 @@ class CoordinatorStreamClient:
     async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
         """Write all messages or none, again and again until they are in the stream.
 
-        What an operator's tool asked for can go on without its answer: one that cannot be written
-        is left out, and said in the log.
+        A request of an operator's tool can go on without its answer: an answer that cannot be
+        written is left out and logged.
 
         Raises:
             WireError: a record of the job's own cannot be written.
@@ -129,29 +127,36 @@ class CoordinatorStreamClient:
         return await self._in_thread(self._stream.taken_keys)
 
     async def audited(self, offset: int) -> bool:
-        """Return whether the stream has up to where the audit trail is complete."""
-        try:
-            await self._write([AuditedManager.message(offset)])
-        except (UnavailableError, WireError) as e:
-            log.warning("the next driver will audit again what this one has: %s", e)
-            return False
-        return True
+        """Record up to which offset the audit trail is complete; return whether it is written."""
+        message = AuditedManager.message(offset)
+        return await self._try([message], "the next driver will audit again what this one has")
 
     async def remove(self, tombstones: Iterable[CoordinatorStreamMessage]) -> None:
         """Remove records of others, if Kafka takes the tombstones now; else leave them."""
+        await self._try(list(tombstones), "records without a use stay in the coordinator stream")
+
+    async def report_stops(self, stopped: Mapping[Incarnation, str]) -> None:
+        """Write these stops, if Kafka takes them now: the next rank need not wait for them."""
+        messages = [StopManager.message(i, cause) for i, cause in stopped.items()]
+        await self._try(messages, "the next attempt will wait for what has stopped")
+
+    async def _try(self, messages: list[CoordinatorStreamMessage], otherwise: str) -> bool:
+        """Write all messages or none; log ``otherwise`` where they cannot be written now."""
         try:
-            await self._write(list(tombstones))
+            await self._write(messages)
         except (UnavailableError, WireError) as e:
-            log.warning("records without a use stay in the coordinator stream: %s", e)
+            log.warning("%s: %s", otherwise, e)
+            return False
+        return True
 
     async def publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
         """Call ``publish`` until what it writes is in the stream: nothing can go on without.
 
-        The next try reads first what became of the last one, and writes only what lacks.
+        Each call first reads what became of the last one, and writes only what lacks.
         """
         while True:
             try:
-                published = await self._in_thread(partial(self._publish, publish))
+                published = await self.at_head(publish)
             except UnavailableError as e:
                 log.warning("the JobModel cannot be published, trying again: %s", e)
                 self._write_fault = str(e)
@@ -159,19 +164,6 @@ class CoordinatorStreamClient:
             else:
                 self._write_fault = None
                 return published
-
-    def _publish(self, publish: Callable[[], JobModelPublished]) -> JobModelPublished:
-        self._catch_up()
-        published = publish()
-        self._news = None  # it has read what it has written
-        return published
-
-    async def report_stops(self, stopped: Mapping[Incarnation, str]) -> None:
-        """Write these stops, if Kafka takes them now: the next rank need not wait for them."""
-        try:
-            await self._write([StopManager.message(i, cause) for i, cause in stopped.items()])
-        except UnavailableError as e:
-            log.warning("the next attempt will wait for what has stopped: %s", e)
 
     async def read(self) -> StreamNews | None:
         """Return what the stream has; None where Kafka does not answer.
@@ -189,7 +181,7 @@ class CoordinatorStreamClient:
         return news
 
     async def at_head(self, call: Callable[[], _T]) -> _T:
-        """Return what ``call`` makes of the stream, read to its head.
+        """Call ``call`` with the stream read to its head, and return its result; it may write.
 
         Raises:
             UnavailableError: Kafka did not answer.
@@ -198,7 +190,10 @@ class CoordinatorStreamClient:
 
         def read() -> _T:
             self._catch_up()
-            return call()
+            try:
+                return call()
+            finally:
+                self._news = None  # it may have read what it has written
 
         return await self._in_thread(read)
 
@@ -226,15 +221,7 @@ class CoordinatorStreamClient:
 
     async def do(self, call: Callable[[CoordinatorStream], object]) -> None:
         """Call ``call`` with the stream, read to its head; errors as for ``change``."""
-
-        def run() -> None:
-            self._catch_up()
-            try:
-                call(self._stream)
-            finally:
-                self._news = None  # it may have read what it has written
-
-        await self._in_thread(run)
+        await self.at_head(partial(call, self._stream))
 
     async def placement(self, uuid: str) -> PlacementResponse | None:
         """Return the last answer to that request, as of the last reading."""
@@ -246,10 +233,7 @@ class CoordinatorStreamClient:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _write(self, messages: list[CoordinatorStreamMessage]) -> None:
-        def write() -> None:
-            self._stream.write(messages)
-
-        await self._in_thread(write)
+        await self._in_thread(partial(self._stream.write, messages))
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)

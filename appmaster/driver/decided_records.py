@@ -1,12 +1,11 @@
-"""The records of a decision, in the coordinator stream's form.
+"""The records of a decision, as messages of the coordinator stream.
 
-Decides nothing: which records there are, and in which order, is the allocator's.
+The allocator alone decides which records there are, and in which order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -41,28 +40,24 @@ from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.placement import PlacementResponse
 
 TasksOf = Callable[[ProcessorId], Iterable[TaskName]]
-"""The tasks of a processor in the model in force; none of one that it does not have."""
+"""Returns the tasks of a processor in the model in force; none where it is not in the model."""
 
-
-class Containers(Protocol):
-    """What the messages need of the allocator's state."""
-
-    def container(self, processor_id: ProcessorId) -> ContainerState | None:
-        """Return the container of that processor; None where there is none."""
+ContainerOf = Callable[[ProcessorId], ContainerState | None]
+"""Returns the container of a processor after the decision; None where there is none."""
 
 
 def messages(
     records: Iterable[Record],
-    after: Containers,
+    container_of: ContainerOf,
     tasks_of: TasksOf,
     now_ms: int,
     unseen_ms: int,
     submission: int,
 ) -> Iterator[CoordinatorStreamMessage]:
-    """Yield the records of a decision that led to ``after``, in their order.
+    """Yield the records of a decision, in their order.
 
     ``now_ms``: since 1970. ``unseen_ms``: how long an incarnation that this attempt permits can run
-    on under a higher rank. ``submission``: which one this driver runs.
+    on under a higher rank. ``submission``: the number of the one that this driver runs.
     """
     for record in records:
         match record:
@@ -76,7 +71,7 @@ def messages(
             case EndFailover(active=active):
                 yield FailoverManager.end(active)
             case WriteLocality(processor_id=processor_id, host=host):
-                epoch = _last_epoch(record, after)
+                epoch = _last_epoch(record, container_of(processor_id))
                 yield from LocalityManager.messages(
                     processor_id, tasks_of(processor_id), host, epoch
                 )
@@ -111,10 +106,9 @@ def _failover(record: WriteFailover) -> CoordinatorStreamMessage:
     return FailoverManager.message(record.active, failover)
 
 
-def _last_epoch(record: WriteLocality, after: Containers) -> int:
-    """The epoch that the stream has: a model may have raised it above that of the last permit.
+def _last_epoch(record: WriteLocality, container: ContainerState | None) -> int:
+    """Return the epoch that the stream has: a model may have raised it above the last permit's.
 
     With a lower one the record would pass for one of an incarnation that has been succeeded.
     """
-    container = after.container(record.processor_id)
     return record.epoch if container is None else max(record.epoch, container.next_epoch - 1)

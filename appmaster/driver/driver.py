@@ -1,11 +1,12 @@
-"""The driver: the shell around the allocator.
+"""The driver: the shell around the allocator. It decides nothing.
 
-One task takes events from one queue, in order: event, ``step``, invariants, records appended and
-flushed, of many events at once, then instructions run; what comes of them returns as events.
-Nothing here decides. Calls to Skein, the ResourceManager and Kafka run in threads with time limits,
-never on the event loop; Skein is given its orders one at a time, in the order of the decisions.
+One task takes events from one queue, in order. Each event goes through ``step`` and the invariants;
+the records of many events are appended and flushed at once; then ``_enter`` carries the decisions
+out, in order. Their outcomes return as events.
 
-What HTTP serves is in ``http_backend``. What follows a decision does so in ``_enter``, in order.
+Calls to Skein, the ResourceManager and Kafka run in threads with time limits, never on the event
+loop; Skein gets its orders one at a time, in the order of the decisions. ``http_backend`` serves
+the driver by HTTP.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ from homeport.appmaster.allocation.protocol.events import (
     named,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.attempt.adoption import Adoption
 from homeport.appmaster.attempt.attempt_files import StartedLedger
-from homeport.appmaster.attempt.hold_back import HoldBack
+from homeport.appmaster.attempt.inherited import Adoption, HoldBack
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver import decided_records
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
@@ -103,17 +103,16 @@ def checked_step(before: AllocatorState, event: Event, events: EventLog) -> Deci
 
 
 class Timers:
-    """To be used on one event loop; the end of a timer is handed to ``post``."""
+    """Timers of the allocator, on one event loop; the end of each goes to ``post``."""
 
     def __init__(self, post: Callable[[TimerFired], None]) -> None:
         self._post = post
         self._handles: dict[Timer, asyncio.TimerHandle] = {}
 
     def set(self, timer: Timer, delay_ms: int) -> None:
-        """Let it end in so many ms, and not when it would have before.
+        """Let the timer end after ``delay_ms``, at once where that is below 0, and not before.
 
-        At once where ``delay_ms`` is below 0. The loop reckons in floats, which do not take every
-        whole number: what is longer than 24 days ends after these.
+        A delay is at most 24 days: the loop counts in floats, which do not hold every whole number.
         """
         self.cancel(timer)
         loop = asyncio.get_running_loop()
@@ -121,7 +120,7 @@ class Timers:
         self._handles[timer] = loop.call_later(delay_s, self._fire, timer)
 
     def cancel(self, timer: Timer) -> None:
-        """Cancel it."""
+        """Cancel the timer, if it is set."""
         handle = self._handles.pop(timer, None)
         if handle is not None:
             handle.cancel()
@@ -254,18 +253,18 @@ class Driver:
             log.info("waiting for %s", ", ".join(map(named, self.hold_back.pending)))
         await self._begin_if_due()
         watchers = [
-            asyncio.create_task(watching)
-            for watching in (
-                self.cluster.watch_resources(),
-                self.cluster.watch_hosts(),
-                self._watch_launchers(),
-                self._watch_stream(),
-                self._watch_leases(),
-                self._skein.carry_out(self._refused),
-                self.live.run(self),
-                self._placements.run(),
-                self._rollouts.run(),
-            )
+            asyncio.create_task(watching, name=name)
+            for name, watching in {
+                "resources": self.cluster.watch_resources(),
+                "hosts": self.cluster.watch_hosts(),
+                "launchers": self._watch_launchers(),
+                "stream": self._watch_stream(),
+                "leases": self._watch_leases(),
+                "orders": self._skein.carry_out(self._refused),
+                "job-model": self.live.run(self),
+                "placements": self._placements.run(),
+                "rollouts": self._rollouts.run(),
+            }.items()
         ]
         main = asyncio.create_task(self._take_events(), name="events")
         try:
@@ -297,8 +296,8 @@ class Driver:
             self.post(RetiredStopped(incarnation, cause))
 
     def _account_for(self, incarnation: Incarnation, what: str) -> bool:
-        """Note what became of an incarnation; return whether that was news."""
-        if self.adoption.settled(incarnation) or self.hold_back.settled([incarnation]):
+        """Note what became of an inherited incarnation; return whether that was news."""
+        if self.adoption.settled(incarnation) or self.hold_back.settled(incarnation):
             log.info("%s@%d %s", incarnation.processor_id, incarnation.epoch, what)
             self.decisions.event("accounted-for", incarnation, what=what)
             return True
@@ -339,7 +338,7 @@ class Driver:
     def _messages(self, decision: Decision) -> Iterable[CoordinatorStreamMessage]:
         submission = self.status.identity.rank.submission
         rest = (self._tasks_of, wall_ms(), self.settings.unseen_ms, submission)
-        return decided_records.messages(decision.records, decision.state, *rest)
+        return decided_records.messages(decision.records, decision.state.container, *rest)
 
     def _enter(self, step: Step) -> None:
         """Put a decision in force whose records are written: do what follows from it, in order."""
@@ -353,7 +352,7 @@ class Driver:
 
     @property
     def state(self) -> AllocatorState:
-        """What the allocator knows now."""
+        """The state of the allocator."""
         return self._state
 
     def _carry_out(self, step: Step) -> None:
@@ -382,7 +381,7 @@ class Driver:
                     self._end = instruction
 
     def post(self, event: Event) -> None:
-        """Hand in an event without a caller that waits."""
+        """Put an event into the queue, without a caller that waits."""
         self._queue.post(event)
 
     async def ask(self, event: Event, message: LauncherMessage) -> Decision:
@@ -463,7 +462,7 @@ class Driver:
 
     @property
     def may_change(self) -> bool:
-        """Whether a JobModel may be published: what runs is known, and the job does not end."""
+        """Whether a JobModel may be published: all that runs is known, and the job goes on."""
         return (
             self.adoption.is_complete
             and self._shutdown is None
@@ -474,11 +473,12 @@ class Driver:
     async def publish(self, change: ModelChange) -> bool:
         """Publish a changed JobModel, and have the allocator follow it, as one item of the queue.
 
-        False: it may not be any more when its turn comes. A decision between the two would be one
-        on the model before, and its permits would overwrite the epochs of the publication.
+        Return whether it was published: ``may_change`` must hold when its turn comes. A decision
+        between publication and event would be one on the former model, and its permits would
+        overwrite the epochs of the publication.
 
         Raises:
-            WireError: a record of it cannot be written, as one that is too large; nothing is.
+            WireError: one of its records cannot be written, as it is too large; none is.
         """
         refused: list[WireError] = []
 
@@ -506,7 +506,7 @@ class Driver:
         return replace(published, older=self.rolling.older_now())
 
     def configured(self, config: Config) -> None:
-        """Take over what the driver itself reads of the configuration."""
+        """Put the driver's own settings of a new configuration into force."""
         self.settings = self.settings.configured(config)
         logs.set_level(LogConfig.of(config).level)
         self._skein.environment = {**self._skein.environment, **self.settings.environment}
@@ -515,7 +515,7 @@ class Driver:
             self.post(SettingsChanged(allocator))
 
     async def _note_stops(self, stopped: Mapping[Incarnation, str]) -> None:
-        """Stop waiting for those whose stop has evidence (safety P1)."""
+        """Stop waiting for incarnations whose stop has evidence (safety P1)."""
         for incarnation, cause in stopped.items():
             if incarnation in self.adoption.pending:
                 await self.leases.ended(incarnation)
@@ -554,7 +554,7 @@ class Driver:
             self.post(event)
 
     async def _report_stops(self, end: instructions.EndJob) -> None:
-        """Report what has stopped: the next rank need not wait for it."""
+        """Record what has stopped: the next rank need not wait for it."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
         stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
         pending = self.adoption.pending

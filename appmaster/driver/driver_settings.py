@@ -1,15 +1,15 @@
-"""What the configuration says to the driver and, through it, to the allocator."""
+"""The settings of the driver and the allocator, from the configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
-from homeport.appmaster.attempt.hold_back import NOTHING, Inheritance
+from homeport.appmaster.attempt.inherited import Inheritance
 from homeport.appmaster.lease.lease_table import margin_ms, unseen_ms
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -27,13 +27,12 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 @dataclass(frozen=True)
 class DriverSettings:
-    """What the configuration says to the driver. Units: ms.
+    """The settings of the driver, and what earlier drivers have left it. Times in ms.
 
-    ``environment``: what every launcher gets. ``adopt``: what an earlier driver of this attempt may
-    have left running.
-    ``unseen_ms``: how long what this attempt permits can run on under a higher rank.
-    ``inherited``: what this attempt found; ``recorded_stops``: those of it that have stopped.
-    ``ending``: the end that an earlier driver began.
+    ``environment``: variables of each launcher. ``unseen_ms``: how long an incarnation that this
+    attempt permits can run on under a higher rank. ``adopt``: what an earlier driver of this
+    attempt may have left running. ``inherited``: what this attempt found; ``recorded_stops``: those
+    of it that have stopped. ``ending``: the end that an earlier driver began.
     """
 
     check_in_interval_ms: int
@@ -42,13 +41,13 @@ class DriverSettings:
     environment: Mapping[str, str]
     unseen_ms: int
     adopt: tuple[Incarnation, ...] = ()
-    inherited: Inheritance = NOTHING
+    inherited: Inheritance = field(default_factory=Inheritance)
     recorded_stops: frozenset[Incarnation] = frozenset()
     ending: ShutdownRequested | None = None
 
     @staticmethod
     def of(config: Config) -> DriverSettings:
-        """Return the settings that the configuration gives; of earlier drivers it knows nothing."""
+        """Return the settings that the configuration gives, without anything of earlier drivers."""
         job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
         task = TaskConfig.of(config)
         goes_on_ms = unseen_ms(job.isolation_max_ms, manager.lease_ms)
@@ -75,7 +74,7 @@ class DriverSettings:
         )
 
     def configured(self, config: Config) -> DriverSettings:
-        """Return the settings under another configuration; what earlier drivers left stays."""
+        """Return the settings under another configuration; fields of earlier drivers stay."""
         new = DriverSettings.of(config)
         return replace(
             self,
@@ -86,7 +85,7 @@ class DriverSettings:
 
 
 def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> AllocatorSettings:
-    """Return what the allocator needs of the configuration; ``strict_hosts``: see its settings."""
+    """Return the allocator's settings; ``strict_hosts``: see there."""
     manager, task = ClusterManagerConfig.of(config), TaskConfig.of(config)
     silence_ms = manager.lease_ms + margin_ms(manager.lease_ms)
     return AllocatorSettings(

@@ -1,4 +1,4 @@
-"""The state of the driver, read-only, for the HTTP server and other modules of the driver."""
+"""A read-only view of the driver, for its HTTP server and its other modules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from homeport.appmaster.allocation.job_state.state import LIVE, AllocatorState
 from homeport.appmaster.allocation.protocol.events import named
-from homeport.appmaster.attempt.adoption import Adoption
-from homeport.appmaster.attempt.hold_back import HoldBack
+from homeport.appmaster.attempt.inherited import Adoption, HoldBack
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.driver_settings import DriverSettings
@@ -30,7 +29,7 @@ from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery,
 
 @dataclass(slots=True)
 class DriverView:
-    """Shows the state of the driver's parts, and changes nothing.
+    """The driver's parts, for readers alone.
 
     ``now``: returns the allocator's state and the settings in force. ``localities``:
     {processor_id: host}, as the coordinator stream has it.
@@ -52,7 +51,7 @@ class DriverView:
 
     @property
     def state(self) -> AllocatorState:
-        """What the allocator knows now."""
+        """The state of the allocator."""
         return self.now()[0]
 
     @property
@@ -61,7 +60,7 @@ class DriverView:
         return self.now()[1]
 
     def runs(self, incarnation: Incarnation) -> bool:
-        """Return whether the incarnation is live and current, in the state of the allocator."""
+        """Return whether the allocator's state has the incarnation as live and current."""
         container = self.state.container(incarnation.processor_id)
         return (
             container is not None
@@ -70,17 +69,12 @@ class DriverView:
         )
 
     def place_of(self, processor_id: ProcessorId) -> Host | None:
-        """Return the host of the processor's launcher; None: no launcher, or not a known one."""
+        """Return the host of the processor's launcher; None where no launcher is known."""
         container = self.state.container(processor_id)
         if container is None or container.resource_id is None:
             return None
         launcher = self.launchers.find(container.resource_id)
         return None if launcher is None else launcher.host
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether Skein still has an order to carry out."""
-        return self.resources.is_asking
 
     def _partners(self) -> Iterator[tuple[str, str | None]]:
         """Yield each service that the driver calls, with the fault of the last call or None."""

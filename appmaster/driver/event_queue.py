@@ -15,7 +15,7 @@ from homeport.job_coordinator.clocks import boot_ms
 _ANSWER_LIMIT_S = 2.0
 
 Work = Callable[[], Awaitable[Event | None]]
-"""What leads to an event, and must not be parted from it; None: it led to none."""
+"""Work that leads to an event, with no other decision between the two; None: it led to none."""
 
 
 @dataclass(slots=True)
@@ -30,16 +30,16 @@ class Item:
 
     @property
     def is_work(self) -> bool:
-        """Whether something has to be done before there is an event."""
+        """Whether work has to be done before there is an event."""
         return callable(self.source)
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether its caller waits no more, so that it need not be taken."""
+        """Whether its caller waits no more, so that it need not be decided."""
         return self.answer is not None and self.answer.cancelled()
 
     async def event(self) -> Event | None:
-        """Return the event, once its work is done; None where it led to none."""
+        """Return the event, after its work; None where that led to none."""
         return await self.source() if callable(self.source) else self.source
 
     def decided(self, decision: Decision | None) -> None:
@@ -54,19 +54,14 @@ class Item:
 
 
 class EventQueue:
-    """Events in the order in which they came. To be used on one event loop."""
+    """Events in the order in which they came, on one event loop."""
 
     def __init__(self) -> None:
         self._items: asyncio.Queue[Item] = asyncio.Queue()
         self._held: Item | None = None
 
-    async def take(self) -> Item:
-        """Return the next one, once there is one."""
-        (item,) = await self.take_all(1)
-        return item
-
     async def take_all(self, limit: int) -> list[Item]:
-        """Return the next ones that are there, in order; at least one, and work by itself."""
+        """Return the waiting items, in order and at least one; an item of work comes alone."""
         items: list[Item] = []
         while not items:
             items.extend(i for i in [await self._next()] if not i.is_withdrawn)
@@ -84,16 +79,18 @@ class EventQueue:
         return held or await self._items.get()
 
     def post(self, event: Event) -> None:
-        """Hand in an event without a caller that waits."""
+        """Put an event into the queue, without a caller that waits."""
         self._items.put_nowait(Item(event))
 
     async def ask(self, event: Event, message: LauncherMessage | None = None) -> Decision:
-        """Return the decision on ``event``, which comes from ``message``, once it has been taken.
+        """Put ``event`` into the queue, and return the decision on it.
+
+        ``message``: the launcher's message that the event comes from.
 
         Raises:
-            UnavailableError: it takes longer than the caller may wait; it will still be taken,
-                unless it is a check-in, which its launcher repeats: those without a
-                caller would keep the driver from the others, ever more of them.
+            UnavailableError: the decision takes longer than the caller may wait. The event is still
+                taken, unless it is a check-in: its launcher repeats it, and check-ins without
+                callers would keep the driver from the others, ever more of them.
         """
         answer = self._put(event, message)
         try:
@@ -110,7 +107,7 @@ class EventQueue:
     async def carry_out(self, work: Work) -> Decision | None:
         """Return the decision on the event that ``work`` leads to, None where it leads to none.
 
-        Nothing is decided between the work and the event. Takes as long as it takes.
+        Nothing is decided between the work and its event. There is no time limit.
         """
         return await self._put(work)
 

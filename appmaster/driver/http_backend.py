@@ -1,8 +1,8 @@
-"""What the AM serves by HTTP: the driver as the server sees it.
+"""Serves the driver by HTTP.
 
-The answer to a launcher's check-in is what that very check-in led to. While the driver is busy, as
-when records cannot be written because Kafka is away, launchers get the order to go on as they are:
-they live, and so does the AM.
+The answer to a launcher's check-in is the order that this check-in led to. While the driver is
+busy, as when Kafka is away and records cannot be written, launchers get the order to go on as they
+are: they live, and so does the AM.
 """
 
 from __future__ import annotations
@@ -104,13 +104,15 @@ class DriverBackend:
         return running is not None and self._view.runs(running)
 
     async def check_in(self, message: CheckIn) -> Order:
-        """Return what the launcher is to do now."""
+        """Return the launcher's next order."""
         request_id = self._resources.request_of(message.skein_id)
         if message.attempt != self._attempt:
             return self._order(OrderKind.EXIT)
         if request_id is None:
             # Perhaps Skein was faster with the container than with its answer to our request.
-            return self._order(OrderKind.EXIT if not self._view.is_asking else OrderKind.WAIT)
+            return self._order(
+                OrderKind.EXIT if not self._view.resources.is_asking else OrderKind.WAIT
+            )
         self._driver.launchers.heard(
             LauncherEntry(
                 message.resource_id,
@@ -153,7 +155,7 @@ class DriverBackend:
         return next_package(self._driver.package_of, self._view.state, incarnation.processor_id)
 
     def _is_awaited(self, message: CheckIn) -> bool:
-        """Return whether the launcher is soon to get an order, as far as can be seen."""
+        """Return whether the launcher will probably get an order soon."""
         state = self._view.state
         if message.running is None:
             resource = state.resource(message.resource_id)
@@ -203,18 +205,18 @@ class DriverBackend:
         return poll_interval_ms(settings.check_in_interval_ms, launchers, settings.lease_ms)
 
     async def started(self, message: Started) -> None:
-        """Have the allocator know that a stream container has started."""
+        """Report to the allocator that a stream container has started."""
         self._require_known(message.incarnation)
         await self._driver.ask(ContainerStarted(message.incarnation), message)
 
     async def stopped(self, message: Stopped) -> None:
-        """Have the allocator know that a stream container has ended."""
+        """Report to the allocator that a stream container has ended."""
         self._require_known(message.incarnation)
         event = ContainerStopped(message.incarnation, message.cause, message.exit_code)
         await self._driver.ask(event, message)
 
     async def unfit(self, message: Unfit) -> None:
-        """Note why a container cannot start a launcher: its failure gets the reason."""
+        """Note why a container cannot start a launcher, as the reason of its failure."""
         if self._resources.request_of(message.skein_id) is None:
             raise WireError(f"the application has no container {shown(message.skein_id)}")
         self._view.resources.unfit(message.skein_id, message.reason)
@@ -245,11 +247,11 @@ class DriverDecisions:
         self._asking = asyncio.Lock()
 
     def events(self, asked: EventsAsked) -> bytes:
-        """Return the last events that decided something."""
+        """Return the body of ``GET /v1/events``."""
         return self._driver.decisions.events.to_json(asked)
 
     async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
-        """Return what would come of the loss of these hosts, computed in a thread, one at a time.
+        """Return the outcome of a loss of these hosts, computed in a thread, one at a time.
 
         Raises:
             WireError: the job has no such host.
@@ -267,7 +269,7 @@ class DriverDecisions:
             return await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
-        """Return what the coordinator stream has of each key of the configuration.
+        """Return {key of the configuration: its newest record} in the coordinator stream.
 
         Raises:
             UnavailableError: its thread waits for Kafka.
@@ -279,5 +281,5 @@ class DriverDecisions:
             raise UnavailableError("the coordinator stream waits for Kafka; ask again") from None
 
     def metrics(self) -> Iterable[Metric]:
-        """Return the allocator in numbers, now."""
+        """Return the allocator's metrics."""
         return self._driver.decisions.metrics.collect(self._driver.state)

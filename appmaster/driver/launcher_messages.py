@@ -1,6 +1,6 @@
-"""What follows from launchers' messages once their events are decided, and the records written.
+"""Follows launchers' messages once their events are decided, and the records are written.
 
-A message may come again, and then leads to the same; an event that is stale does, too.
+A message that comes again has the same effect, and so has one whose event is stale.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _LastReport(NamedTuple):
 
 
 class StandbyReports:
-    """Collects the reports, so that the allocator gets all in one event of each kind."""
+    """Collects reports of standbys: the allocator gets all of a kind in one event."""
 
     def __init__(self) -> None:
         self._known: dict[ProcessorId, _LastReport] = {}
@@ -40,7 +40,7 @@ class StandbyReports:
         self._ready: dict[ProcessorId, bool] = {}
 
     def heard(self, standby: Incarnation, lag: int, spare: SpareReport | None) -> None:
-        """Note how many records the container has left to read; a new incarnation is news."""
+        """Note the records left to read and the spare; for a new incarnation both are news."""
         has_spark = spare is not None and spare.kind == _KIND_WITH_SPARK and spare.is_ready
         processor_id = standby.processor_id
         last = self._known.get(processor_id, _LastReport())
@@ -52,7 +52,7 @@ class StandbyReports:
         self._known[processor_id] = _LastReport(standby.epoch, lag, has_spark)
 
     def news(self) -> Iterator[LagsReported | SparesReported]:
-        """Yield what has changed since the last call."""
+        """Yield the changes since the last call."""
         lags, self._lags = self._lags, {}
         ready, self._ready = self._ready, {}
         if lags:
@@ -63,11 +63,10 @@ class StandbyReports:
 
 @dataclass(kw_only=True, slots=True)
 class LauncherMessages:
-    """To be used on the driver's event loop.
+    """Two observers of each step, on the driver's event loop.
 
-    Args:
-        found: takes an incarnation that runs, and its host.
-        gone: takes an incarnation that has stopped, and the cause.
+    ``found`` gets each incarnation that runs, with its host; ``gone`` each that has stopped, with
+    the cause.
     """
 
     view: DriverView
@@ -96,7 +95,7 @@ class LauncherMessages:
                 self.decisions.stopped(message, step.known_ms - message.age_ms)
 
     def followed(self, step: Step) -> None:
-        """Record what runs and what has ended; end its lease, fence what may hang."""
+        """Note what runs and what has ended; end its lease, fence what may hang."""
         match step.message:
             case CheckIn(running=Incarnation() as running) as message if self.view.runs(running):
                 self._works(running, message)
@@ -115,7 +114,7 @@ class LauncherMessages:
             self.standbys.heard(running, left, message.spare)
 
     def _end_lease(self, incarnation: Incarnation) -> None:
-        """Send the keeper the message in a thread: its order puts the next permit after that."""
+        """Report the end to the keeper in a thread, whose order puts the next permit after it."""
         task = asyncio.ensure_future(self.leases.ended(incarnation))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

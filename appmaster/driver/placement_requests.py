@@ -1,12 +1,12 @@
-"""The driver's side of operators' commands: requests in the coordinator stream become events.
+"""Turns operators' placement requests in the coordinator stream into events of the driver.
 
-Requests are taken one at a time, as work of the driver's queue: when the next one is read,
-the answer to the last one is in the stream, so that none is taken twice and none is left out.
+Requests are taken one at a time, as work of the driver's queue: when the next one is read, the
+answer to the last one is in the stream, so that none is taken twice and none is left out.
 
-A request names the run of the job that it is meant for: its application on YARN, or what
-``app.run.id`` is set to, as Samza has it. One for another run is refused, where Samza deletes it
-in silence: its writer waits for an answer. Answers are kept as long as the run, since a
-uuid that comes again is known by its answer; the first driver of the next run deletes them.
+A request names the run of the job that it is for: its application on YARN, or the value of
+``app.run.id``, as in Samza. A request for another run is refused, as its writer waits for an
+answer; Samza deletes it in silence. Answers are kept as long as the run: a uuid that comes again is
+recognized by its answer. The first driver of the next run deletes them.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ log = logging.getLogger("driver")
 
 
 def is_for(request: PlacementRequest, application: str, config: Config) -> bool:
-    """Return whether a request is meant for this run of the job."""
+    """Return whether a request is for this run of the job."""
     return request.deployment_id in {application, config.get(keys.APP_RUN_ID.name)} - {None}
 
 
 class PlacementRequests:
-    """To be used on the driver's event loop.
+    """Takes requests on the driver's event loop.
 
     Args:
         stream: read to its head.
-        client: through which the stream is read.
-        queue: where the events are put.
-        application: which YARN calls this run of the job.
-        config: the configuration in force.
-        may_take: whether the allocator can answer now.
-        taken: called with each request that is handed to the allocator.
+        client: reads the stream from then on.
+        queue: gets the events.
+        application: the id of this run of the job on YARN.
+        config: returns the configuration in force.
+        may_take: returns whether the allocator can answer now.
+        taken: called with each request that the allocator gets.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class PlacementRequests:
         self._unfinished = self._requests.unfinished()
 
     def unfinished(self) -> Iterator[PlacementRequested]:
-        """Yield what an earlier driver of this run has begun and not ended, the oldest first."""
+        """Yield the requests that an earlier driver of this run did not finish, oldest first."""
         for response, fault in sorted(self._unfinished, key=lambda u: u[0].request.timestamp_ms):
             request, source = response.request, response.source
             if is_for(request, self._application, self._config()):
                 yield PlacementRequested(request, fault, is_resumed=True, source=source)
 
     def heard(self, news: StreamNews) -> None:
-        """Know what the coordinator stream has now."""
+        """Note that there are requests, if the stream has any."""
         if news.has_requests:
             self._is_news.set()
 
@@ -131,7 +131,7 @@ class PlacementRequests:
 def messages_of_a_new_run(
     stream: CoordinatorStream, application: str, config: Config, now_ms: int
 ) -> Iterator[CoordinatorStreamMessage]:
-    """Yield for earlier runs that what was not ended has failed; delete other answers."""
+    """Yield a failure of each request that an earlier run did not finish; delete other answers."""
     for uuid, response in sorted(PlacementManager(stream).read_responses().items()):
         if is_for(response.request, application, config):
             continue

@@ -1,4 +1,4 @@
-"""The driver's side of Skein: its orders, one at a time, and its reports; off the event loop."""
+"""The driver's client of Skein: gives orders, one at a time, and gets reports, in a thread."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ log = logging.getLogger("driver")
 
 
 class ResourceManagerClient:
-    """Skein is given its orders one at a time, in the order in which they were decided.
+    """Gives Skein its orders one at a time, in the order of the decisions.
 
-    ``environment``: what every launcher gets.
+    ``environment``: the variables of each launcher.
     """
 
     def __init__(self, resources: ClusterResourceManager) -> None:
@@ -44,7 +44,7 @@ class ResourceManagerClient:
         self._unfit: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(1, "skein")
         self.fault: str | None = None
-        """Why Skein has not named the containers, the last time; None: it has."""
+        """Why the last poll of the containers failed; None: it did not."""
 
     @property
     def is_asking(self) -> bool:
@@ -52,14 +52,14 @@ class ResourceManagerClient:
         return self._open > 0
 
     def order(self, instruction: RequestResource | CancelRequest) -> None:
-        """Carry out the order after those before it."""
+        """Queue an order for Skein."""
         self._orders.put_nowait(instruction)
         self._open += 1
 
     async def carry_out(
         self, refused: Callable[[RequestResource | CancelRequest, UnavailableError], None]
     ) -> None:
-        """Carry out orders for ever; ``refused`` gets each that Skein did not take."""
+        """Carry out the queued orders for ever; ``refused`` gets each that Skein did not take."""
         while True:
             order = await self._orders.get()
             try:
@@ -81,12 +81,11 @@ class ResourceManagerClient:
         return tuple(self._explained(report) for report in found)
 
     def unfit(self, skein_id: str, reason: str) -> None:
-        """Note why no launcher can start in this container: it is the story of its end."""
+        """Note why no launcher can start in this container, as the story of its end."""
         log.warning("container %s: %s", skein_id, reason)
         self._unfit[skein_id] = reason
 
     def _explained(self, report: ResourceReport) -> ResourceReport:
-        """The report of an end with its reason, where the container itself has stated one."""
         container = report.container
         if container.state is not SkeinContainerState.ENDED:
             return report

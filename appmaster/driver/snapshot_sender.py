@@ -1,4 +1,4 @@
-"""Sends snapshots of the job's metrics to Kafka, for what reads those of Samza's reporter."""
+"""Sends snapshots of the job's metrics to Kafka, for readers of Samza's reporter."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def sending_snapshots(
 ) -> Iterator[None]:
     """Let each snapshot reporter of the configuration send, within the block.
 
-    To be used on the event loop, where ``metrics`` and ``status`` are read.
+    ``metrics`` and ``status`` are read on the event loop.
     """
 
     def look() -> list[bytes]:
         return snapshots(origin, metrics.collect(), status().containers, wall_ms())
 
-    senders = [
-        SnapshotSender(found, SystemConfig.of(config, found.stream.system), look, origin.host)
-        for found in snapshot_reporters(config)
-    ]
-    tasks = [asyncio.create_task(sender.run()) for sender in senders]
+    tasks = []
+    for found in snapshot_reporters(config):
+        system = SystemConfig.of(config, found.stream.system)
+        sender = SnapshotSender(found, system, look, origin.host)
+        tasks.append(asyncio.create_task(sender.run(), name=f"snapshots-{found.name}"))
     try:
         yield
     finally:
@@ -54,9 +54,10 @@ class SnapshotSender:
     """One reporter. A Kafka that is away costs snapshots, and never the job.
 
     Args:
-        system: where its stream is.
+        reporter: its settings.
+        system: the system of its stream.
         look: makes the snapshots; called on the event loop.
-        key: the key of each record, as Samza's reporter has its host.
+        key: the key of each record: the host, as in Samza.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class SnapshotSender:
             await asyncio.sleep(self._reporter.interval_s)  # its interval: nothing is waited for
 
     def _send(self, found: Sequence[bytes]) -> str:
-        """Send all; return why not all is in Kafka, "" where it is."""
+        """Send all snapshots; return why Kafka lacks some, "" where it has all."""
         faults: list[str] = []
         try:
             if self._producer is None:
@@ -109,6 +110,6 @@ class SnapshotSender:
         return faults[0] if faults else ("Kafka takes none of them" if left else "")
 
     def _has_topic(self) -> bool:
-        """Return whether the topic is there; the client alone only reports that time is up."""
+        """Return whether the topic exists: the client reports only that time is up."""
         topic = self._reporter.stream.stream
         return bool(TopicAdmin(self._system, _FLUSH_S).partition_counts([topic]))

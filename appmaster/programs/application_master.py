@@ -26,9 +26,8 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.attempt.attempt_files import StartedLedger, inheritance
-from homeport.appmaster.attempt.charged_failures import charged_failures
 from homeport.appmaster.attempt.heartbeat import Heartbeat
-from homeport.appmaster.attempt.hold_back import Inheritance
+from homeport.appmaster.attempt.inherited import Inheritance, charged_failures
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL, exit_without_port
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.actions.operator_actions import DriverActions

@@ -25,7 +25,7 @@ from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResul
 from homeport.appmaster.allocation.protocol.observation import SkeinContainer, SkeinContainerState
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.attempt_files import StartedLedger
-from homeport.appmaster.attempt.hold_back import Inheritance
+from homeport.appmaster.attempt.inherited import Inheritance
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.driver import (
     cluster_watch,

@@ -76,7 +76,8 @@ def logs(
 
 def _log(yarn: ResourceManagerRest, place: _Place) -> ContainerLog:
     host, container, file = place
-    webs = [node.web for node in yarn.nodes() if node.host == host and node.web]
+    reports = [node.report for node in yarn.nodes()]
+    webs = [report.web for report in reports if report.host == host and report.web]
     if not webs:
         raise UnavailableError(f"YARN does not know where the node {host} serves its logs")
     address = NodeNames.from_environment(os.environ).with_known_address(webs[0])

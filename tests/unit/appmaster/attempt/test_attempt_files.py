@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from homeport.appmaster.attempt.attempt_files import StartedLedger, inheritance
-from homeport.appmaster.attempt.hold_back import Inheritance
+from homeport.appmaster.attempt.inherited import Inheritance
 from homeport.appmaster.yarn.skein_resource_manager import RequestLedger
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId

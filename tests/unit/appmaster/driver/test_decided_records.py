@@ -46,24 +46,16 @@ NM2 = Host("nm2")
 TASKS = {P0: ["t1", "t0"], S0: ["Standby-t0-0"]}
 
 
-class After:
-    """What the messages need of a state: the containers of it."""
-
-    def __init__(self, *containers: ContainerState) -> None:
-        self._containers = {c.processor_id: c for c in containers}
-
-    def container(self, processor_id: ProcessorId) -> ContainerState | None:
-        """The container of that processor."""
-        return self._containers.get(processor_id)
-
-
-def written(*records: Record, after: After | None = None) -> list[CoordinatorStreamMessage]:
+def written(
+    *records: Record, after: ContainerState | None = None
+) -> list[CoordinatorStreamMessage]:
     """The messages of these records."""
 
     def tasks_of(processor_id: ProcessorId) -> Iterable[TaskName]:
         return (TaskName(name) for name in TASKS.get(processor_id, ()))
 
-    return list(messages(records, after or After(), tasks_of, 7, 42_000, 3))
+    containers = {} if after is None else {after.processor_id: after}
+    return list(messages(records, containers.get, tasks_of, 7, 42_000, 3))
 
 
 def test_a_permit_names_the_incarnations_it_fences() -> None:
@@ -106,7 +98,7 @@ def test_the_host_where_the_active_was_found_counts_with_the_end_of_its_failover
 def test_a_locality_is_not_older_than_the_epoch_that_a_model_has_raised() -> None:
     """It would pass for that of an incarnation that has been succeeded, and be ignored."""
     for floor, epoch in ((0, 4), (6, 6)):
-        after = After(ContainerState(P0, epoch=4, floor=floor))
+        after = ContainerState(P0, epoch=4, floor=floor)
         (*_, last) = written(WriteLocality(P0, NM2, 4), after=after)
         assert last == wire.set_container_host_assignment("0", "nm2", epoch)
 

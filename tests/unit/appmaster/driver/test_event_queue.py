@@ -30,7 +30,7 @@ async def decide(queue: EventQueue, count: int) -> list[Event]:
     """The next events of the queue, each decided on."""
     taken: list[Event] = []
     while len(taken) < count:
-        item = await queue.take()
+        (item,) = await queue.take_all(1)
         event = await item.event()
         if event is None:
             item.decided(None)
@@ -99,7 +99,7 @@ async def test_a_waiting_caller_learns_of_the_end(queue: EventQueue) -> None:
         raise FencedError("a newer one is there")
 
     waiting = asyncio.create_task(queue.carry_out(work))
-    item = await queue.take()
+    (item,) = await queue.take_all(1)
     with pytest.raises(FencedError) as fenced:
         await item.event()
     item.failed(fenced.value)
@@ -122,5 +122,5 @@ async def test_a_check_in_without_a_waiting_launcher_is_left_out(
     with pytest.raises(UnavailableError, match="busy"):
         await queue.ask(event)
     queue.post(LATE)
-    first = await queue.take()
+    (first,) = await queue.take_all(1)
     assert await first.event() == (event if is_taken else LATE)

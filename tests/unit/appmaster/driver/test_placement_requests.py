@@ -126,12 +126,12 @@ async def test_requests_are_taken_one_by_one_with_their_faults() -> None:
     stream.write(map(PlacementManager.request_message, asked))
     taken: list[PlacementRequested] = []
     async with followed(stream) as queue:
-        item = await queue.take()
+        (item,) = await queue.take_all(1)
         while isinstance(event := await item.event(), PlacementRequested):
             taken.append(event)
             stream.write([PlacementManager.request_deleted(event.request.uuid)])
             item.decided(DECIDED)
-            item = await queue.take()
+            (item,) = await queue.take_all(1)
     assert [event.request.uuid for event in taken] == ["u1", "u2", "u3"]
     assert [bool(event.refusal) for event in taken] == [False, True, True]
 
@@ -142,7 +142,8 @@ async def test_a_request_that_cannot_be_answered_is_taken_away() -> None:
     long = replace(ASKED, uuid="x" * 300)
     stream.write(map(PlacementManager.request_message, (long, ASKED)))
     async with followed(stream) as queue:
-        assert await (await queue.take()).event() == PlacementRequested(ASKED)
+        (item,) = await queue.take_all(1)
+        assert await item.event() == PlacementRequested(ASKED)
     stream.catch_up()
     assert PlacementManager(stream).unanswerable() == ()
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from homeport.appmaster.attempt.adoption import Unheard
-from homeport.appmaster.attempt.hold_back import HoldBack
+from homeport.appmaster.attempt.inherited import HoldBack, Unheard
 from homeport.appmaster.attempt.supervision import ChildVerdict, Vitals
 from homeport.appmaster.driver import coordinator_stream_client as stream_desk
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
