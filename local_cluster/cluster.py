@@ -1,4 +1,4 @@
-"""A local cluster as one object: up, down, status, and what clients need to use it."""
+"""A local cluster as one object: up, down, faults, status, and the environment of its clients."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _NODE_STOP_LIMIT_S = SIGKILL_DELAY_MS / 1000 + 5.0
 
 
 def _quiet(_line: str) -> None:
-    """Report no progress."""
+    """Drop the line."""
 
 
 class LocalCluster:
-    """One ResourceManager, NodeManagers nm1 to nmN and one or more Kafka brokers, or only these.
+    """One ResourceManager, NodeManagers nm1 to nmN and one or more Kafka brokers.
 
-    On request there is a ZooKeeper too.
+    Without nodes there are only the brokers. On request there is a ZooKeeper too.
 
-    It holds no state but the cluster's record, so several processes may use one cluster. As a
-    context manager it is up inside the block and gone after it.
+    All state is in the cluster's record, so several processes may use one cluster. As a context
+    manager it is up inside the block and gone after it.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LocalCluster:
         zookeeper: bool = False,
         owner: processes.ProcessId | None = None,
     ) -> None:
-        """Describe a cluster; nothing is started. Without nodes there is no ResourceManager.
+        """Describe a cluster; nothing is started.
 
         With ``namespaces`` each daemon has a network of its own, which can be cut and slowed down.
         The cluster is abandoned when ``owner`` has ended; None: the process that starts it.
@@ -96,11 +96,11 @@ class LocalCluster:
     # ------------------------------------------------------------------ up and down
 
     def up(self, progress: Progress = _quiet) -> None:
-        """Start the cluster; when this returns Kafka answers and all nodes take work.
+        """Start the cluster; return when Kafka answers and all nodes take work.
 
-        Remains of a crashed cluster of this name are removed first. If it fails or is interrupted,
-        nothing is left running and the logs are kept. ClusterRunningError: it is up already.
-        ClusterError: something is missing or a daemon failed; names what, and where the log is.
+        Remains of a crashed cluster of this name are removed first. After a failure or an
+        interrupt, nothing runs and the logs are kept. ClusterRunningError: it is up already.
+        ClusterError: something is missing or a daemon failed; the message names it and its log.
         """
         with self._changing(progress):
             self._refuse_if_up()
@@ -137,7 +137,7 @@ class LocalCluster:
                 if record is not None:
                     _stop_in_order(record, Stopwatch(progress))
             finally:
-                # Also when interrupted: a second Ctrl-C kills the rest and leaves no half cluster.
+                # After an interrupt too: no half cluster is left.
                 with _uninterrupted():
                     sweep(self._layout, keep_logs=keep_logs)
 
@@ -156,15 +156,15 @@ class LocalCluster:
     def kill_node(self, node: str) -> list[int]:
         """SIGKILL a NodeManager and everything it started, as if the machine lost power.
 
-        Returns the pids that died; when it returns, none of that node's processes lives.
+        Return the killed pids when none of the node's processes lives.
         """
         with self._changing(_quiet):
             return processes.sorted_pids(processes.kill_all(self._all_of(node)))
 
     def kill_node_manager(self, node: str) -> int:
-        """SIGKILL a NodeManager alone: what it started lives on, and YARN takes it for lost.
+        """SIGKILL a NodeManager alone: its containers live on, and YARN takes it for lost.
 
-        Returns its pid; when it returns, the NodeManager is gone. ClusterError: it does not run.
+        Return its pid when it is gone. ClusterError: it does not run.
         """
         with self._changing(_quiet):
             manager = self._living_manager(node)
@@ -174,7 +174,7 @@ class LocalCluster:
     def pause_node(self, node: str) -> list[int]:
         """SIGSTOP a NodeManager and everything it started, as if the machine stood still.
 
-        Returns the pids that stand; what was just being started is among them. ClusterError: its
+        Return the stopped pids, with processes that were just starting. ClusterError: the
         NodeManager does not run.
         """
         with self._changing(_quiet):
@@ -182,7 +182,7 @@ class LocalCluster:
             return processes.sorted_pids(processes.freeze(self._all_of(node)))
 
     def resume_node(self, node: str) -> list[int]:
-        """SIGCONT everything of a paused node, children before parents; the pids that it woke.
+        """SIGCONT all processes of a paused node, children before parents. Return the woken pids.
 
         ClusterError: nothing of the node is paused.
         """
@@ -193,7 +193,7 @@ class LocalCluster:
             return processes.sorted_pids(woken)
 
     def start_node(self, node: str, progress: Progress = _quiet) -> None:
-        """Start the NodeManager of a killed node again; returns when it takes work."""
+        """Start the NodeManager of a killed node again; return when it takes work."""
         with self._changing(progress):
             record = self._record_with(node)
             if processes.is_stopped(record.daemons[node]):
@@ -216,7 +216,7 @@ class LocalCluster:
     def stop_kafka(self, broker: int | None = None, *, orderly: bool = False) -> None:
         """End the broker and leave its data: by SIGKILL, or by SIGTERM and in order.
 
-        Without a number: all brokers at once, as in the following.
+        ``broker``: None, here and below: all brokers at once.
         """
         with self._changing(_quiet):
             self._write(self._outages().stop_kafka(broker, orderly=orderly))
@@ -240,9 +240,9 @@ class LocalCluster:
     def restart_resource_manager(
         self, progress: Progress = _quiet, *, orderly: bool = False, away_s: float = 0.0
     ) -> None:
-        """Start a new ResourceManager on the same ports, which goes on from the old one's records.
+        """End the ResourceManager, and start one with its records on the same ports.
 
-        Applications and their containers go on, for ``away_s`` without any.
+        Applications and their containers go on, for ``away_s`` without a ResourceManager.
         """
         with self._changing(progress):
             of, watch = self._outages(), Stopwatch(progress)
@@ -259,7 +259,7 @@ class LocalCluster:
         return found
 
     def env(self) -> dict[str, str]:
-        """Return environment variables for clients of the cluster, to be laid over one's own."""
+        """Return the variables that clients of the cluster need beside their environment."""
         record = self._record()
         variables = {
             processes.CLUSTER_VARIABLE: record.cluster_id,
@@ -290,7 +290,7 @@ class LocalCluster:
 
     @property
     def cluster_id(self) -> str:
-        """Return what is unique to this `up`, and in the environment of each of its processes."""
+        """Return the id of this `up`, which is in the environment of each of its processes."""
         return self._record().cluster_id
 
     @property
@@ -320,7 +320,7 @@ class LocalCluster:
 
     @property
     def faults(self) -> NetworkFaults:
-        """Return cuts and delays of the cluster's own network; ClusterError where it has none."""
+        """Return the faults of the cluster's own network; ClusterError where it has none."""
         record = self._record()
         if record.network is None:
             raise ClusterError(
@@ -338,7 +338,7 @@ class LocalCluster:
     # ------------------------------------------------------------------ inside
 
     def _start(self, java_home: Path, watch: Stopwatch) -> None:
-        """Write the files, start all daemons at once, wait until they serve."""
+        """Write the files, start all daemons at once, and wait until they serve."""
         cluster_id = uuid.uuid4().hex
         with self._reserved() as addresses:
             record = Record(
@@ -444,10 +444,10 @@ class LocalCluster:
 
 
 def _stop_in_order(record: Record, watch: Stopwatch) -> None:
-    """Ask daemons to stop: nodes first, as a NodeManager without its ResourceManager hangs."""
+    """Stop all daemons: nodes first, as a NodeManager without its ResourceManager hangs."""
     for node in record.addresses.nodes:
         if node in record.daemons and processes.is_stopped(record.daemons[node]):
-            # It hears nothing, and woken it would do harm: a machine that is switched off.
+            # It takes no SIGTERM, and a SIGCONT would let it do harm: switch the machine off.
             processes.kill_all(partial(processes.of_cluster, record.cluster_id, node))
     living = {name: p for name, p in record.daemons.items() if processes.is_alive(p)}
     node_managers = {living[node] for node in record.addresses.nodes if node in living}
@@ -478,7 +478,7 @@ def _stop(
 
 
 def sweep(layout: Layout, *, keep_logs: bool) -> None:
-    """Kill whatever is left of the recorded cluster, then delete its files, the record last.
+    """Kill all that is left of the recorded cluster, then delete its files, the record last.
 
     The caller holds the cluster's lock.
     """
@@ -526,9 +526,9 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:
-    """Remove abandoned clusters of such a name, and logs older than a day.
+    """Remove abandoned clusters whose names have the prefix, and logs older than a day.
 
-    A cluster is abandoned when its owner has ended and did not `keep` it, as by SIGKILL.
+    A cluster is abandoned when its owner has ended without `keep`, for example by SIGKILL.
     """
     folder = (cache or default_cache()) / "clusters"
     for root in folder.glob(f"{prefix}*"):

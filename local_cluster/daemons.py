@@ -16,16 +16,16 @@ from homeport.local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE, Pr
 
 RESOURCE_MANAGER = "rm"
 TICK_MS = 2000
-"""Of ZooKeeper, its own default: a session lasts two ticks at least."""
+"""ZooKeeper's default: a session lasts two ticks at least."""
 
 _RM_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 _NM_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 _LOG_TAIL_LINES = 15
 _ZOOKEEPER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-"""It serves alone where its settings name no ensemble; ``ZooKeeperServerMain`` elects no leader."""
+"""Without an ensemble in its settings it serves alone; ``ZooKeeperServerMain`` elects no leader."""
 
-#: Nothing else of the caller's environment reaches a daemon: JAVA_TOOL_OPTIONS, CLASSPATH or
-#: HADOOP_* of a developer's machine must not decide how the cluster behaves.
+#: Daemons get nothing else of the caller's environment: JAVA_TOOL_OPTIONS, CLASSPATH or HADOOP_* of
+#: a developer's machine must not change the cluster.
 _PASSED_ON = ("HOME", "USER", "LOGNAME", "PATH", "LANG", "LC_ALL", "TZ")
 
 #: Start fast and stay small: the daemons are idle most of the time and share few cores with jobs.
@@ -110,7 +110,7 @@ class Daemons:
         return zookeeper_command(self._java, self.jars("zookeeper"), settings, more)
 
     def _kafka_command(self, broker: str) -> list[str]:
-        """Format the storage if it is new, then become the broker: one process id for both."""
+        """Return a command that formats the storage if it is new, and then becomes the broker."""
         folder = self.layout.broker(broker)
         temporary = self.layout.temporary / broker
         for needed in (folder, temporary):
@@ -161,7 +161,7 @@ def log_tail(log: Path) -> str:
 def zookeeper_settings(
     data: Path, address: str, port: int, tick_ms: int, prefix: str = "clientPort"
 ) -> str:
-    """Return the settings of a ZooKeeper that listens there; its connections are not counted."""
+    """Return the settings of a ZooKeeper at ``address``, without a limit of connections."""
     return (
         f"tickTime={tick_ms}\ndataDir={data}\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
         f"{prefix}={port}\n{prefix}Address={address}\n"
@@ -171,7 +171,7 @@ def zookeeper_settings(
 def zookeeper_command(
     java: str, jars: Path, settings: Path, options: Sequence[str] = ()
 ) -> list[str]:
-    """Return what runs a ZooKeeper; ``options`` of its JVM hold above its own."""
+    """Return the command of a ZooKeeper; ``options``: of its JVM, after its own."""
     return [
         java,
         *_ZOOKEEPER_OPTIONS,

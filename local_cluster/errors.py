@@ -1,4 +1,4 @@
-"""What goes wrong around a local cluster, in words for its user."""
+"""Errors of a local cluster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from homeport.config.errors import HomeportError
 class ClusterError(HomeportError):
     """A local cluster cannot do what the command requests.
 
-    The first line of the message says what is wrong and what to do; further lines, if any, are the
-    end of a log.
+    The first line of the message has the fault and the remedy; further lines are the end of a log.
     """
 
 

@@ -17,8 +17,8 @@ NODE_VCORES = 64
 #: Small containers stay small; also the step in which requests are rounded up.
 MINIMUM_ALLOCATION_MB = 64
 NODE_EXPIRY_MS = 10_000
-#: An attempt on a node that is gone is given up with the node. This time is for those that start:
-#: on a busy machine they may take more than 20 s to register, and one given up counts.
+#: YARN gives up an attempt on a lost node with the node. This time is for attempts that start: on a
+#: busy machine they may take more than 20 s to register, and one that is given up counts.
 ATTEMPT_EXPIRY_MS = 60_000
 #: Time a container has between SIGTERM and SIGKILL. Orderly stops go through the application
 #: master and need none of it. It counts when YARN ends a container by itself: long enough to finish
@@ -92,7 +92,7 @@ _FAIR_QUEUES = """\
 
 @dataclass(frozen=True, slots=True)
 class HadoopSite:
-    """What the configuration of one cluster is made from."""
+    """The values behind the configuration of one cluster."""
 
     layout: Layout
     addresses: Addresses
@@ -107,7 +107,7 @@ class HadoopSite:
 
 
 def write_all(site: HadoopSite) -> None:
-    """Write every file and folder that daemons, containers and clients of the cluster need."""
+    """Write all files and folders for daemons, containers and clients of the cluster."""
     layout = site.layout
     for mount in ("user", "tmp", "app-logs"):
         (layout.fs / mount).mkdir(parents=True, exist_ok=True)
@@ -140,12 +140,12 @@ def labelled_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
 
 
 def write_hosts(layout: Layout, machines: Mapping[str, str]) -> None:
-    """Write the file that gives all processes of the cluster its names, {name: address}."""
+    """Write the hosts file of all processes of the cluster, from {name: address}."""
     layout.hosts.write_text(hosts_text(machines, socket.gethostname()), encoding="utf-8")
 
 
 def hosts_text(machines: Mapping[str, str], own_hostname: str) -> str:
-    """Return a hosts file; without the machine's own name in it application masters fail."""
+    """Return a hosts file; application masters need the machine's own name in it."""
     entries = [("127.0.0.1", "localhost"), ("127.0.0.1", own_hostname)]
     entries += [(address, name) for name, address in machines.items()]
     return "".join(f"{address} {name}\n" for address, name in entries)
@@ -161,7 +161,7 @@ def site_xml(values: Mapping[str, object]) -> str:
 
 
 def core_site(layout: Layout) -> dict[str, object]:
-    """Return a file system over a folder that uploads, localisation and log aggregation take."""
+    """Return the settings of a file system over a folder, for uploads, localisation and logs."""
     mounts = {
         f"fs.viewfs.mounttable.homeport.link./{mount}": f"file://{layout.fs}/{mount}"
         for mount in ("user", "tmp", "app-logs")
@@ -195,7 +195,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
 
 
 def behaviour() -> dict[str, object]:
-    """Return the settings of every mini-cluster, wherever its daemons and their files are."""
+    """Return the settings of all mini-clusters, also outside this machine."""
     return {
         **_scheduler(),
         **_recovery(),
@@ -247,7 +247,7 @@ def node_site(site: HadoopSite, node: str) -> dict[str, object]:
 
 
 def _rm_addresses(addresses: Addresses) -> dict[str, object]:
-    """Return all addresses of the ResourceManager, absolute: tools read the client's file."""
+    """Return all addresses of the ResourceManager; absolute, as tools read the client's file."""
     keys = {
         "client": "yarn.resourcemanager.address",
         "scheduler": "yarn.resourcemanager.scheduler.address",
@@ -263,7 +263,7 @@ def _rm_addresses(addresses: Addresses) -> dict[str, object]:
 
 
 def _recovery() -> dict[str, object]:
-    """Let a ResourceManager that restarts know of applications; containers run on meanwhile."""
+    """Return settings by which a ResourceManager that restarts keeps applications running."""
     store = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
     return {
         "yarn.resourcemanager.recovery.enabled": "true",
@@ -275,18 +275,18 @@ def _recovery() -> dict[str, object]:
 
 
 def _scheduler() -> dict[str, object]:
-    """Let both schedulers look for work all the time instead of once per node heartbeat.
+    """Return settings by which schedulers schedule continuously, not once per node heartbeat.
 
-    Which of them it is says ``yarn.resourcemanager.scheduler.class``.
+    Both schedulers' are here; ``yarn.resourcemanager.scheduler.class`` chooses the scheduler.
     """
     return {
         "yarn.scheduler.capacity.schedule-asynchronously.enable": "true",
         "yarn.scheduler.fair.continuous-scheduling-enabled": "true",
-        # The RM loses an AM container that is allocated within the very call that asks for it
+        # The RM loses an AM container that is allocated within the very call that requests it
         # (RMAppAttemptImpl, ScheduleTransition): the application then stays ACCEPTED until the
         # container's allocation expires and the next attempt begins. A pass every 5 ms (YARN's
-        # default) hits that call now and then; a pass every 100 ms hardly ever, and the expiry
-        # (default: ten minutes) mends the rest.
+        # default) hits that call now and then, a pass every 100 ms hardly ever; for the rest the
+        # expiry is short (default: ten minutes).
         "yarn.scheduler.fair.continuous-scheduling-sleep-ms": 100,
         "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms": 15_000,
         "yarn.scheduler.fair.assignmultiple": "true",
@@ -299,7 +299,6 @@ def _scheduler() -> dict[str, object]:
 
 
 def _write_folder(folder: Path, core: Mapping[str, object], yarn: Mapping[str, object]) -> None:
-    """Write one Hadoop configuration folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "core-site.xml").write_text(site_xml(core), encoding="utf-8")
     (folder / "yarn-site.xml").write_text(site_xml(yarn), encoding="utf-8")

@@ -1,7 +1,6 @@
-"""Jars of one class path, fetched once by Maven into the shared cache folder.
+"""Fetches the jars of a class path by Maven, once, into the shared cache folder.
 
-A class path is a profile, named as its role, of a pom.xml: the local cluster's own here, or a
-caller's.
+A class path is a profile of a pom.xml, by default the local cluster's; its name is the role.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ def default_cache() -> Path:
 
 
 def jars_dir(cache: Path, role: str, pom: Path = POM) -> Path:
-    """Return where the jars of one class path lie once fetched; another pom.xml, another folder."""
+    """Return the folder for the jars of one class path; another pom.xml has another folder."""
     return cache / "jars" / f"{role}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
 
 
 def ensure_jars(cache: Path, role: str, progress: Progress = print, pom: Path = POM) -> Path:
     """Return the folder of the role's jars, complete; the first call of a cache runs Maven.
 
-    Processes that ask at once wait for the one that fetches. A folder under its final name is
-    always complete: Maven writes elsewhere and the folder is renamed. ClusterError: Maven is absent
-    or failed; names the log.
+    One process fetches; others wait for it. A folder under its final name is always complete: Maven
+    writes elsewhere, and the folder is renamed. ClusterError: Maven is absent or failed; the
+    message names the log.
     """
     target = jars_dir(cache, role, pom)
     if target.is_dir():
@@ -95,7 +94,7 @@ def _fetch(target: Path, role: str, progress: Progress, pom: Path) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], role: str, progress: Progress) -> int:
-    """Wait for Maven, saying every few seconds that it still works; returns its exit code."""
+    """Wait for Maven, with a line of progress every few seconds; return its exit code."""
     began = time.monotonic()
     while True:
         try:

@@ -26,9 +26,9 @@ _TAGGED_HEADER_SIZE = 9
 def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> str:
     """Return the settings of one of ``brokers``, {name: address} in the order of their ids.
 
-    One that is alone keeps every topic once. Several keep Kafka's own topics, and those that do not
-    say it, on three of them, of which two must be in sync. One that is killed or stands still is
-    fenced after ``_SESSION_MS``, and its partitions get other leaders.
+    A broker that is alone keeps every topic once. Several keep Kafka's own topics, and topics
+    without another setting, on three of them, of which two must be in sync. A broker that is killed
+    or stands still is fenced after ``_SESSION_MS``, and its partitions get other leaders.
     """
     address = brokers[broker]
     ids = {name: number for number, name in enumerate(brokers, 1)}
@@ -50,7 +50,7 @@ def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> st
 
 
 def shared_properties(brokers: int) -> dict[str, object]:
-    """Return the settings of every mini-cluster with so many brokers, wherever they are."""
+    """Return the settings of all mini-clusters with so many brokers, also outside this machine."""
     copies = min(brokers, _COPIES)
     in_sync = max(1, copies - 1)
     values: dict[str, object] = {
@@ -72,8 +72,8 @@ def shared_properties(brokers: int) -> dict[str, object]:
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     }
     if brokers == 1:
-        # By default it writes a record twice a second that shows other controllers how far its
-        # metadata is: a third of what an idle broker does, and here there are no others.
+        # By default a record twice a second shows other controllers how far the metadata is: a
+        # third of an idle broker's work, and here there are no others.
         values["metadata.max.idle.interval.ms"] = 5000
     else:
         values |= {
@@ -136,7 +136,7 @@ def describe_quorum_request() -> bytes:
 
 
 def controller_in(reply: bytes) -> int | None:
-    """Return the active controller's id in a reply to ``describe_quorum_request``; None: of none.
+    """Return the active controller's id in a reply to ``describe_quorum_request``; None: none.
 
     Layout after the correlation id: tags, int16 error, compact array of topics: compact string,
     compact array of partitions: int32 partition, int16 error, int32 leader, and more.
@@ -182,13 +182,13 @@ class _Fields:
 
 
 def working(address: str) -> frozenset[int]:
-    """Return the ids of brokers that take work, as the one there knows; none where it is silent."""
+    """Return the ids of brokers that take work, by the broker there; none where it is silent."""
     reply = _asked(address, describe_cluster_request())
     return frozenset() if reply is None else brokers_in(reply)
 
 
 def active_controller(address: str) -> int | None:
-    """Return the active controller's id, as the broker there knows; None where it does not."""
+    """Return the active controller's id, by the broker there; None where it knows none."""
     reply = _asked(address, describe_quorum_request())
     return None if reply is None else controller_in(reply)
 
@@ -205,7 +205,7 @@ def _flexible_request(key: int, body: bytes) -> bytes:
 
 
 def _asked(address: str, request: bytes) -> bytes | None:
-    """Return the whole reply, its length first; None where none comes."""
+    """Return the whole reply, its length first; None where there is none."""
     try:
         with socket.create_connection(
             (address, KAFKA_PORT), timeout=_PROBE_TIMEOUT_S

@@ -11,10 +11,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def exclusive(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock `path` alone inside the block; `on_wait` is called once if another holds it.
+    """Hold the lock `path` inside the block; call `on_wait` once if another process holds it.
 
-    The holder may delete the file: a process that waited for the deleted file tries again with the
-    new one.
+    The holder may delete the file: a process that waited for it tries again with the new file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:

@@ -1,9 +1,8 @@
-"""Faults of a cluster's own network: what is cut, what is slow. The kernel keeps what holds now.
+"""Cuts and delays of a cluster's own network. The kernel alone keeps their state.
 
-A cut is silent, as a pulled cable is: what the receiver's namespace gets from the sender is dropped
-there (iptables, table filter). What the client would get or send is dropped in the hub, so that
-this machine's own tables stay as they are. Connections are not closed by a cut, and go on after it
-if neither side gave up.
+A cut is silent, like a pulled cable: the receiver's namespace drops the sender's packets (iptables,
+table filter). Packets from and to the client are dropped in the hub, so that this machine's own
+tables stay as they are. A cut closes no connection: it goes on afterwards if neither side gave up.
 """
 
 from __future__ import annotations
@@ -49,23 +48,23 @@ class NetworkFaults:
         self._lose([(a, b), (b, a)])
 
     def cut_one_way(self, sender: str, receiver: str) -> None:
-        """Lose what the sender sends to the receiver, or to ``all``."""
+        """Drop the sender's packets to the receiver, or to ``all``."""
         self._known([sender])
         self._lose((sender, r) for r in (self._others(sender) if receiver == ALL else [receiver]))
 
     def is_cut(self, a: str, b: str) -> bool:
-        """Return whether what ``a`` sends to ``b`` is lost."""
+        """Return whether packets from ``a`` to ``b`` are dropped."""
         self._known([a, b])
         return a in self._lost_at(b)
 
     def disconnect(self, *places: str) -> None:
-        """Refuse: here a place keeps its interface and its address."""
+        """Refuse: a place here keeps its interface and its address."""
         raise ClusterError(f"only containers can be disconnected: cut {', '.join(places)}")
 
     def slow(self, place: str, delay_ms: int) -> None:
-        """Delay each packet that the place sends by so much; 0: by nothing.
+        """Delay each packet from the place by ``delay_ms``; 0: end the delay.
 
-        ClusterError: the kernel cannot do it.
+        ClusterError: the kernel cannot delay packets.
         """
         self._known([place])
         with self._alone():
@@ -107,7 +106,7 @@ class NetworkFaults:
         return [other for other in self.network.places if other != place]
 
     def _lose(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Lose what the first of each pair sends to the second, beside what is lost already."""
+        """Drop packets from the first of each pair to the second too."""
         senders: dict[str, set[str]] = {}
         for sender, receiver in pairs:
             self._known([sender, receiver])
@@ -123,14 +122,14 @@ class NetworkFaults:
         return {names[address] for address in _DROPPED.findall(rules)}
 
     def _drop_at(self, receiver: str, senders: set[str]) -> None:
-        """Let it hear nothing from exactly these."""
+        """Drop packets from exactly these senders at the receiver."""
         places = self.network.places
         chain = f"FORWARD -d {places[CLIENT]}" if receiver == CLIENT else "INPUT"
         rules = [f"-A {chain} -s {places[sender]} -j DROP" for sender in sorted(senders)]
         self._restore(receiver, "filter", rules)
 
     def _hold_back(self, place: str, delay_ms: int) -> None:
-        """Start a process that takes the place's packets from the kernel and returns them late."""
+        """Start a process that gets the place's packets from the kernel and returns them late."""
         log = self.layout.log(_delayer(place))
         log.unlink(missing_ok=True)
         program = [sys.executable, str(Path(delay.__file__)), str(delay_ms)]

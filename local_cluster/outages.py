@@ -1,7 +1,7 @@
-"""The broker or the ResourceManager of a running cluster goes away for a while and comes back.
+"""Outages of the brokers or the ResourceManager of a running cluster.
 
-It keeps its addresses and its data: for all others it is a machine that was restarted. What starts
-or stops a daemon returns the cluster's record afterwards, without daemons stopped on purpose.
+Daemons keep addresses and data: for all others the machine was restarted. Methods that start or
+stop a daemon return the cluster's new record, without daemons that were stopped on purpose.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ class Outages:
         if 2 * len(living) <= record.addresses.broker_count:
             watch.report(f"{', '.join(stopped)}: started; works once most of the brokers run")
             return record
-        # Also one that was started before and waited for most of them; each knows of all others
-        # then.
+        # Also one that was started before and waited for most of them.
         awake = {name: p for name, p in living.items() if not processes.is_stopped(p)}
         Waiter(self.layout, awake, watch).wait(kafka_steps(record, awake))
         watch.report(f"Kafka answers on {record.addresses.bootstrap_servers}")
@@ -142,7 +141,7 @@ class Outages:
 def end_kafka(record: Record) -> bool:
     """End all brokers, whose data is not used any more. Return whether one ran.
 
-    The last of several could not stop in order, as most controllers are gone by then.
+    Several are killed: the last ones could not stop in order, without most of the controllers.
     """
     running = set(record.living_brokers.values())
     stop(running, KAFKA_STOP_LIMIT_S if record.addresses.broker_count == 1 else 0.0)
@@ -150,12 +149,12 @@ def end_kafka(record: Record) -> bool:
 
 
 def stop(stopped: set[processes.ProcessId], patience_s: float) -> None:
-    """End the processes: by SIGTERM within the patience, if any, else by SIGKILL."""
+    """End the processes by SIGTERM, and after ``patience_s`` by SIGKILL; 0: by SIGKILL at once."""
     left = stopped
     if patience_s > 0:
         for process in stopped:
             processes.send(process, signal.SIGTERM)
-            # One that stands still hears it once it goes on.
+            # A stopped process takes the SIGTERM when it goes on.
             processes.send(process, signal.SIGCONT)
         left = processes.wait_gone(stopped, patience_s)
     for process in left:

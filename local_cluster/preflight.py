@@ -1,4 +1,4 @@
-"""What the machine must have before a cluster starts; each check names its remedy."""
+"""Checks the machine before a cluster starts; each error names its remedy."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def check_disk(cache: Path) -> None:
 
 
 def require_tools(*, maven: bool, skein: bool) -> Path:
-    """Return the home of the JDK to use; require all else that a cluster and its clients run.
+    """Return the home of the JDK; require the other programs of a cluster and its clients.
 
     Args:
         maven: jars must be fetched.
         skein: ``run-job`` must be able to submit a job.
 
     Raises:
-        ClusterError: something is not there; one line has all of it, and how to install it.
+        ClusterError: one line names all that is missing, and how to install it.
     """
     lacking = {}
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
@@ -96,7 +96,7 @@ def find_java() -> Path:
 
 
 def parse_java_version(text: str) -> int | None:
-    """Return the main version that ``java -version`` prints: 8 of "1.8.0_292", 17 of "17.0.15"."""
+    """Return the major version from ``java -version``: 8 for "1.8.0_292", 17 for "17.0.15"."""
     found = _VERSION.search(text)
     return int(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""Find and end the processes of a cluster by what is in their environment.
+"""Finds, stops and ends the processes of a cluster, by their environment.
 
 A process belongs to a cluster when its environment has the cluster's id **and** a node name. The id
 alone is not enough: the shell of a cluster's user has it too, and must live on.
@@ -31,7 +31,7 @@ _LIMIT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One life of a process: the pid alone may be given to another one later."""
+    """One life of a process: another process may get its pid later."""
 
     pid: int
     #: Clock ticks since boot.
@@ -76,8 +76,8 @@ def of_cluster(cluster_id: str, node: str | None = None) -> dict[ProcessId, str]
     """Return {process: its node (rm, kafka, nm1...)} of a cluster, or of one node of it."""
     found: dict[ProcessId, str] = {}
     for process in _all():
-        # Others, of which one cannot read the environment, are not of the cluster. Not by psutil,
-        # which reads no further than an empty entry.
+        # A process whose environment cannot be read is not of the cluster. psutil is not used: it
+        # stops reading at an empty entry.
         with contextlib.suppress(psutil.Error, OSError):
             entries = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
             environment = dict(os.fsdecode(e).split("=", 1) for e in entries if b"=" in e)
@@ -89,8 +89,8 @@ def of_cluster(cluster_id: str, node: str | None = None) -> dict[ProcessId, str]
 
 
 def with_descendants(roots: Iterable[ProcessId]) -> set[ProcessId]:
-    """Return the given processes and everything they started that still has its parent."""
-    # Not by psutil's children(), which compares times that move with the wall clock.
+    """Return the processes and all their descendants that still have their parents."""
+    # psutil's children() compares times that move with the wall clock.
     children: defaultdict[int, list[ProcessId]] = defaultdict(list)
     for process in _all():
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -107,11 +107,11 @@ def with_descendants(roots: Iterable[ProcessId]) -> set[ProcessId]:
 
 
 def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
-    """SIGKILL what `find` finds, with all descendants, until it finds nothing; return what died.
+    """SIGKILL what `find` finds, with all descendants, until it finds nothing; return the killed.
 
-    Everything is stopped before anything is killed, so that a process which is just starting
-    another cannot slip through: the child of a stopped process still has its parent. TimeoutError:
-    a process survived, held by the kernel.
+    All are stopped before one is killed, so that no process that is just being started escapes: the
+    child of a stopped process still has its parent. TimeoutError: a process survived, held by the
+    kernel.
     """
     killed: set[ProcessId] = set()
     limit = time.monotonic() + _LIMIT_S
@@ -131,7 +131,7 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
 
 
 def kill_one(process: ProcessId) -> None:
-    """SIGKILL this very process alone; what it started lives on. When it returns it is gone.
+    """SIGKILL this very process alone, and return when it is gone; its children live on.
 
     TimeoutError: it survived, held by the kernel.
     """
@@ -141,10 +141,10 @@ def kill_one(process: ProcessId) -> None:
 
 
 def pause(wanted: Iterable[ProcessId]) -> None:
-    """SIGSTOP these very processes; wait until each thread of theirs stands still, or is gone.
+    """SIGSTOP these very processes; wait until each of their threads stands still, or is gone.
 
-    On a machine under load a thread may run on for a while after the signal was sent. TimeoutError:
-    a thread does not stand still, held by the kernel.
+    On a busy machine a thread may run on for a while after the signal. TimeoutError: a thread does
+    not stand still, held by the kernel.
     """
     running = set(wanted)
     for process in running:
@@ -159,8 +159,8 @@ def pause(wanted: Iterable[ProcessId]) -> None:
 def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGSTOP what `find` finds, with all descendants, until a scan shows nothing new.
 
-    Parents before what they start meanwhile: the child of a stopped process still has its parent.
-    Returns the processes that are stopped, including those that were stopped before.
+    Parents stop before the children that they start meanwhile: the child of a stopped process still
+    has its parent. Return all stopped processes, also those that were stopped before.
     """
     frozen: set[ProcessId] = set()
     while new := {p for p in with_descendants({*find(), *frozen}) - frozen if is_alive(p)}:
@@ -173,9 +173,9 @@ def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
 def thaw(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGCONT every stopped process that `find` finds, and its descendants.
 
-    Children before their parents, which started earlier: no parent that runs sees a stopped child,
-    which it might take for one that hangs. Returns the processes that it continued. TimeoutError:
-    another process stops them again and again.
+    Children continue before their parents, which started earlier: a running parent might take a
+    stopped child for one that hangs. Return the continued processes. TimeoutError: another process
+    stops them again and again.
     """
     woken: set[ProcessId] = set()
     limit = time.monotonic() + _LIMIT_S
@@ -187,8 +187,8 @@ def thaw(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
         if time.monotonic() > limit:
             raise TimeoutError(f"processes stay stopped after SIGCONT: {sorted_pids(stopped)}")
         for process in sorted(family, key=lambda p: (p.start_time, p.pid), reverse=True):
-            # To the others too: it takes back a SIGSTOP that was not delivered yet, as to a parent
-            # that waits in the kernel for a stopped child to start its program.
+            # To the others too: it cancels a SIGSTOP that is not delivered yet, as to a parent that
+            # waits in the kernel until a stopped child starts its program.
             send(process, signal.SIGCONT)
         woken |= stopped
         time.sleep(_POLL_S)  # /proc announces no change
@@ -207,7 +207,7 @@ def send(process: ProcessId, number: signal.Signals) -> None:
 
 def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> set[ProcessId]:
     """Wait until the processes have ended, at most so long; return those that still run."""
-    # Not by psutil's wait_procs(), which waits for zombies that their parents leave behind.
+    # psutil's wait_procs() waits for zombies that their parents leave behind.
     limit = time.monotonic() + timeout_s
     left = set(processes)
     while True:

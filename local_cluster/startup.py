@@ -27,7 +27,7 @@ _REGISTERED = b"Registered with ResourceManager as"
 
 
 class Stopwatch:
-    """Reports lines with the seconds since its making."""
+    """Reports lines with the seconds since it was made."""
 
     def __init__(self, progress: Callable[[str], None]) -> None:
         self._progress = progress
@@ -35,24 +35,24 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Return the time since the making."""
+        """Return the seconds since it was made."""
         return time.monotonic() - self._began
 
     def report(self, line: str) -> None:
-        """Report one progress line."""
+        """Report one line."""
         self._progress(f"{self.seconds:5.1f} s  {line}")
 
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """Waits for conditions as long as all watched daemons live."""
+    """Waits for daemons, as long as all of them live."""
 
     layout: Layout
     daemons: dict[str, ProcessId]
     watch: Stopwatch
 
     def wait(self, steps: Iterator[str]) -> None:
-        """Run `steps` to its end; it yields what it still waits for, for the error message.
+        """Run `steps` to its end; it yields the daemon that it waits for, for the error message.
 
         ClusterError: a daemon died or the limit passed; with the end of its log.
         """
@@ -64,7 +64,7 @@ class Waiter:
                     f"{missing} did not come up in {START_LIMIT_S:.0f} s; "
                     f"log: {log}\n{log_tail(log)}"
                 )
-            time.sleep(_POLL_S)  # a daemon announces nothing: its port is tried
+            time.sleep(_POLL_S)  # a daemon announces nothing: steps try its port
 
     def _require_alive(self) -> None:
         for daemon, process in self.daemons.items():
@@ -74,7 +74,7 @@ class Waiter:
 
 
 def cluster_steps(record: Record, watch: Stopwatch, scheduler: str) -> Iterator[str]:
-    """Yield the daemon waited for until all answer and the ResourceManager has all nodes.
+    """Yield the awaited daemon, until all answer and the ResourceManager has all nodes.
 
     With the scheduler ``labels``, all nodes but the last one have their label then.
     """
@@ -106,7 +106,7 @@ def cluster_steps(record: Record, watch: Stopwatch, scheduler: str) -> Iterator[
 
 
 def zookeeper_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
-    """Yield ZooKeeper, where the cluster has one, until it takes connections."""
+    """Yield ZooKeeper, if the cluster has one, until it takes connections."""
     address = record.addresses.zookeeper
     if address is None:
         return
@@ -126,7 +126,7 @@ def kafka_steps(record: Record, brokers: Collection[str]) -> Iterator[str]:
 
 
 def resource_manager_steps(record: Record, nodes: Collection[str]) -> Iterator[str]:
-    """Yield the ResourceManager until ``nodes`` are RUNNING by its word."""
+    """Yield the ResourceManager until it has ``nodes`` as RUNNING."""
     while True:
         states = node_states(record.addresses.rm_url)
         if states is not None and all(states.get(node) == "RUNNING" for node in nodes):
@@ -135,7 +135,7 @@ def resource_manager_steps(record: Record, nodes: Collection[str]) -> Iterator[s
 
 
 def node_steps(record: Record, node: str, log: Path, log_offset: int) -> Iterator[str]:
-    """Yield the node until it is registered, by its log after `log_offset`, and RUNNING."""
+    """Yield the node until its log after `log_offset` has the registration, and it is RUNNING."""
     while not _written_since(log, log_offset, _REGISTERED):
         yield node
     while (node_states(record.addresses.rm_url) or {}).get(node) != "RUNNING":

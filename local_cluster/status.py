@@ -52,7 +52,7 @@ class ClusterStatus(Struct, frozen=True):
 def state_of(record: Record) -> str:
     """Return up, starting or crashed.
 
-    A killed node does not make a crashed cluster, nor does a broker that was stopped on purpose.
+    A cluster with a killed node, or with a broker that was stopped on purpose, is not crashed.
     """
     if record.phase == "starting":
         return "starting" if processes.is_alive(record.owner) else "crashed"
@@ -84,9 +84,9 @@ def status_of(layout: Layout, record: Record | None) -> ClusterStatus:
 
 
 def brokers_of(record: Record) -> list[BrokerStatus]:
-    """Return each broker's pid and state: RUNNING, DOWN, PAUSED, STARTING until it takes work.
+    """Return each broker's pid and state: RUNNING, DOWN, PAUSED, or STARTING until it takes work.
 
-    ``controller``: whether it is the active controller, by the word of one that answers.
+    ``controller``: whether it is the active controller, by a broker that answers.
     """
     addresses, living = record.addresses.brokers, record.living_brokers
     asked = [addresses[name] for name, p in living.items() if not processes.is_stopped(p)]
@@ -109,9 +109,9 @@ def brokers_of(record: Record) -> list[BrokerStatus]:
 
 
 def nodes_of(record: Record) -> list[NodeStatus]:
-    """Return each node: YARN's word for its state, and its pids.
+    """Return each node with its pids and its state in YARN.
 
-    DOWN where its NodeManager is not there, PAUSED where it is stopped, whatever YARN says.
+    The state is DOWN without a NodeManager and PAUSED while that is stopped, whatever YARN's is.
     """
     if not record.addresses.nodes:
         return []

@@ -1,7 +1,7 @@
-"""What one driver leaves in the AM's folder for the next of the same attempt.
+"""Files in the AM's folder from one driver to the next of the same attempt.
 
-The files live as long as the AM's container, which is as long as Skein's containers live: a new
-attempt starts without them, as it must.
+They live as long as the AM's container, and so as Skein's containers: a new attempt starts without
+them, as it must.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _INHERITANCE_NAME = "inheritance.json"
 
 
 class StartedLedger:
-    """What stream containers have reported of their start: one line each, appended."""
+    """The file of stream containers' reports of their start: one line each, appended."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _STARTED_NAME
         self._known = {known.incarnation for known in self.read()}
 
     def read(self) -> tuple[Started, ...]:
-        """Return all reports in their order; a last line that is not whole is left out."""
+        """Return all reports in order, without a last line that is not whole."""
         try:
             lines = self._path.read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
@@ -34,7 +34,7 @@ class StartedLedger:
         return tuple(Started.from_json(parse_object(line, "a start")) for line in lines)
 
     def add(self, message: Started) -> None:
-        """Record it for the next driver; a report that is made again adds nothing."""
+        """Append the report, for the next driver; a repeated report adds nothing."""
         if message.incarnation in self._known:
             return
         self._known.add(message.incarnation)
@@ -43,9 +43,9 @@ class StartedLedger:
 
 
 def inheritance(folder: Path, found: Inheritance) -> Inheritance:
-    """Return what the first driver of the attempt found; ``found`` if this is the first one.
+    """Return the inheritance that the first driver of the attempt found; its own is ``found``.
 
-    To be asked when the own rank has been read back, and before the first permit is given.
+    Call it after the own rank is read back, and before the first permit.
     """
     path = folder / _INHERITANCE_NAME
     try:

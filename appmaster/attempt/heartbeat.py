@@ -1,10 +1,10 @@
-"""What a child of the supervisor says through a pipe: that it lives, its port, its end and why.
+"""The pipes between the supervisor and a child.
 
-Through another pipe the child learns that its turn has come: a spare waits for it with its imports
-done.
+The child sends beats, its port, its end and the cause. It gets its turn: a spare has done its
+imports and waits for it.
 
-The beats come from a thread of their own, so that replay and long computations do not look like a
-hang (safety A3); a stopped process beats no more.
+Beats come from a thread of their own, so that replay and long computations do not look like a hang
+(safety A3). A stopped process does not beat.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PIPE_VARIABLE = "HOMEPORT_SUPERVISOR_FD"
 TURN_VARIABLE = "HOMEPORT_TURN_FD"
 _NAME = Path("/proc/self/comm")
 _MAX_CAUSE = 800
-"""Characters: with any of them the line is written whole (PIPE_BUF)."""
+"""Characters: a line of so many, whatever they are, is written whole (PIPE_BUF)."""
 
 
 class Heartbeat:
-    """The child's end of the pipe; without a supervisor it does nothing."""
+    """The child's ends of the pipes; without a supervisor it does nothing."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         fd = environment.get(PIPE_VARIABLE, "")
@@ -34,9 +34,9 @@ class Heartbeat:
         turn = environment.get(TURN_VARIABLE, "")
         self._turn_fd = int(turn) if turn else None
         self.port: int | None = None
-        """The port that an earlier process of this child had; None for the first."""
+        """The port of the earlier process of this child; None: this is the first."""
         self.starts = 1
-        """How many processes of this child there have been, this one included."""
+        """The number of this child's processes so far, with this one."""
 
     def await_turn(self) -> None:
         """Wait until this process is the child; ``starts`` and ``port`` are known then.
@@ -48,7 +48,7 @@ class Heartbeat:
             return
         own = _NAME.read_text(encoding="ascii").strip()
         _NAME.write_text(SPARE_NAME, encoding="ascii")
-        # The imports are done: from its turn on a silence is a hang.
+        # The imports are done: from its turn on, silence means that it hangs.
         self._write(b"waits\n")
         os.set_inheritable(self._turn_fd, False)  # noqa: FBT003 - the standard library's signature
         with os.fdopen(self._turn_fd, encoding="ascii") as turn:
@@ -59,7 +59,7 @@ class Heartbeat:
         self.starts, self.port = int(starts), int(port) if port else None
 
     def start(self) -> None:
-        """Give the supervisor signs of life from now on."""
+        """Start to send beats."""
         if self._fd is not None:
             os.set_inheritable(self._fd, False)  # noqa: FBT003 - the standard library's signature
             threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
@@ -69,14 +69,14 @@ class Heartbeat:
         self._write(f"port {port}\n".encode())
 
     def report_ended(self) -> None:
-        """Report that exit code 0 is this process's own: the application has ended.
+        """Report that the application has ended, and that exit code 0 will mean that.
 
-        Code of the job's that runs here, such as a grouper, can exit with 0 too.
+        The job's own code that runs here, such as a grouper, can exit with 0 too.
         """
         self._write(b"ended\n")
 
     def log_cause(self, cause: str) -> None:
-        """Log ``cause``, by which this process ends, for everybody on YARN's pages."""
+        """Send the supervisor the cause of this process's end, for YARN's pages."""
         text = " ".join(cause.split())[:_MAX_CAUSE]
         self._write(f"cause {text}\n".encode())
 

@@ -1,6 +1,6 @@
-"""When a supervisor starts a child again, and when it takes one for hung.
+"""Decides when the supervisor starts a child again, and when a child hangs.
 
-Decides only: no process, no clock. Times are given by the caller, in ms of one clock.
+It has no process and no clock. Times are given, in ms of one clock.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from enum import Enum
 
 EXIT_ENDED = 0
-"""The application's result is reported to YARN, and through the child's pipe too."""
+"""The application's result is reported to YARN, and the end through the child's pipe."""
 EXIT_FINAL = 70
 """This attempt is over for good: another start would end the same way."""
 EXIT_UNFIT_HOST = 71
-"""This host keeps the child from its work, as by a port that another program has."""
+"""The child cannot work on this host, for example as another program has its port."""
 
 BEAT_INTERVAL_MS = 250
 HANG_LIMIT_MS = 5000
-"""A child that has not beaten for this long hangs (safety A3)."""
+"""A child without a beat for this long hangs (safety A3)."""
 START_LIMIT_MS = 60_000
-"""How long a child may take to its first beat: on a busy machine, imports take seconds."""
+"""The time to a child's first beat: on a busy machine, imports take seconds."""
 
 SPARE_PAUSE_MS = 60_000
-"""How long after the end of a spare, or a start of one that failed, the next one is tried."""
+"""The pause between the end of a spare, or its failed start, and the next start."""
 
 SHORT_LIVES_LIMIT = 15
-"""After so many short lives in a row another start here is not worth it: the attempt ends."""
+"""After so many short lives in a row the attempt ends, instead of another start here."""
 UNFIT_HOST_LIMIT = 3
-"""The same, of lives that end with ``EXIT_UNFIT_HOST``: the next attempt may be elsewhere."""
+"""The same for lives that end with ``EXIT_UNFIT_HOST``: the next attempt may be elsewhere."""
 
 _STANDSTILL_MS = 1500
 _HEALTHY_MS = 5000
@@ -35,17 +35,17 @@ _PAUSES_MS = (0, 100, 250, 500, 1000)
 
 
 class ChildVerdict(Enum):
-    """What the end of a child means."""
+    """The supervisor's reaction to the end of a child."""
 
     RESTART = "restart"
     END = "end"
 
 
 def verdict_of(exit_code: int, *, has_reported_end: bool) -> ChildVerdict:
-    """Return the verdict: a child's own report ends the application, no signal and no fault does.
+    """Return the verdict: only a child's own report ends the application, no signal and no fault.
 
-    ``has_reported_end``: the child has said through its pipe that ``EXIT_ENDED`` is to come.
-    Without that the code says nothing: any code that runs in a process can exit with 0.
+    ``has_reported_end``: the child has announced ``EXIT_ENDED`` through its pipe. Without that the
+    code means nothing: any code that runs in a process can exit with 0.
     """
     is_end = exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_reported_end)
     return ChildVerdict.END if is_end else ChildVerdict.RESTART
@@ -54,8 +54,8 @@ def verdict_of(exit_code: int, *, has_reported_end: bool) -> ChildVerdict:
 def exit_without_port(earlier: int | None) -> int:
     """Return the exit code of a child that cannot listen.
 
-    ``earlier``: the port that a process of the child before it had. That process may still hold it
-    as it ends, or a connection of its may: it is free before long.
+    ``earlier``: the port of the child's earlier process, if any. That process, or one of its
+    connections, may still hold the port, which is free before long.
     """
     return EXIT_UNFIT_HOST if earlier is None else 1
 
@@ -64,8 +64,7 @@ def exit_without_port(earlier: int | None) -> int:
 class Vitals:
     """One child's beats and restarts.
 
-    ``looked_ms``: time of the last look. It distinguishes a child that stands still from a
-    supervisor that stood still.
+    ``looked_ms``: time of the last look: it shows whether the child or the supervisor stood still.
     """
 
     started_ms: int
@@ -86,26 +85,26 @@ class Vitals:
         self.beat_ms = now_ms
 
     def served(self) -> None:
-        """Note that others can reach the child."""
+        """Note that the child serves."""
         self.has_served = True
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether every start of late has failed."""
+        """Whether all recent starts have failed."""
         return self.in_a_row >= SHORT_LIVES_LIMIT
 
     def is_hung(self, now_ms: int) -> bool:
-        """Return whether the child has been silent for the whole limit while we were watching."""
+        """Return whether the child was silent for the whole limit while the supervisor looked."""
         if now_ms - self.looked_ms > _STANDSTILL_MS:
             self.beat_ms = now_ms
         self.looked_ms = now_ms
         return now_ms - self.beat_ms >= (HANG_LIMIT_MS if self.has_beaten else START_LIMIT_MS)
 
     def died(self, now_ms: int, exit_code: int | None = None) -> int:
-        """Note the child's end; return how long to wait before the next start, in ms.
+        """Note the child's end; return the pause before the next start, in ms.
 
-        At once after a healthy life; each short life in a row makes it longer, up to a bound. A
-        life that never came to serve anybody counts as short.
+        There is none after a healthy life; each short life in a row makes it longer, up to a bound.
+        A life in which the child never served counts as short.
         """
         if self.has_served and now_ms - self.started_ms >= _HEALTHY_MS:
             self.in_a_row = 0

@@ -1,4 +1,4 @@
-"""Whether the clocks of the cluster's machines agree with this one. PURE.
+"""Checks the clocks of the cluster's machines against this machine's. PURE.
 
 No lease and no fence depends on them; event time, retention, the validity of a store by file time,
 certificates and Kerberos do.
@@ -20,8 +20,8 @@ ERROR_S = 300.0
 def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
     """Return how many seconds a server's clock is ahead of ours; None: its date cannot be read.
 
-    ``date``: the HTTP header, in whole seconds. ``before_s``, ``after_s``: our clock when it was
-    asked, and when it had answered.
+    ``date``: the HTTP header, in whole seconds. ``before_s``, ``after_s``: our clock before the
+    request and after the answer.
     """
     try:
         begun_s = parsedate_to_datetime(date).timestamp()
@@ -33,7 +33,7 @@ def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
 
 
 def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
-    """Check {machine: by how many seconds its clock is ahead at least}; None: not known."""
+    """Check ``ahead``: {machine: how many seconds its clock is ahead, at least; None: unknown}."""
     for machine, seconds in sorted(ahead.items()):
         if seconds is None:
             yield unknown("clocks", machine, "it does not say the time")
@@ -42,7 +42,7 @@ def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
 
 
 def clock(check: str, machine: str, ahead_s: float, digits: int = 0) -> Finding:
-    """Return what is found of a clock that is ahead by at least so many seconds."""
+    """Return the finding of a clock that is ahead by ``ahead_s`` or more."""
     side = "ahead of" if ahead_s > 0 else "behind"
     found = f"{abs(ahead_s):.{digits}f} s or more {side} this machine's clock"
     remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"

@@ -1,4 +1,4 @@
-"""What time other machines have, by the date in an answer of their web services."""
+"""Compares other machines' clocks with ours, by the dates in answers of their web services."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMEOUT_S = 3.0
 
 
 def clocks_ahead(urls: Mapping[str, str]) -> dict[str, float | None]:
-    """Return {machine: by how many seconds its clock is ahead at least}; None: unknown.
+    """Return {machine: how many seconds its clock is ahead, at least; None: unknown}.
 
     ``urls``: {machine: URL of a web service on it}.
     """

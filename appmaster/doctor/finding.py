@@ -1,4 +1,4 @@
-"""What a check of ``homeport doctor`` found, and how findings are shown. PURE."""
+"""Findings of the checks of ``homeport doctor``, and their lines. PURE."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Level(StrEnum):
     UNKNOWN = "unknown"
     """The check could not be made; the finding says why."""
     WARNING = "warning"
-    """A job runs, and is at risk or slower than it need be."""
+    """A job runs, but may fail or is slower than it could be."""
     ERROR = "error"
-    """A job does not run, or loses what it has."""
+    """A job does not run, or loses its state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +37,32 @@ class Finding:
 
 
 def ok(check: str, subject: str, found: str) -> Finding:
-    """Return a finding that needs nothing."""
+    """Return a finding without a remedy: all is well."""
     return Finding(check, Level.OK, subject, found)
 
 
 def warning(check: str, subject: str, found: str, remedy: str) -> Finding:
-    """Return the finding of a job that runs, and is at risk or slower than it need be."""
+    """Return a finding of a risk: a job runs, but may fail or is slower than it could be."""
     return Finding(check, Level.WARNING, subject, found, remedy)
 
 
 def error(check: str, subject: str, found: str, remedy: str) -> Finding:
-    """Return the finding of a job that does not run, or loses what it has."""
+    """Return a finding of a fault: a job does not run, or loses its state."""
     return Finding(check, Level.ERROR, subject, found, remedy)
 
 
 def unknown(check: str, subject: str, why: str) -> Finding:
-    """Return why the check could not be made."""
+    """Return a finding of a check that could not be made."""
     return Finding(check, Level.UNKNOWN, subject, why)
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
-    """Return 1 where one is an error, else 0."""
+    """Return 1 where a finding is an error, else 0."""
     return int(any(f.level is Level.ERROR for f in findings))
 
 
 def lines(findings: Sequence[Finding], *, shows_ok: bool) -> Iterator[str]:
-    """Yield the findings, the gravest first, each with its remedy; at the end how many of each."""
+    """Yield the findings with their remedies, errors first; then the count of each level."""
     order = list(Level)
     width = max(len(level) for level in Level)
     for finding in sorted(findings, key=lambda f: -order.index(f.level)):

@@ -1,6 +1,6 @@
-"""Whether a Kafka cluster and the topics of a job are fit for it. PURE.
+"""Checks that a Kafka cluster and a job's topics are fit for the job. PURE.
 
-Source: docs/faults-kafka.md, which says what happens to a job in each case.
+Source: docs/faults-kafka.md, which has the consequence of each fault.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic that exists. ``rights``: what this user may do; None: the brokers do not say."""
+    """A topic that exists. ``rights``: this user's; None: not known."""
 
     partitions: Sequence[PartitionFacts]
     config: Mapping[str, str]
@@ -42,11 +42,11 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicUse:
-    """What a job does with a topic.
+    """A job's use of a topic.
 
-    ``rights``: what it needs. ``key``: names it, where the job's configuration does. ``is_state``:
-    a lost record is lost state. ``is_compacted``: it has to be. ``is_made``: ``run-job`` or the
-    job makes it where it is absent.
+    ``rights``: those that the job needs. ``key``: the job's key that names the topic, if there is
+    one. ``is_state``: a lost record is lost state. ``is_compacted``: the topic must be.
+    ``is_made``: ``run-job`` or the job makes the topic where it is absent.
     """
 
     name: str
@@ -60,9 +60,9 @@ class TopicUse:
 
 @dataclass(frozen=True, slots=True)
 class KafkaFacts:
-    """One system as its brokers answer.
+    """One system, by the answers of its brokers.
 
-    Shapes: ``brokers`` {number: its configuration}; ``topics`` {name: facts} of those that exist.
+    ``brokers``: {number: its configuration}. ``topics``: {name: facts} of those that exist.
     """
 
     system: str
@@ -71,9 +71,9 @@ class KafkaFacts:
 
 
 def check_brokers(facts: KafkaFacts, transaction_timeout_ms: int) -> Iterator[Finding]:
-    """Check the number of brokers, and the settings that transactions depend on.
+    """Check the number of brokers, and their settings for transactions.
 
-    ``transaction_timeout_ms``: what the job asks for.
+    ``transaction_timeout_ms``: the job's.
     """
     where = f"system {facts.system!r}"
     count = len(facts.brokers)
@@ -239,7 +239,7 @@ def _rights(where: str, topic: TopicFacts, use: TopicUse) -> Iterator[Finding]:
 
 
 def _operation(right: str) -> str:
-    """Return how ``kafka-acls`` writes a right, such as ``DescribeConfigs``."""
+    """Return a right as ``kafka-acls`` writes it, such as ``DescribeConfigs``."""
     return "".join(word.title() for word in right.split("_"))
 
 

@@ -1,4 +1,4 @@
-"""What the brokers of a system say of themselves and of a job's topics."""
+"""Asks the brokers of a system about themselves and a job's topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIMEOUT_S = 10.0
 def kafka_facts(system: SystemConfig, topics: Sequence[str]) -> KafkaFacts:
     """Return the brokers of ``system``, and those of ``topics`` that exist.
 
-    A broker that does not show its configuration, for want of a right, has an empty one.
+    A broker's configuration is empty where this user has no right to read it.
 
     Raises:
         UnavailableError: no broker answers.
@@ -60,7 +60,7 @@ class _Asking:
         try:
             entries = futures[resource].result(_TIMEOUT_S + 1)
         except (KafkaException, TimeoutError):
-            return {}  # brokers keep it from a user without the right; what is known is judged
+            return {}  # this user has no right to read it; the other facts are checked
         return {key: entry.value for key, entry in entries.items() if entry.value is not None}
 
     def topic(self, name: str) -> TopicFacts | None:

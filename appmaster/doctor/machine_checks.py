@@ -1,4 +1,4 @@
-"""Whether this machine can submit a job and run Spark. PURE."""
+"""Checks that this machine can submit a job and run Spark. PURE."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """This machine.
+    """The facts of this machine.
 
-    ``java``: where it is, None: nowhere. ``java_text``: what ``java -version`` prints.
-    ``packages``: {distribution that homeport needs: its version here}, None: not installed.
-    ``yarn``: where the command is. ``cache_fault``: why nothing can be written there, if so.
+    ``java``, ``yarn``: the paths of the programs; None: not found. ``java_text``: the output of
+    ``java -version``. ``packages``: {distribution that homeport needs: its version; None: not
+    installed}. ``cache_fault``: why nothing can be written into the cache; None: it can.
     """
 
     python: tuple[int, int]
@@ -62,7 +62,7 @@ def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) ->
 
 
 def java_major(text: str) -> int | None:
-    """Return the number before the first dot of what ``java -version`` prints; 8 for 1.8."""
+    """Return the major version in the output of ``java -version``: 17 for 17.0.1, 8 for 1.8."""
     found = _JAVA_VERSION.search(text)
     return int(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""What this machine has."""
+"""Collects the facts of this machine for ``machine_checks``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MB = 1 << 20
 
 
 def machine_facts(environment: Mapping[str, str]) -> MachineFacts:
-    """Return this machine as a process with that environment sees it. Nothing stays changed."""
+    """Return this machine's facts, for a process with that environment; nothing stays changed."""
     path = environment.get("PATH")
     home = environment.get("JAVA_HOME", "")
     java = shutil.which(f"{home}/bin/java" if home else "java", path=path)
@@ -53,7 +53,7 @@ def _java_version(java: str) -> str:
 
 
 def _packages() -> dict[str, str | None]:
-    """Return {distribution that homeport needs, without extras: version; None: not installed}."""
+    """Return {distribution that homeport requires: version; None: not installed}, no extras."""
     try:
         needed = metadata.requires("homeport") or []
     except metadata.PackageNotFoundError:
@@ -70,7 +70,7 @@ def _version(name: str) -> str | None:
 
 
 def _writing(folder: Path) -> tuple[str | None, int]:
-    """Return why nothing can be written there, None: it can; and the MB that are free."""
+    """Return why nothing can be written there (None: it can), and the free MB."""
     there = folder
     while not there.exists():
         there = there.parent

@@ -1,6 +1,6 @@
-"""Whether each node can run a container of a job. PURE.
+"""Checks that each node can run a container of a job. PURE.
 
-A node answers by ``PROBE_SCRIPT``: lines ``name=value``, the last of which is ``end=1``.
+A node's answer is the output of ``PROBE_SCRIPT``: lines ``name=value``, and ``end=1`` at the end.
 """
 
 from __future__ import annotations
@@ -40,18 +40,17 @@ echo "java=$java"
 echo "java_version=$("$java" -version 2>&1 | grep -m 1 version)"
 echo "end=1"
 """
-"""Needs no Python on the node. It leaves no file behind."""
+"""It needs no Python on the node, and leaves no file there."""
 
 _MB = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNeeds:
-    """What a job needs of a node.
+    """A job's needs on each node.
 
-    ``python``: the interpreter that each node has to have with homeport; None: an environment
-    travels, and the node needs a Python 3.11 alone. ``has_pipeline``: Spark runs there.
-    ``free_mb``: of the disk with the state.
+    ``python``: the interpreter with homeport; None: an environment travels, and the node needs a
+    Python 3.11 alone. ``has_pipeline``: Spark runs there. ``free_mb``: on the disk of the state.
     """
 
     python: str | None
@@ -61,14 +60,14 @@ class NodeNeeds:
 
 
 def answer_of(text: str) -> dict[str, str] | None:
-    """Return {name: value} of what a probe printed; None while it has not come to its end."""
+    """Return {name: value} in the output of a probe; None: the probe has not ended."""
     pairs = (line.partition("=") for line in text.splitlines())
     found = {name: value for name, sign, value in pairs if sign}
     return found if found.get("end") == "1" else None
 
 
 def check_node(host: str, answer: Mapping[str, str] | None, needs: NodeNeeds) -> Iterator[Finding]:
-    """Check a node by its answer, as of ``answer_of``; None: it ran no probe in time."""
+    """Check a node by ``answer``, from ``answer_of``; None: it ran no probe in time."""
     if answer is None:
         yield unknown("node.probe", host, "ran no probe in time: it may have no room, or be slow")
         return

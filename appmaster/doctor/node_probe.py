@@ -1,7 +1,7 @@
 """Runs the probe of ``node_checks`` on each node, as a YARN application of its own.
 
-Each node gets one small container, which prints its answer; the NodeManager shows what it printed.
-The application is killed when all have answered, or at the limit, and ends by itself if this
+Each node gets one small container. It prints its answer, which the NodeManager serves. The
+application is killed when all nodes have answered or the time is up, and ends by itself if this
 process is gone.
 """
 
@@ -42,7 +42,7 @@ def probe_nodes(
     limit_s: float,
     say: Callable[[str], None],
 ) -> Answers:
-    """Return {host: what its probe printed}, None where there was no answer within ``limit_s``.
+    """Return {host: its answer; None: there was none within ``limit_s``}.
 
     ``scheme``: of the NodeManagers' web services. ``variables``: of the script, beside the node's.
 
@@ -126,7 +126,7 @@ class _Probing:
             if am is not None:
                 for host, text in self._printed(am):
                     found[host] = answer_of(text) or found.get(host)
-            time.sleep(_POLL_S)  # neither YARN nor a log says that it has changed
+            time.sleep(_POLL_S)  # neither YARN nor a log announces a change
         return {host: found[host] for host in hosts}
 
     def _connected(self, host: str, port: int) -> Any:  # noqa: ANN401 - skein has no types

@@ -1,4 +1,4 @@
-"""Which topics a job uses, and for what. PURE."""
+"""The topics that a job uses. PURE."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homeport.config.system_stream import SystemStream
 _READ = frozenset({"READ", "DESCRIBE"})
 _WRITE = frozenset({"WRITE", "DESCRIBE"})
 _CONFIGURED = frozenset({"DESCRIBE_CONFIGS"})
-"""The cleanup policy counts, and how long deletions are kept."""
+"""The job reads the cleanup policy and the retention of deletions."""
 
 
 def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:

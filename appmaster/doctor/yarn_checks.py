@@ -1,6 +1,6 @@
-"""Whether a YARN cluster is fit for a job. PURE.
+"""Checks that a YARN cluster is fit for a job. PURE.
 
-What a job needs of scheduler and daemons is ``host_affinity``'s to say; here it becomes findings.
+``host_affinity`` has the rules for scheduler and daemons; here their violations become findings.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_nodes(hosts: Sequence[HostReport]) -> Iterator[Finding]:
 
 
 def check_fit(config: Config, facts: ClusterFacts) -> Iterator[Finding]:
-    """Check that scheduler and daemons let the job run, and its containers come home."""
+    """Check that scheduler and daemons let the job run and its containers return to their hosts."""
     found = [
         *(_finding(Level.ERROR, fault) for fault in refusals(config, facts)),
         *(_finding(Level.WARNING, fault) for fault in warnings(config, facts)),

@@ -1,4 +1,4 @@
-"""Whether ZooKeeper is fit for a standalone job: servers, rights, sessions, clock. PURE."""
+"""Checks that ZooKeeper is fit for a standalone job: servers, rights, sessions, clock. PURE."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _LATENCY = re.compile(r"^Latency min/avg/max: [\d.]+/([\d.]+)/([\d.]+)", re.MULT
 _OUTSTANDING = re.compile(r"^Outstanding: (\d+)", re.MULTILINE)
 _READ_ONLY = "read-only"
 _OLDEST = (3, 5)
-"""The first with nodes that are gone when they are empty, and with TLS."""
+"""The first version with container nodes, which end when they are empty, and with TLS."""
 _QUORUM = 3
-"""So many servers survive the loss of one."""
+"""The fewest servers of which one may be lost."""
 _MOST_OUTSTANDING, _MEAN_LATENCY_MS = 10, 100
 """Above these, ZooKeeper's own alert rules fire (its page on monitoring)."""
 _ANSWERED_IN = 2 / 3
-"""Of a session's time-out: a client that waits longer than that takes the server for lost."""
+"""The part of a session's time-out after which a client takes a silent server for lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a server has to do. Times in ms, since its start or the last `srst`."""
+    """The load of a server. Times in ms, since its start or the last `srst`."""
 
     outstanding: int
     mean_ms: float
@@ -36,10 +36,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """One server of the list. ``fault``: why it does not answer, empty where it does.
+    """One server of the list. ``fault``: why it does not answer; empty: it does.
 
-    ``said``: its answer to the four-letter word ``srvr``; ``monitor``: AdminServer's to
-    ``monitor``, which is requested where the word has none. Both empty: neither has answered.
+    ``said``: its answer to the four-letter word ``srvr``. ``monitor``: AdminServer's answer to
+    ``monitor``, which is requested where the word has no answer. Empty: no answer.
     """
 
     server: str
@@ -55,13 +55,13 @@ class ServerFacts:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Of its program, as three numbers; empty: not known."""
+        """The version of its program, as three numbers; empty: not known."""
         found = _VERSION.match(self.said or str(self.monitor.get("version", "")))
         return tuple(map(int, found.groups())) if found else ()
 
     @property
     def load(self) -> Load | None:
-        """None: not known."""
+        """The load; None: not known."""
         waiting, times = _OUTSTANDING.search(self.said), _LATENCY.search(self.said)
         if waiting and times:
             return Load(int(waiting[1]), float(times[1]), float(times[2]))
@@ -76,11 +76,11 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """What a session of the job's own user has found. Times in ms.
+    """The findings of a session of the job's own user. Times in ms.
 
-    ``asked_ms``, ``granted_ms``: its time-out. ``place``: the node below which one was made and
-    removed; ``refusal``: why not, empty where it was. ``ahead_ms``: of the servers' clock, at
-    least; None: not known.
+    ``asked_ms``, ``granted_ms``: its time-out. ``place``: the node below which a node was made and
+    removed; ``refusal``: why not; empty: it was. ``ahead_ms``: how far the servers' clock is ahead,
+    at least; None: not known.
     """
 
     asked_ms: int
@@ -93,10 +93,9 @@ class SessionFacts:
 def check_servers(
     servers: Sequence[ServerFacts], session_ms: int, admin_port: int
 ) -> Iterator[Finding]:
-    """Check each that the job names: whether it serves, its mode, version and load.
+    """Check that each server of the job's list serves, and its mode, version and load.
 
-    ``session_ms``: the time-out that the job asks for; ``admin_port``: where AdminServer was
-    looked for.
+    ``session_ms``: the job's time-out; ``admin_port``: the port of AdminServer.
     """
     for facts in servers:
         subject = f"{_SUBJECT} {facts.server}"
@@ -158,7 +157,7 @@ def _load(subject: str, load: Load, session_ms: int) -> Finding:
 
 
 def check_session(facts: SessionFacts) -> Iterator[Finding]:
-    """Check the time-out that was granted, the right to make nodes, and the clock."""
+    """Check the granted time-out, the right to make nodes, and the clock."""
     found = f"the job asks for sessions of {facts.asked_ms} ms, and gets {facts.granted_ms} ms"
     if facts.granted_ms == facts.asked_ms:
         yield ok("zookeeper.session", _SUBJECT, found)

@@ -1,7 +1,7 @@
-"""What ZooKeeper's servers say of themselves, and what a session of the job's user may do.
+"""Asks ZooKeeper's servers about themselves, and tries a session of the job's user.
 
-A node is made below the nearest node of the job's path that is there, by a session whose end
-removes it; it is removed at once, and nothing else is written.
+The session makes one ephemeral node, below the lowest node of the job's path that exists, and
+removes it at once. Nothing else is written.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MONITOR = "/commands/monitor"
 
 
 def server_facts(settings: StandaloneConfig) -> tuple[ServerFacts, ...]:
-    """Return what each server that the job names answers.
+    """Return the answers of each server that the job names.
 
-    With TLS the four-letter words are not sent, as they would need a client's certificate. Where
-    they say nothing, AdminServer is looked for on the same host.
+    With TLS the four-letter words are not sent, as they would need a client's certificate. A server
+    without an answer to them gets a request to AdminServer on the same host.
     """
     servers = [server.strip() for server in settings.connect.split(",")]
     has_tls = settings.access.tls is not None
@@ -66,7 +66,7 @@ def _answer(connection: socket.socket) -> str:
 
 
 def _monitor(host: str, port: int) -> dict[str, object]:
-    """Return AdminServer's answer; empty where there is none, or it is closed to this machine."""
+    """Return AdminServer's answer; empty: it has none for this machine."""
     try:
         with OPENER.open(f"http://{host}:{port}{_MONITOR}", timeout=_TIMEOUT_S) as answer:
             said = json.loads(answer.read(_MOST))
@@ -77,10 +77,10 @@ def _monitor(host: str, port: int) -> dict[str, object]:
 
 
 def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
-    """Return what a session of the job's own user and time-out has found.
+    """Return the findings of a session with the job's own user and time-out.
 
     Raises:
-        ConfigError: what is shown ZooKeeper is not where the configuration has it.
+        ConfigError: a credential for ZooKeeper is not where the configuration has it.
         RefusedError: ZooKeeper refuses the user.
         UnavailableError: there is no session; the line says why.
     """
@@ -100,7 +100,7 @@ def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
 
 
 def _nearest(client: KazooClient, root: str) -> tuple[str, bool]:
-    """Return the lowest node towards ``root`` that is there, and whether this user may see it."""
+    """Return the lowest existing node on the path to ``root``, and whether this user may see it."""
     found, path = "/", ""
     for name in root.strip("/").split("/"):
         path += f"/{name}"

@@ -1,7 +1,7 @@
-"""Spark's class-data archive for an environment that travels, made by a Java as the hosts have.
+"""Makes Spark's class-data archive for an environment that travels, with the hosts' Java.
 
 ``homeport.container.spark.class_data`` makes it, in a process of its own. It is bound to that Java
-and to pyspark's jars, so it is kept by both, whatever else an environment has.
+and to pyspark's jars, so the cache keeps it by these, whatever else an environment has.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from homeport.job_coordinator.parent_death import run_child
 PROGRAM = "homeport.container.spark.class_data"
 _SOURCES = "homeport.container.spark"
 _FORM = b"3"
-"""Changes with what the program makes, so that what older versions have made is not taken."""
+"""Changes with the form of the program's output, so that older output is not used."""
 _LIMIT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostJava:
-    """The Java that the hosts have.
+    """The hosts' Java.
 
-    ``release``: its version, as its file ``release`` has it. ``command``: of a program that makes
-    the archive in a folder with it, from the packages installed here.
+    ``release``: the content of its file ``release``. ``command``: returns the command that makes
+    the archive in a folder with this Java, from the packages installed here.
     """
 
     release: str
@@ -55,9 +55,9 @@ def own_java(environment: Mapping[str, str]) -> HostJava | None:
 def ensure(
     cache: Path, java: HostJava, packages: Iterable[Installed], say: Callable[[str], None]
 ) -> Path | None:
-    """Return the folder in ``cache`` with archive and JVM command; make it where it is not there.
+    """Return the folder in ``cache`` with archive and JVM command; make it if it is not there.
 
-    None where it cannot be made: Spark works as well without, and starts later.
+    None where it cannot be made: without it, Spark only starts later.
     """
     digest = hashlib.sha256(_FORM + java.release.encode())
     for source in _java_sources():
@@ -82,7 +82,7 @@ def ensure(
 
 
 def _java_sources() -> list[Path]:
-    """Return the files that the program makes a jar of."""
+    """Return the sources of the jar that the program makes."""
     spec = importlib.util.find_spec(_SOURCES)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     return [path for folder in folders for path in sorted(Path(folder, "java").glob("*.java"))]

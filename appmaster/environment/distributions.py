@@ -1,4 +1,4 @@
-"""The installed packages that a job needs on a node: homeport, and each that homeport requires."""
+"""The installed packages for a job's nodes: homeport, and all that it requires."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OLDEST_GLIBC = (2, 17)
 _LEGACY_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_")
 _NOT_SHIPPED = frozenset({"INSTALLER", "REQUESTED", "direct_url.json"})
-"""Files that record how a package was installed: they may differ where the package is the same."""
+"""Records of a package's installation: they may differ where the package is the same."""
 _TESTS = "tests"
 _CONNECT_SHELL = ("pyspark", "jars", "connect-repl")
 """Jars of Spark Connect's interactive shell: no class path of Spark has this folder."""
@@ -27,7 +27,7 @@ _CONNECT_SHELL = ("pyspark", "jars", "connect-repl")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One installed package; ``files``, those to pack: {path below site-packages: location}."""
+    """One installed package; ``files``: {path below site-packages: location} of those to pack."""
 
     name: str
     version: str
@@ -36,7 +36,7 @@ class Installed:
 
 
 def required(extras: frozenset[str] = frozenset()) -> list[Installed]:
-    """Return homeport and all packages that it requires, by name, as this interpreter has them.
+    """Return homeport and all packages that it requires, by name, from this interpreter.
 
     ``extras``: the extras of homeport to include, such as ``avro``.
 
@@ -94,10 +94,10 @@ def _installed(name: str, distribution: metadata.Distribution) -> Installed:
 
 
 def travels(path: PurePath) -> bool:
-    """Return whether to pack this file of a package: False for a file that no job can use.
+    """Return whether to pack this file of a package: not where no job can use it.
 
-    The tests inside packages, and Spark's shell, are a tenth of all bytes and a quarter of all
-    files. Each host would have to unpack them.
+    Tests inside packages, and Spark's shell, are a tenth of all bytes and a quarter of all files.
+    Each host would have to unpack them.
     """
     inner = path.parts[1:-1]
     return (
@@ -108,7 +108,7 @@ def travels(path: PurePath) -> bool:
 
 
 def _require_whole(name: str, files: dict[str, Path]) -> None:
-    """Refuse homeport where its installation is editable: its list of files lacks its modules."""
+    """Refuse an editable installation of homeport: its list of files lacks the modules."""
     if name == HOMEPORT and "homeport/appmaster/environment/distributions.py" not in files:
         raise HomeportError(
             "homeport is linked into this environment, not installed, so it cannot be packed: "
@@ -117,15 +117,15 @@ def _require_whole(name: str, files: dict[str, Path]) -> None:
 
 
 def versions_in(site_packages: Path) -> dict[str, str]:
-    """Return {package: version} of all packages in ``site_packages``, in the order of names."""
+    """Return {package: version} of all packages in ``site_packages``, by name."""
     found = metadata.distributions(path=[str(site_packages)])
     return dict(sorted((canonicalize_name(d.name), d.version) for d in found))
 
 
 def needed_glibc(site_packages: Path, own: tuple[int, int]) -> tuple[int, int]:
-    """Return the oldest glibc that can load every package in ``site_packages``.
+    """Return the oldest glibc that can load all packages in ``site_packages``.
 
-    ``own``: the glibc of this machine; a package that was built here may need it.
+    ``own``: this machine's glibc, which a package that was built here may need.
     """
     found = metadata.distributions(path=[str(site_packages)])
     return max((_glibc_of_wheel(_tags(d), own) for d in found), default=_OLDEST_GLIBC)

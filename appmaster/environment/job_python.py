@@ -11,7 +11,7 @@ import os
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -34,9 +34,10 @@ _KEY = keys.YARN_PYTHON_ARCHIVE.name
 
 @dataclass(frozen=True, slots=True)
 class JobPython:
-    """``here``: the command that starts it on this machine; ``key``, ``value``: what names it.
+    """The Python of a job. ``here``: the command that starts it on this machine.
 
-    ``upload``: the local archive that is to be put where ``node.archive`` says; None: nothing is.
+    ``key``, ``value``: of the configuration that names it. ``upload``: the local archive that
+    ``published`` uploads; None: nothing to upload.
     """
 
     node: NodePython
@@ -52,12 +53,12 @@ def job_python(
     open_files: Callable[[], contextlib.AbstractContextManager[HadoopFiles]],
     say: Callable[[str], None],
 ) -> JobPython:
-    """Return what the configuration names, checked as far as that is possible on this machine.
+    """Return the Python in the configuration, checked as far as this machine can.
 
     An archive is unpacked into the cache, once: the job's classes are checked with it.
 
     Raises:
-        ConfigError: it is not there, is none, or both keys are set.
+        ConfigError: it does not exist, is not a Python or an environment, or both keys are set.
         UnavailableError: the cluster's file system does not answer.
     """
     yarn = YarnConfig.of(config)
@@ -79,10 +80,10 @@ def job_python(
 
 
 def interpreter(given: str | None) -> JobPython:
-    """Return ``yarn.python.executable``, by default the interpreter that runs this.
+    """Return the interpreter ``given``, by default the one that runs this.
 
     Raises:
-        ConfigError: there is none at that path, or it must not be executed.
+        ConfigError: it does not exist, or this user may not run it.
     """
     python = given or sys.executable
     key = keys.YARN_PYTHON_EXECUTABLE.name
@@ -106,8 +107,8 @@ def published(
 ) -> JobPython:
     """Return ``python`` with its archive in the user's folder of the cluster, where it stays.
 
-    Its name is that of its content: what is there already is not sent again, and YARN unpacks it
-    once on each node, however many applications use it.
+    The archive is named by its content: it is sent once, and a node unpacks it once, however many
+    applications use it.
 
     Raises:
         UnavailableError: the cluster's file system does not take it.
@@ -125,7 +126,7 @@ def published(
 
 
 def _local_path(value: str) -> Path | None:
-    """Return the path on this machine that ``value`` means; None where it is of the cluster."""
+    """Return the path on this machine; None where ``value`` is a path of the cluster."""
     parts = urlsplit(value)
     if parts.scheme not in {"", "file"}:
         return None
@@ -165,7 +166,7 @@ def _from_cluster(
 
 
 def _start() -> str:
-    """Return the program that goes with an archive to the nodes."""
+    """Return the path of the program that goes to the nodes with an archive."""
     return str(resources.files(node).joinpath(START_NAME))
 
 
@@ -175,7 +176,7 @@ def _require_suffix(value: str) -> None:
 
 
 def _tree_of_packed(path: Path, cache: Path) -> Path | None:
-    """The unpacked form of an archive that was packed here, or that this program itself runs in."""
+    """Return the tree of an archive that was packed here, or that this program itself runs in."""
     identity = path.name.removeprefix("homeport-").removesuffix(".tar.gz")
     candidates = (Path(sys.prefix), cache / identity)
     return next((t for t in candidates if describe(t).get("identity") == identity), None)
@@ -194,13 +195,15 @@ def _unpacked(
     fetch: Callable[[Path], Path],
     say: Callable[[str], None],
 ) -> Path:
-    """Return the environment in the archive, in the cache."""
+    """Return the folder in the cache with the archive's environment; unpack it, if need be."""
     tree = cache / f"unpacked-{hashlib.sha256(known_as.encode()).hexdigest()[:16]}"
     if describe(tree):
         os.utime(tree)  # homeport pack removes what is not used
         return tree
     say(f"unpacking {value} to check the job with it (once)")
-    with _partial(cache) as folder:
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=UNPACKING, dir=cache) as name:
+        folder = Path(name)
         try:
             with tarfile.open(fetch(folder)) as archive:
                 archive.extractall(folder / "tree", filter="tar")
@@ -212,11 +215,3 @@ def _unpacked(
         with contextlib.suppress(OSError):  # another run-job was first
             (folder / "tree").rename(tree)
     return tree
-
-
-@contextlib.contextmanager
-def _partial(cache: Path) -> Iterator[Path]:
-    """Yield a folder on the disk of the cache that is gone afterwards."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=UNPACKING, dir=cache) as name:
-        yield Path(name)

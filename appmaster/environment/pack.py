@@ -1,7 +1,7 @@
-"""Packs the environment of a job: what is installed here for homeport, and the job's requirements.
+"""Packs the environment of a job: homeport as installed here, and the job's requirements.
 
-All of it lies in ``<cache>/environments``, named by content: packed again without a change, it is
-there already.
+Environments are in ``<cache>/environments``, named by content: without a change, nothing is packed
+again.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from homeport.config.errors import HomeportError
 
 REQUIREMENTS_NAME = "requirements.txt"
 _FORM = b"3"
-"""Changes with the form of the tree, so that what older versions have packed is not taken."""
+"""Changes with the form of the tree, so that environments of older versions are not used."""
 _KEPT = 4
-"""Environments beside the one that is packed; each takes about 2 GB."""
+"""The most environments that are kept beside a new one; each takes about 2 GB."""
 _UNUSED_S = 7 * 24 * 3600
 _UNPACKING_S = 24 * 3600
 _STORED, _FAST = 0, 1
@@ -45,7 +45,7 @@ _NEEDED_BYTES = 3 * 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """``archive``: the tar.gz; ``tree``: the same, unpacked; ``identity``: of its content."""
+    """An environment. ``tree``: the content of ``archive``; ``identity``: the digest of it."""
 
     archive: Path
     tree: Path
@@ -59,13 +59,13 @@ def pack(
     say: Callable[[str], None],
     java: HostJava | None = None,
 ) -> Packed:
-    """Return the environment with homeport and what the ``requirements.txt`` in ``job`` asks for.
+    """Return the environment with homeport and the requirements of ``job``.
 
     Args:
         cache: of this user, shared by all clones and installations.
-        job: the folder of the job's code; None, or one without that file: homeport alone.
-        extras: of homeport, as ``avro``.
-        say: is called with what takes long.
+        job: the folder of the job's code, whose ``requirements.txt`` is installed too; or None.
+        extras: of homeport, such as ``avro``.
+        say: gets a line for each long piece of work.
         java: of the hosts, for Spark's class-data archive; None: the environment has none.
 
     Raises:
@@ -95,7 +95,7 @@ def _requirements(job: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What goes into an environment; ``class_data``: the folder of Spark's archive."""
+    """The parts of an environment; ``class_data``: the folder of Spark's archive."""
 
     machine: Machine
     packages: list[Installed]
@@ -103,7 +103,7 @@ class _Wanted:
     class_data: Path | None
 
     def digest(self, packages: list[Installed]) -> str:
-        """Return the digest of all but the packages, and of those given."""
+        """Return the digest of ``packages`` and of all other parts."""
         digest = hashlib.sha256(_FORM)
         digest.update(f"{self.machine}\n".encode())
         for package in packages:
@@ -164,41 +164,40 @@ def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed commands have begun; the caller holds the lock of ``folder``.
+    """Remove the remains of killed commands; the caller holds the lock of ``folder``.
 
-    What run-job unpacks without that lock goes when it is a day old.
+    run-job unpacks without that lock: its remains are removed when they are a day old.
     """
     for found in [folder / "partial", *folder.glob("*.partial")]:
-        if found.is_dir():
-            shutil.rmtree(found, ignore_errors=True)
-        else:
-            found.unlink(missing_ok=True)
+        _remove(found)
     limit = time.time() - _UNPACKING_S
     for found in folder.glob(f"{UNPACKING}*"):
         if found.stat().st_mtime < limit:
             shutil.rmtree(found, ignore_errors=True)
 
 
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def remove_unused(folder: Path) -> None:
-    """Remove what no command asked for in a week, and all but the four archives used last."""
+    """Remove what was not used for a week, and all but the last four of each kind."""
     archives = _by_last_use(folder, "homeport-*.tar.gz")
     for found in archives[_KEPT:] + _unused(archives[:_KEPT]):
         found.unlink()
         tree = folder / found.name.removeprefix("homeport-").removesuffix(".tar.gz")
         shutil.rmtree(tree, ignore_errors=True)
-    trees = _by_last_use(folder, "unpacked-*")
-    for tree in trees[_KEPT:] + _unused(trees[:_KEPT]):
-        shutil.rmtree(tree, ignore_errors=True)
-    made = _by_last_use(folder, "*.classes")
-    for found in made[_KEPT:] + _unused(made[:_KEPT]):
-        shutil.rmtree(found, ignore_errors=True)
-    members = _by_last_use(folder, "*.member")
-    for member in members[_KEPT:] + _unused(members[:_KEPT]):
-        member.unlink()
+    for pattern in ("unpacked-*", "*.classes", "*.member"):
+        others = _by_last_use(folder, pattern)
+        for found in others[_KEPT:] + _unused(others[:_KEPT]):
+            _remove(found)
 
 
 def _by_last_use(folder: Path, pattern: str) -> list[Path]:
-    """Return the one used last first."""
+    """Return the matching paths, the last used one first."""
     return sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime, reverse=True)
 
 
@@ -217,17 +216,17 @@ def _require_room(folder: Path) -> None:
 
 
 def write_archive(tree: Path, target: Path, kept: Path, is_own: Callable[[Path], bool]) -> None:
-    """Write the archive; what is half written has another name.
+    """Write the archive; half written, it has another name.
 
-    It is a chain of gzip members: jars, other dependencies, which are both kept, and homeport last.
-    After a change of homeport alone only the last is made again. Jars are compressed already; a
-    second time would cost each node seconds.
+    It is a chain of gzip members: jars, other dependencies, and homeport last. After a change of
+    homeport alone, only the last one is made again: the others are kept. Jars are stored: they are
+    compressed already, and a second compression would cost each node seconds.
 
     Args:
         tree: the unpacked environment.
-        target: where the archive is put.
-        kept: where the members of all files but one's own are, or are put.
-        is_own: whether a file is homeport's own.
+        target: the path of the archive.
+        kept: the path of the members without homeport.
+        is_own: returns whether a file is homeport's own.
     """
     files = list(files_of(tree))
     if not kept.exists():

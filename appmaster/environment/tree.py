@@ -1,8 +1,8 @@
 """The unpacked environment: packages, commands, and the program that joins it to a node's Python.
 
-Its form is that of a virtual environment without an interpreter: ``lib/python3.11/site-packages``,
-``bin`` and ``share``, beside ``start``, ``adopt.py`` and ``environment.json``. ``bash start -m
-MODULE`` runs a module in it on any host that has a Python that fits.
+It is a virtual environment without an interpreter: ``lib/python3.11/site-packages``, ``bin`` and
+``share``, beside ``start``, ``adopt.py`` and ``environment.json``. ``bash start -m MODULE`` runs a
+module in it on any host with a Python that fits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from homeport.job_coordinator.parent_death import run_child
 DESCRIPTION_NAME = "environment.json"
 START_NAME = "start"
 UNPACKING = ".unpacking-"
-"""How the folders begin in which run-job unpacks an environment."""
+"""The prefix of the folders in which run-job unpacks an environment."""
 _NODE_FILES = ("start", "adopt.py")
 _INSTALL_LIMIT_S = 1800.0
 _SHEBANG = re.compile(rb"#!.*python[0-9.]*\n")
@@ -33,12 +33,12 @@ _RELOCATABLE = b"""#!/bin/sh
 '''exec' "$(dirname "$0")/../bin/python" "$0" "$@"
 ' '''
 """
-"""For sh it starts the interpreter beside the script; for Python it is a string without effect."""
+"""sh starts the interpreter beside the script; for Python it is a string without effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What an environment is bound to: the minor version of CPython, and the machine."""
+    """The machine that an environment is bound to, and the minor version of CPython."""
 
     python: tuple[int, int]
     machine: str
@@ -64,7 +64,7 @@ class Machine:
 
     @property
     def site_packages(self) -> str:
-        """Where packages are below the root of an environment."""
+        """The folder of the packages, below the root of an environment."""
         return f"lib/python{self.python[0]}.{self.python[1]}/site-packages"
 
 
@@ -102,12 +102,12 @@ def place_file(source: Path, target: Path) -> None:
 
 
 def install(tree: Path, requirements: Path, packages: Iterable[Installed], log: Path) -> None:
-    """Install what the file of requirements asks for into ``tree``, beside its packages.
+    """Install the requirements into ``tree``, beside its packages, whose versions stay.
 
-    Their versions stay as they are. pip asks the package index that it is configured for.
+    pip uses the package index of its own configuration.
 
     Raises:
-        HomeportError: pip cannot; the message has its last error and names the log.
+        HomeportError: pip fails; the message has its first error and the log.
     """
     venv = [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(tree)]
     _run(venv, requirements, log)
@@ -139,7 +139,7 @@ def _run(command: list[str], requirements: Path, log: Path) -> None:
 
 
 def finish(tree: Path, machine: Machine, identity: str) -> None:
-    """Let commands start the interpreter beside them; write node programs and description."""
+    """Make commands start the interpreter beside them; write node programs and description."""
     commands = tree / "bin"
     commands.mkdir(exist_ok=True)
     for command in list(commands.iterdir()):
@@ -174,7 +174,7 @@ def _relocate(command: Path) -> None:
 
 
 def describe(tree: Path) -> Mapping[str, object]:
-    """Return what ``environment.json`` has of the environment in ``tree``; empty: no such file."""
+    """Return the content of ``environment.json`` in ``tree``; empty: there is no such file."""
     try:
         found = json.loads((tree / DESCRIPTION_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):

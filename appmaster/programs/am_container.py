@@ -1,4 +1,4 @@
-"""The AM's container, as the programs that run in it see it."""
+"""The AM's container, for the programs that run in it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class AmContainer:
         )
 
     def served(self, on_certificate: Callable[[str], None] = lambda _: None) -> ServedAccess:
-        """Return what a server of this container shows and asks for, as the submission has it."""
+        """Return the access of a server of this container, from the submission's secrets."""
         return ServedAccess(self.token, self.secret, self.tls, self.certificate, on_certificate)
 
     @property
@@ -87,7 +87,7 @@ class AmContainer:
         return host_of(self.environment.get("NM_HOST", "localhost"))
 
     def known_host(self, host: Host) -> Host | None:
-        """Return the host of the cluster that a locality value means, by name or by address."""
+        """Return the cluster's host for a value of locality, a name or address; None: unknown."""
         hosts = self.submission.services
         if host in hosts:
             return host
@@ -98,17 +98,16 @@ _LOOK_S = 10.0
 
 
 def await_kafka(config: Config, log: logging.Logger) -> None:
-    """Wait until the coordinator stream's Kafka answers, for as long as it takes, and say so.
+    """Wait until the coordinator stream's Kafka answers, without a limit, and log it.
 
-    A program that began meanwhile would only fail, again and again, until its supervisor gave the
-    attempt up.
+    A program that went on would fail again and again, until its supervisor gave the attempt up.
     """
     system = SystemConfig.of(config, JobConfig.of(config).coordinator_system)
     TopicAdmin(system, _LOOK_S).await_reachable(log)
 
 
 def origin_of(container: AmContainer, config: Config) -> Origin:
-    """Return whose snapshots of metrics those of this driver are."""
+    """Return the origin of this driver's snapshots of metrics."""
     job, resource = JobConfig.of(config), container.environment.get("CONTAINER_ID", "")
     version = importlib.metadata.version("homeport")
     return Origin(job.name, job.id, resource, container.host, version, wall_ms())

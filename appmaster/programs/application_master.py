@@ -2,8 +2,8 @@
 
 The supervisor runs it, again and again if need be. Exit code 0: the application's result is
 reported. ``EXIT_FINAL``: the attempt is over for good. ``EXIT_UNFIT_HOST``: a port is taken here.
-That, and anything else: the next process takes over, with the same rank, on the same port, and
-adopts what it finds running.
+After that, and after any other code, the next process takes over, with the same rank on the same
+port, and adopts the running containers.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ _YOUNG, _MIDDLE, _OLD = 20_000, 20, 50
 _KAFKA_TIMEOUT_S = 10.0
 
 OpenCluster = Callable[[AmContainer], tuple[ClusterResourceManager, str]]
-"""The cluster manager as this container has it, and the URL of the application's page there."""
+"""Returns the cluster manager for this container, and the URL of the application's page there."""
 
 log = logging.getLogger("driver")
 
 
 def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
-    """Return where this driver's facts go."""
+    """Return the writer of this driver's history."""
     base = container.environment.get("LOGGED_STORE_BASE_DIR") or job.logged_store_base_dir
     folder = history_directory(
         job.history_dir, base or container.folder / "state", job.directory_name
@@ -103,9 +103,9 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a driver begins with, once it has taken the job over.
+    """The values that a driver begins with, once it has taken the job over.
 
-    ``url``: of the application's page. ``found``: what lower ranks have permitted.
+    ``url``: of the application's page. ``found``: the permits of lower ranks.
     """
 
     container: AmContainer
@@ -203,12 +203,12 @@ async def serve(taken: Taken) -> JobResult:
 
 
 def recorder_of_certificates(stream: CoordinatorStreamStore) -> Callable[[str], None]:
-    """Return what writes a new certificate down, off the event loop: operators' tools trust it."""
+    """Return a function that records a new certificate, in a thread: operators' tools trust it."""
 
     def write(certificate: str) -> None:
         try:
             stream.write([wire.set_config(keys.YARN_AM_CERTIFICATE.name, certificate)])
-        except UnavailableError as e:  # the next driver writes its own
+        except UnavailableError as e:  # the next driver records its own
             log.warning("the new certificate is not written down: %s", e)
 
     return lambda certificate: threading.Thread(target=write, args=(certificate,)).start()
@@ -221,7 +221,7 @@ def server_of(
     port: int | None,
     access: ServedAccess,
 ) -> JobCoordinatorServer:
-    """Return what serves the driver by HTTP, on that port; None: on the one that the job names."""
+    """Return the driver's HTTP server; ``port``: None: the port in the configuration."""
     manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
     actions = DriverActions(driver, container.submission.submitted.file, require_model)
     server = JobCoordinatorServer(
@@ -238,19 +238,19 @@ def server_of(
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
-    """Return the last incarnation that this attempt has permitted, of each processor.
+    """Return the last incarnation of each processor that this attempt has permitted.
 
-    The driver waits for incarnations with an earlier permit, and does not adopt them.
+    The driver does not adopt incarnations of lower ranks: it waits for them.
     """
     last = (Incarnation(p, e) for p, e in {**published.retired, **published.epochs}.items() if e)
     return tuple(i for i in last if i not in found.permitted)
 
 
 def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inheritance:
-    """Return what this driver waits for: nothing, once the attempt has given a permit.
+    """Return the inheritance that this driver waits for: none, once the attempt has permitted.
 
-    It has waited then; what witnessed their stops may have been overwritten since, as a processor
-    has one such record.
+    An earlier driver has waited then. The records of those stops may be overwritten since, as a
+    processor has one such record.
     """
     return replace(found, permitted={}) if adopt else found
 
@@ -261,9 +261,9 @@ def announce(
     stream: CoordinatorStreamStore,
     resources: ClusterResourceManager,
 ) -> None:
-    """Write where the job coordinator answers into the coordinator stream and YARN's page.
+    """Write the job coordinator's URL into the coordinator stream, and link it in YARN's page.
 
-    YARN's proxy does not trust ``certificate``, so a page of https has no link there.
+    YARN's proxy does not trust ``certificate``, so with https there is no link.
     """
     records = [wire.set_config(keys.YARN_AM_TRACKING_URL.name, url)]
     if certificate is not None:
@@ -284,7 +284,7 @@ def begin(
     *,
     is_submission: bool,
 ) -> JobModelPublished:
-    """Put the JobModel into force that the stream names, or the first one of this attempt."""
+    """Put the JobModel that the stream names into force, or the first one of this attempt."""
     named = EpochManager(stream).read_job_model_version()
     model = job_models.find(named) if named else None
     if model is None:
@@ -306,16 +306,16 @@ def begin(
 def accept_inputs(
     config: Config, stream: CoordinatorStreamStore, submission: int, history: HistoryWriter
 ) -> None:
-    """Write the topic ids of the inputs; log and history name inputs that begin again.
+    """Write the topic ids of the inputs; log inputs that begin again, also in the history.
 
     Raises:
-        ConfigError: one was recreated since the job has read it, and must not begin.
+        ConfigError: an input was recreated since the job has read it, and may not begin again.
         UnavailableError: Kafka did not answer.
     """
     inputs = InputAcceptance(config, stream)
     for line in inputs.check():
         log.warning("%s", line)
-    # Before it is so: a driver that dies in between leaves a line too many, not one too few.
+    # Before the acceptance: a driver that dies in between leaves a line too many, not too few.
     for name in inputs.recreated:
         history.event("input-begun-anew", input=str(name), submission=submission)
     inputs.accept(submission)
@@ -331,7 +331,7 @@ def _skein_of(
 
 
 def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
-    """Return YARN, through Skein's AM; UnavailableError where the RM's address is not known."""
+    """Return YARN, through Skein's AM; UnavailableError: the RM's address is not known."""
     # The ResourceManager is found by the localised yarn-site.xml: no Hadoop client is needed here.
     rest = ResourceManagerRest.from_folder(container.folder)
     yarn = YarnConfig.of(container.submission.submitted.config)
@@ -369,7 +369,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
 
 
 def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inheritance:
-    """Return what lower ranks have permitted; their own records have for how long."""
+    """Return the permits of lower ranks; their records have for how long they can run on."""
     own = DriverSettings.of(container.submission.submitted.config)
     return Inheritance(boot_ms(), takeover.permits(stream, own.unseen_ms))
 
@@ -377,7 +377,7 @@ def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inher
 def failures(
     stream: CoordinatorStreamStore, config: Config, *, is_first: bool
 ) -> dict[ProcessorId, ChargedFailures]:
-    """Return what earlier drivers have charged; a new application begins with nothing."""
+    """Return the charges of earlier drivers that still count; a new application has none."""
     retries = RetryManager(stream)
     if is_first:
         retries.forget()
@@ -420,7 +420,7 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
             report_failure(container, e)
         return EXIT_FINAL
     except ConfigError as e:
-        # No other attempt would fare better: the application ends with the reason.
+        # Any other attempt would fail the same way: the application ends with the reason.
         log.error("%s", e)  # noqa: TRY400 - one line says it all
         report_failure(container, e)
         return EXIT_FINAL
@@ -438,10 +438,10 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
 
 
 def look_less_often() -> None:
-    """Have the garbage collector look through the state of a job fifty times less often.
+    """Let the garbage collector look through the state of a job fifty times less often.
 
-    It lives long and nothing in it holds itself, so each look is in vain: with 20,000 containers it
-    kept one event waiting for a third of a second, and cost a quarter of all the driver's time.
+    The state lives long and has no cycles, so each look is in vain: with 20,000 containers a look
+    delayed one event by a third of a second, and all looks took a quarter of the driver's time.
     """
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
 

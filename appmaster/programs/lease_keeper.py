@@ -1,8 +1,8 @@
 """The lease keeper's program: renews leases while the driver may be dead, hung or busy.
 
-It has nothing else to do, and is the only one that says that a lease has run out (safety L1). It
-renews only while its attempt's rank is the highest in the coordinator stream, which it reads for
-itself (safety L2). It also finds that the attempt is cut off, and ends it: ``isolation``.
+It has no other work, and it alone decides that a lease has run out (safety L1). It renews only
+while its attempt's rank is the highest in the coordinator stream, which it reads itself (safety
+L2). It also finds out that the attempt is cut off, and ends it then.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ log = logging.getLogger("keeper")
 
 
 def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> int:
-    """Let the guard know what the coordinator stream has now, unless Kafka is silent.
+    """Update the guard from the coordinator stream, unless Kafka is silent.
 
-    Return the generation of the job's token; 0 where Kafka is silent, or the record has none.
+    Return the generation of the job's token; 0: Kafka is silent, or there is no such record.
     """
     sent_ms = boot_ms()
     try:
@@ -82,14 +82,14 @@ async def watch(
     access: ServedAccess,
     unreached_ms: int,
 ) -> str:
-    """Look until this attempt is over, and return why it is.
+    """Watch coordinator stream and ResourceManager until this attempt is over; return why it is.
 
     Args:
         container: of the attempt.
-        stream: what a higher rank is found in.
-        guard: knows what was found.
+        stream: has a higher rank, if there is one.
+        guard: gets the findings.
         access: follows an exchange of the job's token.
-        unreached_ms: how long a container can live that an isolated attempt has permitted.
+        unreached_ms: how long a container that an isolated attempt has permitted can live.
 
     Raises:
         UnavailableError: the container does not know its ResourceManager.
@@ -114,12 +114,12 @@ async def watch(
 
 
 async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat: Heartbeat) -> int:
-    """Keep leases until a higher rank is seen or the attempt is isolated; the exit code.
+    """Keep leases until a higher rank is seen or the attempt is isolated; return the exit code.
 
     Raises:
         HomeportError: this process cannot go on.
     """
-    # What the keeper needs of it changes with a submission only.
+    # The keeper's settings change with a submission only.
     config = container.submission.submitted.config
     manager = ClusterManagerConfig.of(config)
     guard = RenewalGuard(JobConfig.of(config).isolation_max_ms)

@@ -1,13 +1,15 @@
 """The AM's master script: keeps driver and lease keeper running until the application ends.
 
 Its children are programs of their own, started from the main thread with parent-death signal
-SIGKILL (the signal follows the thread). One that dies is started again at once, on the port it had;
-one that stops beating is killed first. The supervisor itself ends only with a child's final word,
-with a child that fails at every start, so that another attempt gets its chance, with Skein's JVM
-(its parent), or by SIGTERM, which it passes down.
-Source: safety A3.
+SIGKILL (the signal follows the thread). A child that dies is started again at once, on its port; a
+child that stops beating is killed first. The supervisor ends only
 
-It imports next to nothing: it shares the AM's memory with its children.
+- when a child reports the end,
+- when a child fails at every start, so that another attempt gets its chance,
+- with Skein's JVM, its parent,
+- or by SIGTERM, which it passes on.
+
+Source: safety A3. It imports little, as it shares the AM's memory with its children.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 EXIT_HOPELESS = 3
 DIAGNOSTICS_NAME = "supervisor.stderr"
 LOG_NAME = "application.driver.log"
-"""Where Skein sends what we and our children write."""
+"""The file to which Skein sends our output and our children's."""
 
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "keeper": (sys.executable, "-m", "homeport.appmaster.programs.lease_keeper"),
@@ -50,8 +52,8 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
 
 _SPARE_OPTION = "--keeper-spare"
 _WITH_SPARE = frozenset({"keeper"})
-"""Every container's lease runs while there is no keeper. On a machine with other work its imports
-take seconds, so the next keeper has them done, where the AM's memory has room for it."""
+"""Leases run out while there is no keeper, and on a busy machine its imports take seconds. So a
+spare keeper has them done, where the AM's memory has room for it."""
 
 _TICK_S = 0.2
 _TERM_S = 2.0
@@ -60,18 +62,18 @@ log = logging.getLogger("supervisor")
 
 
 def now_ms() -> int:
-    """Return ms of a clock that stands still while the machine sleeps, as children do."""
+    """Return the time in ms, by a clock that stops while the machine sleeps, as children do."""
     return time.monotonic_ns() // 1_000_000
 
 
 class Process:
-    """One process of a program: it has its imports done and waits until ``begin``.
+    """One process of a program: it does its imports and waits for ``begin``.
 
-    ``pipe``: what it says, see ``Heartbeat``.
+    ``pipe``: has its messages; see ``Heartbeat``.
     """
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        """The process runs; OSError where it cannot be started."""
+        """Start the process; OSError: that fails."""
         self.pipe, write_end = os.pipe()
         turn, self._turn = os.pipe()
         os.set_blocking(self.pipe, False)
@@ -91,35 +93,26 @@ class Process:
             for fd in fds.values():
                 os.close(fd)
 
-    @property
-    def pid(self) -> int:
-        """Its pid, whether it runs or not."""
-        return self.popen.pid
-
     def begin(self, starts: int, port: str) -> None:
-        """Give this process its turn: the ``starts``th of its program, on that port if any."""
-        with contextlib.suppress(BrokenPipeError):  # it is gone, which ``poll`` finds
+        """Give this process its turn, as number ``starts`` of its program, on ``port`` if any."""
+        with contextlib.suppress(BrokenPipeError):  # it is gone, which the next look finds
             os.write(self._turn, f"{starts} {port}\n".encode())
 
-    def poll(self) -> int | None:
-        """Return its exit code; None while it runs."""
-        return self.popen.poll()
-
     def close(self) -> None:
-        """Release all that is held of it."""
+        """Close the pipes."""
         os.close(self.pipe)
         os.close(self._turn)
 
 
 class Child:
-    """One program, started again and again. To be used from the main thread.
+    """One program, started again and again, from the main thread.
 
     Args:
         name: for the log.
         command: of the program.
         wake: gets a descriptor that is readable when the process has ended.
-        has_spare: whether the next process is started while this one serves. It is kept for one
-            program alone, as it needs the memory of a process.
+        has_spare: whether the next process is started while this one serves. It needs the memory
+            of a process, so one program alone has it.
     """
 
     def __init__(
@@ -142,14 +135,14 @@ class Child:
         self._start_at_ms = 0
 
     def look(self) -> int | None:
-        """Start it if due, kill it if it hangs; return the exit code of one that just ended."""
+        """Start the process if due, kill it if it hangs; return the exit code if it just ended."""
         process = self._process
         if process is None:
             if now_ms() >= self._start_at_ms:
                 self._start()
             return None
         self._read(process)
-        exit_code = process.poll()
+        exit_code = process.popen.poll()
         if exit_code is not None:
             self._read(process)
             self._forget(process)
@@ -163,20 +156,20 @@ class Child:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it fails at every start."""
+        """Whether the program fails at every start."""
         return self._vitals.is_hopeless
 
     def why(self, exit_code: int) -> str:
-        """Return why the process that ended last did so, by itself or by its exit code."""
+        """Return why the last process ended: its own cause, else its exit code."""
         return self._cause or f"exit code {exit_code}"
 
     def signal(self, number: signal.Signals) -> None:
         """Send the signal to the process, if there is one."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._process.popen.poll() is None:
             self._process.popen.send_signal(number)
 
     def end(self, patience_s: float) -> None:
-        """End the child's process, which is killed when the patience is over."""
+        """Wait for the end of the child's process; kill it when the patience is over."""
         if self._spare is not None:
             self._spare.popen.kill()
             self._spare.popen.wait()
@@ -198,7 +191,7 @@ class Child:
         self._starts += 1
         self.has_reported_end = False
         process, self._spare = self._spare, None
-        if process is not None and process.poll() is not None:
+        if process is not None and process.popen.poll() is not None:
             process.close()
             process = None
         is_spare = process is not None
@@ -207,18 +200,20 @@ class Child:
         self._process = process
         process.begin(self._starts, self._port)
         self._vitals.started(now_ms())
-        self._wake(os.pidfd_open(process.pid))
+        self._wake(os.pidfd_open(process.popen.pid))
         was = ", which was the spare" if is_spare else ""
-        log.info("the %s runs as pid %d, start %d%s", self.name, process.pid, self._starts, was)
+        log.info(
+            "the %s runs as pid %d, start %d%s", self.name, process.popen.pid, self._starts, was
+        )
 
     def _look_at_spare(self) -> None:
-        """Start a spare, if one can be had. What keeps it away is met once in a pause."""
+        """Start a spare, if there is none; after a failure, at most once in a pause."""
         spare = self._spare
         if spare is None:
             if now_ms() >= self._spare_at_ms:
                 self._start_spare()
             return
-        exit_code = spare.poll()
+        exit_code = spare.popen.poll()
         if exit_code is not None:
             log.warning("the spare of the %s has ended with exit code %d", self.name, exit_code)
             spare.close()
@@ -252,7 +247,7 @@ class Child:
     def _forget(self, process: Process) -> None:
         process.close()
         self._process = None
-        self._start_at_ms = now_ms() + self._vitals.died(now_ms(), process.poll())
+        self._start_at_ms = now_ms() + self._vitals.died(now_ms(), process.popen.poll())
 
 
 class Supervisor:
@@ -288,7 +283,7 @@ class Supervisor:
         return code
 
     def _look(self) -> int | None:
-        """Return the exit code, once it is time to end."""
+        """Look at all children; return the supervisor's exit code once it is time to end."""
         if os.getppid() != self._parent:
             log.error("Skein's AM is gone: this attempt is over")
             return 1
@@ -318,7 +313,7 @@ class Supervisor:
                 with contextlib.suppress(BlockingIOError):
                     self._wake_out.recv(4096)
             else:
-                # A child's end: what it means is found when the children are looked at.
+                # A child's end: the next look finds out what it means.
                 self._selector.unregister(key.fileobj)
                 os.close(key.fd)
 
@@ -327,11 +322,11 @@ class Supervisor:
 
 
 def log_why(story: str, environment: Mapping[str, str]) -> None:
-    """Write the story, and where our log is, where YARN looks for an attempt's diagnostics.
+    """Write the story and the place of our log to the file of an attempt's diagnostics.
 
-    That is the file of the AM container's log folder that was written last among those with
-    ``stderr`` in their names (``yarn.nodemanager.container.stderr.pattern``). Everybody can read
-    it on YARN's pages, so no line of the log is in it.
+    YARN takes the file with ``stderr`` in its name that was written last in the AM container's log
+    folder (``yarn.nodemanager.container.stderr.pattern``). All users of YARN's pages can read it,
+    so no line of the log is in it.
     """
     log.error("%s: this attempt is over", story)
     folder = environment.get("LOG_DIRS", "").split(",")[0]

@@ -1,12 +1,11 @@
-"""The allocator in numbers: Samza's, by Samza's names, and those that STANDBY asks for.
+"""The metrics of the allocator: Samza's, by Samza's names, and those of STANDBY.
 
-Counted from the allocator's decisions (events, reasons, records); present values are read from its
-state at each request. Counters begin with this driver: a reader of them over
-time takes a fall to zero for a new one, as Prometheus does.
+Counters follow the allocator's decisions (events, reasons, records); gauges are read from its state
+at each request. Counters begin at zero with each driver; Prometheus takes a fall to zero for that.
 
-Names: ``samza_<class>_<name>`` of Samza's group ``<package>.<class>`` and metric ``<name>``, with
-underscores for the hyphens of the name and Prometheus' ``_total`` behind what only grows; the help
-text begins with group and metric as Samza spells them. Source: STANDBY, "Additional metrics".
+A Samza metric ``<name>`` of the group ``<package>.<class>`` is ``samza_<class>_<name>`` here, with
+underscores for hyphens, and ``_total`` behind a counter. Its help text begins with group and metric
+in Samza's spelling. Source: STANDBY, "Additional metrics".
 """
 
 from __future__ import annotations
@@ -43,33 +42,30 @@ from homeport.job_coordinator.model.placement import PlacementStatus
 MANAGER: Final = "org.apache.samza.metrics.ContainerProcessManagerMetrics"
 APP_MASTER: Final = "org.apache.samza.job.yarn.SamzaAppMasterMetrics"
 
-_COUNTERS: Final[tuple[tuple[str, str, str], ...]] = (
-    (MANAGER, "failed-containers", "Ends without an order, and launches in vain."),
-    (MANAGER, "released-containers", "Launchers that were released, as no container needed them."),
-    (MANAGER, "preferred-host-requests", "Requests for the host with a container's state."),
-    (MANAGER, "any-host-requests", "Requests for another host, by name or any."),
-    (MANAGER, "expired-preferred-host-requests", "Of those for the host with the state."),
-    (MANAGER, "expired-any-host-requests", "Of those for another host."),
-    (MANAGER, "failed-standby-allocations", "Launchers refused, as another of a group was there."),
-    (MANAGER, "fault-domain-aware-container-requests", "Those for standbys, where racks count."),
-    (MANAGER, "fault-domain-aware-containers-started", "Standbys started, where racks count."),
-    (
-        MANAGER,
-        "expired-fault-domain-aware-container-requests",
-        "Of those for standbys, where racks count.",
+_COUNTERS: Final[Mapping[str, str]] = {
+    "failed-containers": "Ends without an order, and launches in vain.",
+    "released-containers": "Launchers that were released, as no container needed them.",
+    "preferred-host-requests": "Requests for the host with a container's state.",
+    "any-host-requests": "Requests for another host, by name or any.",
+    "expired-preferred-host-requests": "Of those for the host with the state.",
+    "expired-any-host-requests": "Of those for another host.",
+    "failed-standby-allocations": "Launchers refused, as another of a group was there.",
+    "fault-domain-aware-container-requests": "Those for standbys, where racks count.",
+    "fault-domain-aware-containers-started": "Standbys started, where racks count.",
+    "expired-fault-domain-aware-container-requests": "Of those for standbys, where racks count.",
+    "failed-fault-domain-aware-container-requests": (
+        "Launchers refused a standby, where racks count."
     ),
-    (
-        MANAGER,
-        "failed-fault-domain-aware-container-requests",
-        "Launchers refused a standby, where racks count.",
-    ),
-    (MANAGER, "failed-container-placements-actions", "Operators' commands that failed."),
-    (MANAGER, "failovers-to-standby", "Choices of a standby's place for its active container."),
-    (MANAGER, "failovers-to-any-host", "Active containers that could not be failed to a standby."),
-    (APP_MASTER, "container-from-previous-attempt", "Containers that were found running."),
-    (APP_MASTER, "heartbeats-expired", "Leases that ran out."),
-)
-"""(group, metric, what it counts) of what only grows."""
+    "failed-container-placements-actions": "Operators' commands that failed.",
+    "failovers-to-standby": "Choices of a standby's place for its active container.",
+    "failovers-to-any-host": "Active containers that could not be failed to a standby.",
+    "container-from-previous-attempt": "Containers that were found running.",
+    "heartbeats-expired": "Leases that ran out.",
+}
+"""{metric that only grows: what it counts}."""
+
+_OF_APP_MASTER: Final = frozenset({"container-from-previous-attempt", "heartbeats-expired"})
+"""Those of ``APP_MASTER``; the others are of ``MANAGER``."""
 
 _COUNTED_BY: Final[Mapping[ReasonKind, str]] = {
     ReasonKind.CHARGED: "failed-containers",
@@ -107,7 +103,7 @@ _MS_PER_S: Final = 1000
 
 
 class AllocatorMetrics:
-    """Counts what is decided, from this driver's beginning."""
+    """Counts decisions, from the beginning of this driver."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -159,7 +155,8 @@ class AllocatorMetrics:
     def _note_failovers_under_way(self, event: JobModelPublished) -> None:
         """Note the failovers of an earlier driver, which has counted their choices.
 
-        By the event, as its own decision may begin one: a host may be lost before any placing.
+        They are the event's: its decision may begin another one, as a host may be lost before any
+        placing.
         """
         for active, record in event.failovers.items():
             self._chosen.setdefault(active, record.standby)
@@ -167,7 +164,7 @@ class AllocatorMetrics:
     def _count_failovers(self, records: Iterable[Record]) -> None:
         """Count failovers: a choice that is lost and the next one are records of one decision.
 
-        A second choice without a standby is no further occurrence: only the list is longer.
+        A second choice without a standby counts as the first: only its list is longer.
         """
         chosen = {r.active: r for r in records if isinstance(r, WriteFailover)}
         for active, choice in chosen.items():
@@ -183,7 +180,7 @@ class AllocatorMetrics:
                 self._chosen.pop(record.active, None)
 
     def _count_warm_moves(self, decision: Decision) -> None:
-        """Count warm moves; one without a standby, as one that was there already, has no pause."""
+        """Count warm moves; a move without a standby has no pause: the container was there."""
         for record in decision.records:
             if not isinstance(record, WritePlacementResponse) or not record.request.is_warm:
                 continue
@@ -195,7 +192,7 @@ class AllocatorMetrics:
                 self._moved[processor_id] = container.epoch
 
     def _count_request(self, reason: Reason) -> None:
-        """Remember what was requested, as the reason of an expiry does not name it."""
+        """Remember the kind of each request, as the reason of its expiry does not name it."""
         if reason.processor_id is None:
             return
         asked = _COUNTED_BY.get(reason.kind, "")
@@ -221,7 +218,8 @@ class AllocatorMetrics:
 
     def collect(self, state: AllocatorState) -> Iterator[Metric]:
         """Yield each metric with its samples, where ``state`` is the present one."""
-        for group, name, about in _COUNTERS:
+        for name, about in _COUNTERS.items():
+            group = APP_MASTER if name in _OF_APP_MASTER else MANAGER
             yield _samza_metric(group, name, about, self._counts[name], grows=True)
         yield from self._present(state)
         failures = (
@@ -280,28 +278,20 @@ class AllocatorMetrics:
         idle = sum(
             1 for r in state.resources if not r.is_released and state.holder(r.resource_id) is None
         )
-        for group, name, about, value in (
-            (MANAGER, "running-containers", "Containers that run.", running),
-            (MANAGER, "needed-containers", "Containers that wait for a resource.", needed),
-            (MANAGER, "completed-containers", "Containers that came to their end.", finished),
-            (MANAGER, "container-count", "Containers of the JobModel, of both roles.", count),
-            (
-                MANAGER,
-                "job-healthy",
-                "1 where every container runs, or came to its end.",
-                int(count > 0 and running + finished == count),
-            ),
-            (
-                MANAGER,
-                "host-affinity-match-pct",
-                "Preferred requests that did not expire.",
-                match_pct,
-            ),
-            (MANAGER, "container-memory-mb", "Of each.", settings.container_memory_mb),
-            (MANAGER, "container-cpu-cores", "Of each.", settings.container_cores),
-            (APP_MASTER, "allocated-containers-in-buffer", "Launchers without a container.", idle),
+        is_healthy = count > 0 and running + finished == count
+        for name, about, value in (
+            ("running-containers", "Containers that run.", running),
+            ("needed-containers", "Containers that wait for a resource.", needed),
+            ("completed-containers", "Containers that came to their end.", finished),
+            ("container-count", "Containers of the JobModel, of both roles.", count),
+            ("job-healthy", "1 where every container runs, or came to its end.", int(is_healthy)),
+            ("host-affinity-match-pct", "Preferred requests that did not expire.", match_pct),
+            ("container-memory-mb", "Of each.", settings.container_memory_mb),
+            ("container-cpu-cores", "Of each.", settings.container_cores),
         ):
-            yield _samza_metric(group, name, about, value)
+            yield _samza_metric(MANAGER, name, about, value)
+        about = "Launchers without a container."
+        yield _samza_metric(APP_MASTER, "allocated-containers-in-buffer", about, idle)
         about = "Events that came too late, twice, or for an unknown container."
         stale = state.stale_events
         yield _samza_metric(MANAGER, "redundant-notifications", about, stale, grows=True)
@@ -338,7 +328,7 @@ class _Histogram:
 
 
 def samza_name(group: str, name: str) -> str:
-    """Return Prometheus' name of Samza's metric, by the one rule above; ``_total`` is not in it."""
+    """Return Prometheus' name of Samza's metric, by the rule above, without ``_total``."""
     return f"samza_{group.rpartition('.')[2]}_{name.replace('-', '_')}"
 
 
@@ -350,7 +340,7 @@ def _samza_metric(
 
 
 def _minds_racks(state: AllocatorState, processor_id: ProcessorId | None) -> bool:
-    """Return whether it is a standby that racks keep, or try to keep, away from its active."""
+    """Return whether it is a standby whose rack should or must differ from its active's."""
     container = None if processor_id is None else state.container(processor_id)
     is_standby = container is not None and container.replica_of is not None
     return is_standby and (state.settings.racks_are_preferred or state.settings.racks_are_apart)

@@ -1,7 +1,7 @@
-"""Changes of the running job that come by the coordinator stream, in the audit trail.
+"""Audits changes of the running job that come by the coordinator stream.
 
-Whatever an operator's tool has written is audited when the driver reads it, record by record, also
-what was written while no driver ran. What came by HTTP is in the trail already, and comes back by
+The driver audits each record of an operator's tool when it reads it, also records that were written
+while no driver ran. A change by HTTP is in the audit trail already when its record comes back by
 the stream: it is not audited twice.
 """
 
@@ -41,7 +41,7 @@ _STREAM = "the coordinator stream"
 
 
 def placement_named(request: PlacementRequest) -> str:
-    """Return what a request asks, as ``move 0``."""
+    """Return a request in words, such as ``move 0``."""
     words = {FORCE_RESTART_LAST_SEEN: "restart", CANCEL: "cancel"}
     how = words.get(request.destination, "warm move" if request.is_warm else "move")
     return f"{how} {request.processor_id}"
@@ -58,10 +58,10 @@ class Followed(Protocol):
 
 
 class AuditedChanges:
-    """To be used on the driver's event loop.
+    """Audits the records of the stream, on the driver's event loop.
 
-    What an earlier driver has not written down is written down at the start. Where no record says
-    what it has, as in a job's first run, what the stream has at the start is no change.
+    At the start it audits the records after the last one that an earlier driver audited. Where no
+    record has that offset, as in a job's first run, the records at the start are no changes.
 
     Args:
         history: of the job; it gets each change too.
@@ -80,7 +80,7 @@ class AuditedChanges:
             self._position = record.offset
 
     async def follow(self, stream: Followed) -> None:
-        """Write each operator's record to the trail, and to the stream up to where it is done."""
+        """Audit each new record of an operator, and record in the stream how far that has come."""
         for record in await stream.taken_keys():
             self._written(record)
             self._position = record.offset
@@ -91,7 +91,7 @@ class AuditedChanges:
             self._noted = position
 
     def requested_by_http(self, request: str) -> None:
-        """Note that a request of that uuid comes by HTTP."""
+        """Note that the request with this uuid comes by HTTP."""
         self._requests_by_http.add(request)
 
     def by_http(self, records: Iterable[CoordinatorStreamMessage]) -> None:
@@ -99,7 +99,7 @@ class AuditedChanges:
         self._by_http.extend(records)
 
     def not_written(self, records: Iterable[CoordinatorStreamMessage]) -> None:
-        """Forget records that may not be in the stream: a line too many is better than none."""
+        """Forget records that were perhaps not written: a second line is better than none."""
         self._by_http = [known for known in self._by_http if known not in [*records]]
 
     def _written(self, record: KeyRecord) -> None:
@@ -127,7 +127,7 @@ class AuditedChanges:
         self.trail.add(Change(author, address, through, f"config {key}", *shown))
 
     def requested(self, request: PlacementRequest, host: Host | None) -> None:
-        """Note a request that the driver has taken; its container runs on ``host`` (None: not)."""
+        """Audit a request that the driver has taken; ``host``: of its container; None: none."""
         if request.uuid in self._requests_by_http:
             self._requests_by_http.discard(request.uuid)
             return
@@ -141,7 +141,7 @@ class AuditedChanges:
 
 
 def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
-    """Return the order of an upgrade; None where it is damaged, or a record of the driver's."""
+    """Return the order of an upgrade; None where it is damaged, or the driver's own record."""
     try:
         return order_of(message)
     except WireError:
@@ -157,7 +157,7 @@ def _source(message: CoordinatorStreamMessage | None) -> str | None:
 
 
 def _shown(key: str, old: str | None, new: str | None) -> tuple[str | None, str | None]:
-    """Return before and after, secrets masked; of tokens their names, never their digests."""
+    """Return both values with secrets masked; of tokens the names, never the digests."""
     if not isinstance(keys.declared(key), TokensKey):
         before, after = (None if v is None else shown_value(key, v) for v in (old, new))
         return before, after
@@ -170,7 +170,7 @@ def _shown(key: str, old: str | None, new: str | None) -> tuple[str | None, str 
 
 
 def _tokens(key: str, value: str | None) -> tuple[NamedToken, ...] | None:
-    """Return the tokens of a value; None where it is none, and may be a token itself."""
+    """Return the tokens in a value; None where it has another form, and may be a token itself."""
     try:
         return named_tokens(key, Config({key: value or ""}).get_list(key))
     except ConfigError:

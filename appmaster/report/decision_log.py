@@ -1,6 +1,6 @@
-"""What the driver shows of its decisions, in its log, the job's history and over HTTP; once each.
+"""Shows each decision of the driver once: in its log, in the job's history and over HTTP.
 
-Orders come again with each check-in until they are obeyed: a repetition is not shown.
+An order comes again with each check-in until it is obeyed; repetitions are not shown.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ log = logging.getLogger("driver")
 
 
 class DecisionLog:
-    """Remembers which permits and stops have been shown, and hands on what decided them.
+    """Logs decisions, counts them in ``metrics`` and keeps the last ones in ``events``.
 
-    ``events`` is for people, ``metrics`` for counting; each recovery that ends is reported once.
-    To be used on the driver's event loop.
+    It remembers which permits and stops it has shown. Each recovery that ends is reported once. For
+    the driver's event loop.
     """
 
     def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
@@ -70,7 +70,7 @@ class DecisionLog:
         )
 
     def works(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
-        """Note what a running container reports of its work, again and again."""
+        """Note a running container's report of its work, which comes again and again."""
         after_ms = None if report is None else report.works_after_ms
         if after_ms is not None:
             self._report(self.recoveries.works(incarnation, after_ms, boot_ms()))
@@ -82,7 +82,7 @@ class DecisionLog:
             self._history.event("recovered", recovery.processor_id, recovery.epoch, **facts)
 
     def decided(self, step: Step) -> None:
-        """Record what followed from an event, before it is carried out."""
+        """Show a decision, before it is carried out."""
         event, decision = step.event, step.decision
         if step.before.ending is None and decision.state.ending is not None:
             self._history.event("job-ending", result=decision.state.ending.result.value)
@@ -140,7 +140,7 @@ class DecisionLog:
         return isinstance(instruction, ReleaseResource)
 
     def permitted(self, permit: PermitContainer, container: ContainerState | None) -> None:
-        """Note a permit on its way to this container; None: it is not known any more."""
+        """Note a permit that is on its way; ``container``: None: it is not known any more."""
         incarnation = permit.incarnation
         if incarnation not in self._permitted:
             self._permitted.add(incarnation)
@@ -155,20 +155,20 @@ class DecisionLog:
             )
 
     def stop_ordered(self, order: StopContainer) -> None:
-        """Note an order to stop that is on its way."""
+        """Note that an order to stop is on its way."""
         if order.incarnation not in self._stopped:
             self._stopped.add(order.incarnation)
             self.event("stop-ordered", order.incarnation, resource=order.resource_id)
 
     def revoked(self, incarnation: Incarnation, renewed_ms: int | None) -> None:
-        """Note a lease that ran out; ``renewed_ms``: when it was renewed last; None: never."""
+        """Note a lease that ran out; ``renewed_ms``: of its last renewal; None: there was none."""
         self.metrics.lease_expired()
         if renewed_ms is not None:
             self.recoveries.seen(incarnation, renewed_ms)
         self.event("revoked", incarnation, renewed_ms=renewed_ms)
 
     def event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
-        """Write what befell an incarnation into the history."""
+        """Write an event of an incarnation into the history."""
         self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
 
 

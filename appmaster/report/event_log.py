@@ -1,8 +1,8 @@
-"""The last events that decided something: cause, reasons, records, instructions, in that order.
+"""The last events with a decision: cause, reasons, records and instructions, in that order.
 
-Bounded in number and bytes, in memory alone: it begins with this driver, and says since when. Each
-event is numbered, so that a second request returns what is new, and says whether any is missing.
-It holds nothing of the configuration, so nothing in it needs masking.
+The log is in memory alone, bounded in number and bytes, and begins with this driver. Events are
+numbered: a second request returns the new ones, and shows whether any is missing. No values of the
+configuration are in it, so nothing needs masking.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from homeport.job_coordinator.model.placement import PlacementRequest, Placement
 
 MAX_EVENTS: Final = 10_000
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Of all events together, as they are served."""
+"""The limit of all events together, as they are served."""
 
 _TRAIL: Final = 10
 
 MAX_SHOWN: Final = 1_000
-"""Reasons, and likewise records and instructions, of one event; the others are only counted."""
+"""The most reasons, records and instructions of one event, each; others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class EventLog:
         self._last = 0
 
     def add(self, event: Event, decision: Decision, instructions: Iterable[Instruction]) -> None:
-        """Add the newest event; ``instructions``: those of the decision that are shown."""
+        """Add the newest event; ``instructions``: the decision's, without repetitions."""
         self._last += 1
         reasons, records, orders = decision.reasons, decision.records, tuple(instructions)
         said = (reasons[:MAX_SHOWN], records[:MAX_SHOWN], orders[:MAX_SHOWN])
@@ -85,7 +85,7 @@ class EventLog:
     def trail(self, event: Event) -> str:
         """Return the last events of the processors of ``event``, or of all, the newest last.
 
-        For the report of an event that could not be decided: one line each, with its reasons.
+        Each is one line with its reasons, for the report of an event that could not be decided.
         """
         processors = _processors(event, ())
         found = [e for e in self._entries if not processors or processors & e.processors]
@@ -97,11 +97,11 @@ class EventLog:
         return "\n".join(lines)
 
     def to_json(self, asked: EventsAsked) -> bytes:
-        """Return the body of ``GET /v1/events``, in the order of their numbers.
+        """Return the body of ``GET /v1/events``, in the order of the numbers.
 
-        Shapes: ``first`` and ``last``, the numbers of the oldest event kept and of the newest one
-        (0: none yet); ``more``, whether some of the requested ones are left out, the oldest ones
-        where ``since`` is not given, else the newest.
+        ``first`` and ``last``: the numbers of the oldest event kept and of the newest (0: none
+        yet). ``more``: whether requested events are left out: the oldest ones where ``since`` is
+        not given, else the newest.
         """
         found = [e for e in self._entries if _is_asked_for(e, asked)]
         is_newest_first = asked.since is None

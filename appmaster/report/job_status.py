@@ -1,4 +1,4 @@
-"""The state of the job as its people see it: the body of ``GET /v1/status``."""
+"""The status of the job: the body of ``GET /v1/status``."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ from homeport.job_coordinator.status.shape import (
 )
 
 _MAX_FAILURES = 20
+_FULFILLED = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 
 
 @dataclass(frozen=True, slots=True)
 class JobIdentity:
-    """Which job this AM attempt runs, and where it can be reached.
+    """The job that this AM attempt runs, and its addresses.
 
-    ``user``: that YARN runs it as, ``host``: where it runs; empty: not known.
+    ``user``: YARN runs it as this user; ``host``: the AM's; empty: not known.
     """
 
     name: str
@@ -69,18 +70,18 @@ class _Facts:
     phase: ContainerPhase | None = None
     since_ms: int = 0
     waits_since_ms: int | None = None
-    """Since when it has been on its way to a place, through all phases of that; None: it is not."""
+    """Since when it waits for a place, through all phases of that; None: it does not."""
     host: Host | None = None
     resource: ResourceId | None = None
-    """The YARN container that it was given last."""
+    """Its last YARN container."""
     started: Started | None = None
     last_failure: Failure | None = None
     report: tuple[Incarnation, ContainerReport] | None = None
-    """What the container reports of its work, with its launcher's last check-in."""
+    """Its report of work, with its launcher's last check-in."""
     epoch: int = 0
     """The last epoch that this driver permitted or found."""
     restarts: int = 0
-    """How often there was another; an epoch that a new model raises counts for none."""
+    """How often it was permitted again; an epoch that a new model raises does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,9 @@ class JobStatus:
 
     Args:
         now_ms: the time, in ms since 1970.
-        foreseen: what the allocator will know once it has the JobModel that the driver begins with.
-            It gets that when it is known what earlier drivers have left running, which may take
-            longer than a lease; the status shows every container meanwhile, not none.
+        foreseen: the allocator's state once it has the JobModel that the driver begins with. It
+            gets that model only when all that earlier drivers left running is known, which may take
+            longer than a lease. Until then the status shows this state, with every container.
     """
 
     identity: JobIdentity
@@ -118,7 +119,7 @@ class JobStatus:
         self._begun_ms = self.now_ms()
 
     def entered(self, decision: Decision, launchers: LauncherTable) -> None:
-        """Note a decision of the allocator, which is in the state that it names."""
+        """Note a decision that is in force."""
         for processor_id in sorted(decision.changes.containers):
             container = decision.state.container(processor_id)
             if container is None:
@@ -139,10 +140,12 @@ class JobStatus:
             self._note_failure(container, facts)
 
     def _note_failure(self, container: ContainerState, facts: _Facts) -> None:
-        """Show a failure that no launcher reports, as a launch that failed or a lost resource."""
+        """Show a failure that no launcher reports, such as a failed launch or a lost resource."""
         failure, known = container.last_failure, facts.last_failure
         facts.last_failure = failure
-        if failure is None or failure == known or self._is_shown(failure):
+        if failure is None or failure == known:
+            return
+        if failure.cause is not None and self._has_reported(failure.incarnation):
             return
         shown = ShownFailure(
             processor_id=container.processor_id,
@@ -154,18 +157,15 @@ class JobStatus:
         )
         self._failures.append(_Noted(shown))
 
-    def _is_shown(self, failure: Failure) -> bool:
-        return failure.cause is not None and self._has_reported(failure.incarnation)
-
     def _has_reported(self, incarnation: Incarnation | None) -> bool:
         return any(noted.reported == incarnation for noted in self._failures)
 
     def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
-        """Note that placing has begun, so long after the attempt; no stop of these was reported."""
+        """Note that placing began after ``waited_ms``; no stop of ``unheard`` was reported."""
         self.held_back = (waited_ms, unheard)
 
     def started(self, message: Started) -> None:
-        """Note how a stream container was restored; it may report so again."""
+        """Note how a stream container was restored; the report may come again."""
         facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
         if facts.started != message:
             stores = (how for tasks in message.restored.values() for how in tasks.values())
@@ -175,14 +175,14 @@ class JobStatus:
         facts.started = message
 
     def reported(self, incarnation: Incarnation, report: ContainerReport | None) -> None:
-        """Note what a running container reports of its work; None: nothing."""
+        """Note a running container's report of its work; None: it has none."""
         facts = self._facts.setdefault(incarnation.processor_id, _Facts())
         facts.report = None if report is None else (incarnation, report)
 
     def stopped(self, message: Stopped) -> None:
-        """Note the end of a stream container: a failure unless ordered or its own wish.
+        """Note the end of a stream container: a failure, unless it was ordered or its own.
 
-        A report that is made again, as while the driver cannot take it, adds no other.
+        A report that comes again, as while the driver cannot take it, adds no other failure.
         """
         if message.cause in {StopCause.ORDERED, StopCause.FINISHED}:
             return
@@ -202,13 +202,13 @@ class JobStatus:
         self._failures.append(_Noted(shown, message.incarnation))
 
     def failed(self, what: str) -> None:
-        """Note that something else went wrong."""
+        """Note another failure."""
         self._failures.append(_Noted(ShownFailure(cause=what, at_ms=self.now_ms())))
 
     def diagnostics(self, end: EndJob) -> str:
-        """Return what YARN gets of the job's end: of a failed job also where to look, in one line.
+        """Return the diagnostics for YARN, one line; of a failed job with the place of its log.
 
-        Everybody can read it on YARN's pages, so no line of any log is in it.
+        All users of YARN's pages can read it, so no line of a log is in it.
         """
         logs = [noted for noted in self._failures if noted.reported is not None]
         if end.result is not JobResult.FAILED or not logs:
@@ -219,7 +219,7 @@ class JobStatus:
     def shown(
         self, state: AllocatorState, launchers: LauncherTable, stream_fault: str | None
     ) -> ShownStatus:
-        """Return the status, but for what only the driver knows.
+        """Return the status, without the fields that only the driver knows.
 
         ``last_lines`` of the failures are for holders of the job's token.
         """
@@ -262,9 +262,9 @@ class JobStatus:
         )
 
     def waiting(self, state: AllocatorState, reports: Iterable[HostReport]) -> ShownShortage | None:
-        """Return which containers wait since when, and what is in the way; None: none waits.
+        """Return which containers wait, since when and for what; None: none waits.
 
-        ``reports``: what the last look at the hosts saw.
+        ``reports``: of the hosts, by the last poll.
         """
         return shortage(state, reports, lambda p: self._facts.get(p, _Facts()).waits_since_ms)
 
@@ -304,7 +304,7 @@ class JobStatus:
         )
 
     def _version(self, container: ContainerState) -> int | None:
-        """Return the version that it runs; None: nothing runs, or an earlier driver knew."""
+        """Return the JobModel version that it runs; None: it does not run, or it is not known."""
         if container.phase not in LIVE:
             return None
         epoch, version = self.versions.get(container.processor_id, (0, 0))
@@ -335,7 +335,7 @@ def change_under_way(state: AllocatorState) -> ShownChange | None:
 
 
 def placement_under_way(state: AllocatorState, placement: Placement) -> ShownPlacement:
-    """Return an operator's command that is not ended, with what it waits for."""
+    """Return an operator's command that has not ended, with what it waits for."""
     request = placement.request
     return ShownPlacement(
         uuid=request.uuid,
@@ -350,7 +350,7 @@ def placement_under_way(state: AllocatorState, placement: Placement) -> ShownPla
 
 
 def failovers_under_way(state: AllocatorState) -> tuple[ShownFailover, ...]:
-    """Return the active containers that could not go home and have not started elsewhere."""
+    """Return the active containers that cannot go home and have not started elsewhere yet."""
     found: list[ShownFailover] = []
     for active in state.containers:
         failover = active.failover
@@ -382,10 +382,7 @@ def _job_state(state: AllocatorState) -> str:
     if state.phase is not JobPhase.ACTIVE:
         return str(state.phase.value)
     phases = {c.phase for c in state.containers if not c.is_temporary}
-    return "running" if phases <= {ContainerPhase.RUNNING, ContainerPhase.FINISHED} else "starting"
-
-
-_FULFILLED = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
+    return "running" if phases <= _FULFILLED else "starting"
 
 
 class JobHealth(Enum):

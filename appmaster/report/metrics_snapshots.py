@@ -1,9 +1,9 @@
-"""Snapshots of a job's metrics in the form of Samza's MetricsSnapshotReporter.
+"""Snapshots of a job's metrics in the form of Samza's MetricsSnapshotReporter. PURE.
 
-PURE. One of the AM and one of each container, as the JSON of Samza's MetricsSnapshotSerde (not of
-its V2, which names Java classes): ``header`` and ``metrics`` {group: {name: value}}. Samza's own
-metrics have its groups and names; all others are in the group ``homeport``, with the values of
-their labels behind the name.
+The AM and each container have one, as the JSON of Samza's MetricsSnapshotSerde (not its V2, which
+has names of Java classes): ``header`` and ``metrics``, {group: {name: value}}. Samza's metrics have
+Samza's groups and names; all others are in the group ``homeport``, with the values of their labels
+behind the name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Groups = dict[str, dict[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose snapshots they are. ``began_ms``: of this driver; ``resource``: the AM's container."""
+    """The AM of the snapshots. ``began_ms``: of this driver; ``resource``: the AM's container."""
 
     job_name: str
     job_id: str
@@ -74,7 +74,7 @@ def _snapshot(
 
 
 def _by_processor(families: Iterable[Metric]) -> tuple[Groups, dict[str, dict[str, float]]]:
-    """Return the job's metrics by group; and {processor: {name: value}}. Buckets are left out."""
+    """Return the job's metrics by group, and {processor: {name: value}}, without buckets."""
     of_job: Groups = defaultdict(dict)
     of_processors: dict[str, dict[str, float]] = defaultdict(dict)
     for family in families:
@@ -95,9 +95,9 @@ def _by_processor(families: Iterable[Metric]) -> tuple[Groups, dict[str, dict[st
 
 
 def _of_container(container: ShownContainer) -> dict[str, float]:
-    """Return the figures of Samza's containers that ours report.
+    """Return those metrics of Samza's containers that our containers report.
 
-    Times are means since the container began, in ns.
+    Times are means since the container's beginning, in ns.
     """
     report = container.report or ContainerReport()
     found = {"container-running": float(container.phase is Phase.RUNNING)}

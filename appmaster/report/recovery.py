@@ -1,18 +1,17 @@
-"""How long a container that ran takes until it does its work again, phase by phase.
+"""Measures how long a container that ran takes until it works again, phase by phase.
 
 PURE. Rules for editing: every time is the caller's, in ms of one clock that never goes back; a time
 without a report is left out, never guessed.
 
-Theory. A recovery begins with the last sign of life of what ran and ends with the first transaction
-that its successor commits; where no input waits, when the successor has seen that; of a standby,
-when it runs. At each moment one phase is under way, and each change of phase ends one and begins
-the next, so that the phases laid end to end are the whole. Which one is under way follows from the
-allocator's own phase of the container, and, once it is permitted, from what the container reports
-of its start. What fails on the way back is a part of the same recovery: its times are added to
-those of the phases that it goes through again.
+A recovery begins with the last sign of life of an incarnation. It ends with the first transaction
+that its successor commits; where no input waits, when the successor has seen that; for a standby,
+when it runs. One phase at a time is under way, and its end is the beginning of the next one, so the
+phases add up to the whole. The phase follows from the allocator's phase of the container and, after
+the permit, from the container's report of its start. A failure on the way back is part of the same
+recovery: the phases that come again add to their times.
 
-What this module does not know: how the last sign of life was seen, and on which machine a
-container counted the seconds of its start.
+The module does not know how the last sign of life was seen, nor on which machine a container
+counted the seconds of its start.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from homeport.job_coordinator.status.shape import ShownRecovery
 
 
 class RecoveryPhase(Enum):
-    """What a recovery spends its time on, in this order."""
+    """The phases of a recovery, in their order."""
 
     DETECT = "detect"
     """From the last sign of life until the driver knew of the end."""
@@ -52,9 +51,9 @@ class RecoveryPhase(Enum):
     STOP = "stop"
     """Until the stop of its standby, or its own, was proven."""
     RESOURCE = "resource"
-    """Until there was a launcher for it and its permit was written; rests are in it."""
+    """Until it had a launcher and its permit was written; pauses before retries count."""
     START = "start"
-    """Until its process took its first own step; one that ends before it has started counts so."""
+    """Until its process took its first step; also a process that ends before its start."""
     FENCE = "fence"
     """Until all older incarnations were fenced and the coordinator stream was read to its head."""
     RESTORE = "restore"
@@ -69,16 +68,16 @@ class RecoveryKind(Enum):
     HOME = "home"
     """On the host where it was."""
     FAILOVER = "failover"
-    """In the place of a standby of its."""
+    """In the place of one of its standbys."""
     ELSEWHERE = "elsewhere"
     """On another host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of one decision: when its event was known, and when its records were written.
+    """The times of one decision: when its event was known, and when its records were written.
 
-    ``wall_ms``: the calendar's time of ``decided_ms``, in ms since 1970.
+    ``wall_ms``: ``decided_ms`` in ms since 1970.
     """
 
     known_ms: int
@@ -88,12 +87,12 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One recovery as far as it has come.
+    """One recovery, up to now.
 
-    ``began_ms`` and ``since_ms``, when the phase under way began, are of the caller's clock,
-    ``began_wall_ms`` is the calendar's. ``phase`` None: it is over. ``spent_ms``: of the phases
-    that were reached. ``unknown``: those without a report. ``epoch``: of the last permit in it,
-    0 before that. ``own_ms``: when its incarnation took its first own step, by its report.
+    ``began_ms`` and ``since_ms``, the beginning of the phase under way, are of the caller's clock;
+    ``began_wall_ms``: since 1970. ``phase``: None: it is over. ``spent_ms``: of the phases reached
+    so far. ``unknown``: phases without a report. ``epoch``: of the last permit in it; 0: none yet.
+    ``own_ms``: when its incarnation took its first step, by its report.
     """
 
     processor_id: ProcessorId
@@ -112,11 +111,11 @@ class Recovery:
 
     @property
     def is_over(self) -> bool:
-        """Whether the container does its work again."""
+        """Whether the container works again."""
         return self.phase is None
 
     def entered(self, phase: RecoveryPhase | None, at_ms: int) -> Recovery:
-        """Return it with ``phase`` begun, and the phase under way ended, both at ``at_ms``."""
+        """Return the recovery with ``phase`` under way from ``at_ms``; None: it ends then."""
         at_ms = max(at_ms, self.since_ms)
         passed = _ORDER if phase is None else _ORDER[: _ORDER.index(phase)]
         spent_ms = {p: 0 for p in passed if p not in self.unknown} | self.phases_ms(at_ms)
@@ -125,7 +124,7 @@ class Recovery:
     def phases_ms(self, now_ms: int) -> dict[RecoveryPhase, int]:
         """Return {phase: its ms}, in order: 0 where it did not happen, absent where unknown.
 
-        Of one that is not over the phase under way counts up to now, later ones are absent.
+        A phase under way counts up to now; later ones are absent.
         """
         spent_ms = dict(self.spent_ms)
         if self.phase is not None:
@@ -134,7 +133,7 @@ class Recovery:
         return {phase: spent_ms[phase] for phase in _ORDER if phase in spent_ms}
 
     def shown(self, now_ms: int) -> ShownRecovery:
-        """Return the part of the status, as of ``now_ms``."""
+        """Return the recovery for the status, as of ``now_ms``."""
         phases_ms = self.phases_ms(now_ms)
         until_ms = self.since_ms if self.is_over else max(now_ms, self.since_ms)
         return ShownRecovery(
@@ -177,7 +176,7 @@ _MS_PER_S = 1000
 class Recoveries:
     """The last recovery of each processor, from the beginning of this driver.
 
-    Every method that may end one gives back those that it ended, each once.
+    A method that may end recoveries returns those that it ended, each once.
     """
 
     def __init__(self) -> None:
@@ -186,17 +185,17 @@ class Recoveries:
         self._seen: dict[ProcessorId, tuple[int, int]] = {}
 
     def last(self, processor_id: ProcessorId) -> Recovery | None:
-        """Return its last recovery, over or not; None where it had none, or did not come back."""
+        """Return the last recovery, over or not; None: none, or the processor stays away."""
         return self._last.get(processor_id)
 
     def seen(self, incarnation: Incarnation, at_ms: int) -> None:
-        """Note the last sign of life of an incarnation whose end is about to be decided on."""
+        """Note the last sign of life of an incarnation, before its end is decided."""
         self._seen[incarnation.processor_id] = (incarnation.epoch, at_ms)
 
     def decided(
         self, before: AllocatorState, event: Event, decision: Decision, times: Times
     ) -> tuple[Recovery, ...]:
-        """Take a decision whose records are written, and return what is over; see the class."""
+        """Note a decision whose records are written; return the recoveries that it ended."""
         ended: tuple[Recovery, ...] = ()
         for reason in decision.reasons:
             processor_id, kind = reason.processor_id, reason.kind
@@ -215,7 +214,7 @@ class Recoveries:
         return ended
 
     def started(self, incarnation: Incarnation, seconds: Mapping[str, float], at_ms: int) -> None:
-        """Note that it reported at ``at_ms`` that it has started, and how long each part took."""
+        """Note its report of a start at ``at_ms``; ``seconds``: {part of the start: its time}."""
         recovery = self._under_way(incarnation)
         if recovery is None or recovery.phase is not RecoveryPhase.START:
             return
@@ -231,8 +230,8 @@ class Recoveries:
     def works(self, incarnation: Incarnation, after_ms: int, at_ms: int) -> tuple[Recovery, ...]:
         """Note that it has committed its first transaction, or seen that no input waits.
 
-        ``after_ms``: so long after its first own step, from which its seconds count too; where
-        those are not known, ``at_ms`` counts, the time of the report.
+        It did so ``after_ms`` after its first step, if the time of that is known, else at
+        ``at_ms``, the time of the report.
         """
         recovery = self._under_way(incarnation)
         if recovery is None or recovery.phase is not RecoveryPhase.FIRST_BATCH:
@@ -261,7 +260,7 @@ class Recoveries:
         seen_ms = at_ms if known is not None and known.epoch == epoch > 0 else None
         last = self._last.get(processor_id)
         if last is not None and last.phase in _OF_ITS_START:
-            # Until then it was under way: what it lived through is no time of detection.
+            # It was on its way until its last sign of life: that is no time of detection.
             ended_ms = times.known_ms if seen_ms is None else min(seen_ms, times.known_ms)
             last = last.entered(RecoveryPhase.DETECT, ended_ms)
             self._put(last.entered(RecoveryPhase.DECIDE, times.known_ms))
@@ -278,7 +277,7 @@ class Recoveries:
         times: Times,
         seen_ms: int | None,
     ) -> None:
-        # What is decided here, as by a model, is known at once; any end has been somewhere else.
+        # An end on another machine is known late; a decision of this driver's at once.
         is_detected = seen_ms is not None or not isinstance(event, _ENDS)
         began_ms = times.known_ms if seen_ms is None else min(seen_ms, times.known_ms)
         recovery = Recovery(
@@ -342,14 +341,14 @@ class Recoveries:
             if recovery.phase is not RecoveryPhase.STOP:
                 self._put(recovery.entered(RecoveryPhase.STOP, times.decided_ms))
         elif container.phase in WAITING and recovery.phase is not RecoveryPhase.RESOURCE:
-            # The evidence of the stop ends that phase, not what is decided on it.
+            # The evidence of the stop ends that phase, not the decision on it.
             is_proven = recovery.phase is RecoveryPhase.STOP
             at_ms = times.known_ms if is_proven else times.decided_ms
             self._put(recovery.entered(RecoveryPhase.RESOURCE, at_ms))
 
 
 def cause_of(event: Event) -> str:
-    """Return what ended a container, as a label: the launcher's word, or how it was lost."""
+    """Return the cause of a container's end, as a label: the launcher's, or how it was lost."""
     match event:
         case ContainerStopped(cause=cause):
             return cause.value

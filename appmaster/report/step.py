@@ -1,4 +1,4 @@
-"""One step of the allocator, as its observers get it: after its records are appended."""
+"""One step of the allocator, for its observers, after its records are appended."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LauncherMessage = CheckIn | Started | Stopped
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An event, the state before it, and the decision, whose records are in the stream.
+    """An event, the state before it, and the decision on it, whose records are in the stream.
 
     ``known_ms``: when the event was known, on CLOCK_BOOTTIME. ``message``: the launcher's message
-    that the event comes from; None where it comes from elsewhere.
+    that it comes from; None: it has another source.
     """
 
     before: AllocatorState

@@ -1,4 +1,4 @@
-"""Log files of YARN containers, as the web service of their NodeManager serves them."""
+"""Reads log files of YARN containers from the web service of their NodeManager."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeport.job_coordinator.http.direct import OPENER
 
 _TIMEOUT_S = 10.0
 _GUESS = 64 * 1024
-"""The first request is for so much of its end."""
+"""The first request is for this many bytes at the end."""
 _CONTENTS = b"LogContents:\n"
 _LENGTH = re.compile(rb"^LogLength:(\d+)$", re.MULTILINE)
 _ADVICE = "look at the file on the node, or use yarn logs once the application has ended"
@@ -21,8 +21,8 @@ _ADVICE = "look at the file on the node, or use yarn logs once the application h
 class ContainerLog:
     """One file of one container. ``node``: the NodeManager's base URL.
 
-    A node serves it while the application runs, and some time longer; after the end of the
-    container too.
+    A node serves it while the application runs and for some time after that, also after the end of
+    the container.
     """
 
     def __init__(self, node: str, container: str, name: str) -> None:
@@ -35,7 +35,7 @@ class ContainerLog:
         return f"{self._name} of {self._container}"
 
     def last(self, count: int) -> tuple[bytes, int]:
-        """Return its last ``count`` bytes, and its length; nothing where the file is not there yet.
+        """Return its last ``count`` bytes and its length; both empty: there is no file yet.
 
         Raises:
             UnavailableError: the node does not serve it.
@@ -49,7 +49,7 @@ class ContainerLog:
         return found
 
     def after(self, position: int) -> tuple[bytes, int]:
-        """Return what is in it from that byte on, and its length.
+        """Return its bytes from ``position`` on, and its length.
 
         Raises:
             UnavailableError: the node does not serve it.
@@ -62,7 +62,6 @@ class ContainerLog:
         return data[len(data) - (length - position) :] if length > position else b"", length
 
     def _get(self, url: str) -> bytes | None:
-        """Return the bytes; None: it is not there."""
         try:
             with OPENER.open(url, timeout=_TIMEOUT_S) as answer:
                 return bytes(answer.read())
@@ -81,7 +80,7 @@ class ContainerLog:
 def content_of(answer: bytes, count: int) -> tuple[bytes, int] | None:
     """Return the last ``count`` bytes of a file in a NodeManager's answer, and the file's length.
 
-    A NodeManager writes lines about the file before them, the length among these, and lines after
+    The NodeManager writes lines about the file before these bytes, with the length, and lines after
     them. None: the answer has another form.
     """
     head, mark, rest = answer.partition(_CONTENTS)

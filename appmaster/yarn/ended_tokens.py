@@ -1,7 +1,7 @@
-"""The tokens of applications that have ended are removed from the submitter's cache.
+"""Removes the tokens of ended applications from the submitter's cache.
 
-A token is a secret, and of no use once its application is gone. Only the ResourceManager of its
-cluster says that it is: a cache has tokens of applications of several clusters, which may live.
+A token is a secret without use once its application has ended. Only the ResourceManager of the
+application's cluster knows that: a cache has tokens of several clusters.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MOST_ASKED = 100
 
 
 def forget_ended_tokens(environment: Mapping[str, str], rest: ResourceManagerRest) -> None:
-    """Ask for the applications whose tokens are kept, and forget those of this cluster that ended.
+    """Look up the applications of the kept tokens, and forget tokens of ended ones.
 
-    One that the ResourceManager does not know has ended where its token was given for that
-    ResourceManager; of a token of an earlier release, which does not say so, it is another's.
+    A token names the ResourceManagers of its cluster. An application that they do not know has
+    ended. A token of an earlier release names none: its application may be another cluster's.
     """
     with contextlib.suppress(UnavailableError):  # the next command asks again
         for kept in kept_tokens(token_folder(environment))[:_MOST_ASKED]:

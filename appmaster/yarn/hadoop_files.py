@@ -1,7 +1,6 @@
-"""The file system of the cluster, by Hadoop's own client in a JVM: HDFS, viewfs, what it may be.
+"""The cluster's file system (HDFS, viewfs or another), by Hadoop's own client in a JVM.
 
-The class path is that of the ``yarn`` command, so that settings, logins and file systems are those
-that YARN itself uses.
+The class path is the ``yarn`` command's, so settings, logins and file systems are those of YARN.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class HadoopFiles:
             return FileFacts(int(status.getLen()), int(status.getModificationTime()))
 
     def put(self, local: Path, url: str) -> None:
-        """Put the whole file at ``url``, and make its folders."""
+        """Put the whole file at ``url``; make its folders."""
         with _one_line(url):
             system, path = self._at(url)
             system.mkdirs(path.getParent())
@@ -85,9 +84,9 @@ class HadoopFiles:
 def hadoop_files(
     environment: Mapping[str, str], login: KerberosLogin | None = None
 ) -> Iterator[HadoopFiles]:
-    """Yield the cluster's files, through a JVM that is gone afterwards.
+    """Yield the cluster's files, through a JVM that ends afterwards.
 
-    ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
+    ``login``: None: with the ticket from ``kinit``, if the cluster has Kerberos.
 
     Raises:
         UnavailableError: there is no ``yarn`` command or no Java, the JVM does not start, or the
@@ -130,10 +129,9 @@ def _log_in(jvm: Any, login: KerberosLogin) -> None:  # noqa: ANN401 - py4j has 
         users.setConfiguration(jvm.org.apache.hadoop.conf.Configuration())
         users.loginUserFromKeytab(login.principal, login.keytab)
     except Py4JJavaError as error:
-        said = str(error.java_exception.toString()).splitlines()[0]
         raise UnavailableError(
-            f"Kerberos refuses {login.principal} with the keytab {login.keytab} ({said}): check "
-            "both, and that the KDC answers"
+            f"Kerberos refuses {login.principal} with the keytab {login.keytab} "
+            f"({_reason(error)}): check both, and that the KDC answers"
         ) from None
 
 
@@ -156,10 +154,12 @@ def _class_path(environment: Mapping[str, str]) -> str:
 def _one_line(url: str) -> Iterator[None]:
     try:
         yield
-    except Py4JJavaError as error:
-        said = str(error.java_exception.toString()).splitlines()[0]
-        raise UnavailableError(f"the cluster's file system, {url}: {said}") from None
     except Py4JError as error:
-        raise UnavailableError(
-            f"the cluster's file system, {url}: {str(error).splitlines()[0]}"
-        ) from None
+        raise UnavailableError(f"the cluster's file system, {url}: {_reason(error)}") from None
+
+
+def _reason(error: Py4JError) -> str:
+    """Return the first line of the Java exception, or of py4j's own error."""
+    is_java = isinstance(error, Py4JJavaError)
+    text = str(error.java_exception.toString() if is_java else error)
+    return text.splitlines()[0]

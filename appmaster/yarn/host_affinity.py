@@ -1,6 +1,6 @@
-"""What a job needs of its cluster so that containers come home, and what of it is missing. PURE.
+"""Checks that a cluster lets containers return to their hosts. PURE.
 
-Source: docs/scheduler.md, which says for each key what happens otherwise.
+Source: docs/scheduler.md, which has the consequence for each key.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class RunningNode:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the daemons say. A mapping is empty where its daemon does not say its settings.
+    """The facts of a cluster. A mapping is empty where its daemon does not show its settings.
 
-    ``partition``: the nodes of containers; None: all.
-    ``node``: the settings of the node ``node_name``. ``queues_file``: the client's
-    ``capacity-scheduler.xml``, as the ResourceManager does not show its own.
+    ``partition``: the nodes for containers; None: all. ``node``: the settings of ``node_name``.
+    ``queues_file``: the client's ``capacity-scheduler.xml``, as the ResourceManager does not show
+    its own.
     """
 
     scheduler: Scheduler
@@ -63,7 +63,7 @@ class ClusterFacts:
 
 
 def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    """Yield why the job cannot run there, or not come home; the first is enough."""
+    """Yield why the job cannot run, or its containers cannot return; each reason suffices."""
     yarn, kind = YarnConfig.of(config), facts.scheduler.kind
     if kind == FIFO and JobConfig.of(config).host_affinity_enabled:
         yield ConfigError(
@@ -98,7 +98,7 @@ def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
 
 
 def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    """A container of the job, or its AM, that is larger than any running node or YARN's maximum."""
+    """Yield each size that no running node, or YARN's maximum, allows."""
     manager, yarn, partition = (
         ClusterManagerConfig.of(config),
         YarnConfig.of(config),
@@ -178,7 +178,7 @@ def _label_refusals(
 
 
 def warnings(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    """Yield what makes containers come home late, or not always."""
+    """Yield why containers return late, or not always."""
     queue = YarnConfig.of(config).queue
     if facts.scheduler.kind in {CAPACITY, FAIR} and facts.scheduler.queue(queue) is None:
         yield ConfigError(
@@ -197,7 +197,9 @@ def warnings(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
 def _scheduling(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
     stated = facts.resource_manager
     key = CONTINUOUS if facts.scheduler.kind == FAIR else ASYNCHRONOUS
-    known = stated if facts.scheduler.kind == FAIR else {**facts.queues_file, **_set(stated, key)}
+    known = stated if facts.scheduler.kind == FAIR else facts.queues_file
+    if key in stated:
+        known = {**known, key: stated[key]}
     if facts.scheduler.kind not in {CAPACITY, FAIR} or not known:
         return
     if known.get(key, "false") != "true":
@@ -210,10 +212,6 @@ def _scheduling(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
             f"and failover; after {wait_ms} ms a container looks for another host",
             "set it to true",
         )
-
-
-def _set(values: Mapping[str, str], key: str) -> dict[str, str]:
-    return {key: values[key]} if key in values else {}
 
 
 def _resource_manager(stated: Mapping[str, str]) -> Iterator[ConfigError]:

@@ -34,7 +34,7 @@ _ARCHIVE_SUFFIXES = (".zip", ".tar.gz", ".tgz")
 _PYTHON_SUFFIX = ".py"
 MOST_BYTES = 2 * 1024**3
 MOST_FILES = 50_000
-"""A folder with more is none of code: its name is a mistake, or libraries are in it."""
+"""A folder with more holds other things than code: its name is wrong, or it has libraries."""
 
 _EXCLUDED = frozenset(
     {"__pycache__", ".git", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
@@ -43,16 +43,16 @@ _EXCLUDED = frozenset(
 _ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 _PERMISSIONS = 0o777
 _BAD_NAME = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
-"""Half a surrogate is Python's form of a byte that is no UTF-8."""
+"""A lone surrogate is Python's form of a byte that is not UTF-8."""
 _ALONE = "let the folder have the job's code alone; libraries are for the environment"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedPackage:
-    """A package ready to be shipped.
+    """A package that can be shipped.
 
-    ``archive``: path or URL of the file to localise; ``import_path``: it, unpacked here as hosts
-    unpack it, for PYTHONPATH; ``zip_path``: it here, where it is a zip.
+    ``archive``: path or URL of the file to localise. ``import_path``: the folder where it is
+    unpacked here, as on the hosts, for PYTHONPATH. ``zip_path``: the file here, if it is a zip.
     """
 
     archive: Path | str
@@ -61,13 +61,13 @@ class PreparedPackage:
 
 
 def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str | None:
-    """Return the path that ``yarn.package.path`` means: a folder, archive or file that exists.
+    """Return the path in ``yarn.package.path``: a folder, archive or file that exists.
 
-    None where the key is missing and ``may_be_none``, as of a job that is SQL alone. A URL of the
-    cluster's file system, as ``hdfs:``, stays as it is; ``prepared`` looks for it.
+    None where the key is missing and ``may_be_none``, as for a job of SQL alone. A URL of the
+    cluster's file system, such as ``hdfs:``, is returned as it is; ``prepared`` checks it.
 
     Raises:
-        ConfigError: the key is missing, or names nothing of the kind.
+        ConfigError: the key is missing, or does not name such a file or folder.
     """
     if value is None:
         if may_be_none:
@@ -94,14 +94,14 @@ def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str 
 def prepared(
     place: Path | str | None, open_files: Callable[[], AbstractContextManager[HadoopFiles]]
 ) -> Iterator[PreparedPackage]:
-    """Yield the package, packed or unpacked as need be; temporary files are gone afterwards.
+    """Yield the package, packed and unpacked; temporary files are removed afterwards.
 
     Args:
-        place: as of ``package_path``; None: a package without code.
-        open_files: gives access to the cluster's file system, for a package that is there.
+        place: from ``package_path``; None: a package without code.
+        open_files: opens the cluster's file system, for a package that is there.
 
     Raises:
-        ConfigError: an archive that is not there or cannot be read, or an unreadable folder.
+        ConfigError: the archive does not exist, or archive or folder cannot be read.
         UnavailableError: the cluster's file system does not answer.
     """
     with tempfile.TemporaryDirectory(prefix="homeport-package-") as name:
@@ -109,7 +109,7 @@ def prepared(
         if place is None:
             place = folder / "no-code"
             place.mkdir()
-            # An archive without any entry is a strange thing to some.
+            # Some programs do not expect an archive without entries.
             (place / "README").write_text("This job has no code of its own.\n", encoding="utf-8")
         if isinstance(place, str):
             fetched = _fetched(place, folder, open_files)
@@ -132,7 +132,7 @@ def _fetched(
 
 
 def _prepared(path: Path, named: str, folder: Path) -> PreparedPackage:
-    """The package at ``path``, which the user has ``named``; ``folder`` takes temporary files."""
+    """Return the package at ``path``, ``named`` by the user; ``folder`` gets temporary files."""
     try:
         if path.name.endswith(_PYTHON_SUFFIX):
             alone = folder / "alone"
@@ -154,7 +154,7 @@ def _prepared(path: Path, named: str, folder: Path) -> PreparedPackage:
 
 
 def zipped(package: PreparedPackage) -> bytes:
-    """Return it as one zip: a zip as it is, equal folders as equal bytes."""
+    """Return the package as a zip: a zip as it is, equal folders as equal bytes."""
     if package.zip_path is not None:
         return package.zip_path.read_bytes()
     with tempfile.TemporaryDirectory(prefix="homeport-upgrade-") as folder:
@@ -162,7 +162,7 @@ def zipped(package: PreparedPackage) -> bytes:
 
 
 def digest_of(package: PreparedPackage) -> str:
-    """Return the name that an upgrade to the same code has for ``package``."""
+    """Return the name of the package in an upgrade: the SHA-256 of its zip."""
     if package.zip_path is None:
         return package_name(zipped(package))
     with package.zip_path.open("rb") as file:
@@ -176,7 +176,7 @@ def package_name(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of the folder: where it is read, and as what it was seen."""
+    """A file of the folder: its name in the zip, its path, and its identity when it was seen."""
 
     name: PurePosixPath
     path: Path
@@ -186,12 +186,12 @@ class _File:
 def zip_folder(folder: Path, target: Path) -> Path:
     """Zip the files below ``folder`` into ``target``, in sorted order and without byte code.
 
-    Of links to files within the folder the content is shipped. What a check would find in the
-    folder and a container not in the zip is refused: a linked folder, a link that leaves the
-    folder. So is what no zip has, as a pipe or a name that is no UTF-8.
+    For a link to a file in the folder, the file's content is shipped. Linked folders and links that
+    leave the folder are refused: a check would find them in the folder, but a container would not
+    find them in the zip. Pipes and names that are not UTF-8 are refused too, as no zip has them.
 
     Raises:
-        ConfigError: the folder has what a zip would not have, changes meanwhile, or is too large.
+        ConfigError: the folder has something refused, changes meanwhile, or is too large.
         OSError: something cannot be read.
     """
     files = _files(folder)
@@ -218,10 +218,10 @@ def zip_folder(folder: Path, target: Path) -> Path:
 
 
 def unpack_zip(archive: Path, folder: Path) -> Path:
-    """Unpack into ``folder`` what a container gets of the zip ``archive``.
+    """Unpack the zip ``archive`` into ``folder``, as a container gets it.
 
     Raises:
-        ConfigError: hosts would get something else of it, or it is too large.
+        ConfigError: hosts would unpack it otherwise, or it is too large.
         Exception: it cannot be unpacked; each way to compress has errors of its own.
     """
     with zipfile.ZipFile(archive) as opened:
@@ -234,7 +234,7 @@ def unpack_zip(archive: Path, folder: Path) -> Path:
 
 
 def unpack_tar(archive: Path, folder: Path) -> Path:
-    """Unpack into ``folder`` what a container gets of the tar.gz ``archive``; errors as above.
+    """Unpack the tar.gz ``archive`` into ``folder``, as a container gets it; errors as above.
 
     Links within it stay links, as on the hosts.
     """
@@ -261,7 +261,7 @@ def _require_sound(place: Path, entries: list[zipfile.ZipInfo]) -> None:
 
 
 def _files(folder: Path) -> list[_File]:
-    """All files below ``folder``, in the order of the zip; ConfigError as of ``zip_folder``."""
+    """Return all files below ``folder``, in the zip's order; ConfigError as in ``zip_folder``."""
     root = folder.resolve()
     found: list[_File] = []
     size = 0

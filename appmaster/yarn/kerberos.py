@@ -1,7 +1,7 @@
-"""The user that ``run-job`` submits as, on a cluster with Kerberos.
+"""The login of ``run-job`` on a cluster with Kerberos.
 
-A login by keytab is for programs that run unattended. Without one, Hadoop's client takes the ticket
-that ``kinit`` has made. The keytab stays on the submitter's machine: containers get tokens.
+A login by keytab is for unattended programs. Without one, Hadoop's client uses the ticket from
+``kinit``. The keytab stays on the submitter's machine: containers get tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class KerberosLogin:
 
 
 def kerberos_login(config: Config) -> KerberosLogin | None:
-    """Return the login that the configuration names; None where it names none.
+    """Return the login in the configuration; None where it has none.
 
     Raises:
         ConfigError: one of the two keys is missing, or the keytab cannot be read.

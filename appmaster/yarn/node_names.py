@@ -1,8 +1,7 @@
-"""Addresses of machines: a table of names first, then the system's resolver.
+"""Resolves names of machines, by a table of names, then by the system's resolver.
 
-On a local cluster the names nm1, nm2, ... are known to the JVMs only, through a hosts file that is
-not /etc/hosts (``HOMEPORT_HOSTS_FILE``). Where the variable is not set, names resolve by the system
-alone.
+On a local cluster only the JVMs know the names nm1, nm2, ..., through a hosts file that is not
+/etc/hosts (``HOMEPORT_HOSTS_FILE``). Where the variable is not set, only the system resolves names.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ HOSTS_FILE_VARIABLE = "HOMEPORT_HOSTS_FILE"
 
 
 def read_hosts_file(path: Path) -> dict[str, str]:
-    """Return {lower-case name: address} of a hosts file; a name's first entry counts."""
+    """Return {lower-case name: address} from a hosts file; a name's first entry counts."""
     table: dict[str, str] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         fields = line.partition("#")[0].split()
@@ -27,7 +26,7 @@ def read_hosts_file(path: Path) -> dict[str, str]:
 
 
 class NodeNames:
-    """Resolves names of machines; reads the table once, because the file may be gone later."""
+    """A resolver; it reads the table once, as the file may be gone later."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
         self._table = dict(table)
@@ -42,7 +41,7 @@ class NodeNames:
             return cls({})
 
     def known_address(self, name: str) -> str | None:
-        """Return the address of ``name`` in the table; None where it is not there."""
+        """Return the address of ``name`` in the table; None where the table lacks it."""
         return self._table.get(name.strip().lower())
 
     def address(self, name: str) -> str:

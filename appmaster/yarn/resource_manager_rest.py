@@ -35,7 +35,7 @@ from homeport.job_coordinator.model.ids import Host, host_of
 APPLICATION_TAG = "homeport"
 JOB_TAG_PREFIX = "homeport-job-"
 HTTPS_TAG = "homeport-https"
-"""Of a job whose job coordinator serves https, which YARN's proxy does not reach."""
+"""The tag of a job that serves https, which YARN's proxy does not reach."""
 PAGE = "homeport"
 """The name of the job coordinator below ``pages/`` of the application's page."""
 
@@ -83,7 +83,7 @@ class Application:
 
 
 def read_hadoop_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return {key: value} of those XML files of ``folder`` that exist, later files winning.
+    """Return {key: value} from those XML files in ``folder`` that exist; later files win.
 
     ``${key}`` is not replaced.
 
@@ -117,7 +117,7 @@ def substituted(values: Mapping[str, str], text: str) -> str:
 
 
 def resource_manager_urls(values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the base URLs of the ResourceManagers that a configuration names, in its order."""
+    """Return the base URLs of the ResourceManagers in a configuration, in its order."""
     scheme = "https" if values.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
     of_scheme = ".https" if scheme == "https" else ""
     key = f"yarn.resourcemanager.webapp{of_scheme}.address"
@@ -171,7 +171,7 @@ def _node_of(body: Mapping[str, Any]) -> Node:
 
 
 class ApplicationHosts:
-    """The hosts on which an application may have containers, by its queue and its label."""
+    """The hosts for an application's containers, by its queue and its label."""
 
     def __init__(
         self,
@@ -180,14 +180,14 @@ class ApplicationHosts:
         label: str | None,
         address: Callable[[str], str] = str,
     ) -> None:
-        """``address``: of a web service, where its host's name is known by a table alone."""
+        """``address``: returns the address of a web service whose host only a table knows."""
         self._rest, self._queue, self._label = rest, queue, label
         self._address = address
         self._partition: Partition | None = None
         self._is_known = False
 
     def host_reports(self) -> tuple[HostReport, ...]:
-        """Return the reports of these hosts alone; see ``ResourceManagerRest``."""
+        """Return ``ResourceManagerRest.host_reports`` for these hosts alone."""
         if not self._is_known:
             scheduler = self._rest.scheduler()
             self._partition = self._rest.partition(scheduler, self._queue, self._label)
@@ -206,7 +206,7 @@ class ResourceManagerRest:
 
     @classmethod
     def from_folder(cls, folder: Path) -> ResourceManagerRest:
-        """Return the ResourceManager that the Hadoop client configuration in ``folder`` names.
+        """Return the ResourceManager in the Hadoop client configuration in ``folder``.
 
         Raises:
             UnavailableError: the folder has no yarn-site.xml, or that names no ResourceManager.
@@ -226,7 +226,7 @@ class ResourceManagerRest:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> ResourceManagerRest:
-        """Return the ResourceManager that the folder in ``HADOOP_CONF_DIR`` names.
+        """Return the ResourceManager in the configuration in ``HADOOP_CONF_DIR``.
 
         Raises:
             UnavailableError: the variable is not set, or as for ``from_folder``.
@@ -271,8 +271,8 @@ class ResourceManagerRest:
     def host_reports(self, partition: Partition | None = None) -> tuple[HostReport, ...]:
         """Return the hosts that the ResourceManager knows, by name; RUNNING ones are live.
 
-        Of several NodeManagers on one host, the one with most free memory is returned. None: of
-        hosts with whatever label.
+        Of several NodeManagers on one host, the one with most free memory counts. ``partition``:
+        None: hosts with any labels.
         """
         has = (lambda _: True) if partition is None else partition.has
         reports = [node.report for node in self.nodes() if has(node.labels)]
@@ -285,7 +285,7 @@ class ResourceManagerRest:
         return frozenset(node.report.host for node in self.nodes() if node.report.is_live)
 
     def scheduler(self) -> Scheduler:
-        """Return the scheduler that it runs, with its queues."""
+        """Return the scheduler, with its queues."""
         return scheduler_of(self._get("/ws/v1/cluster/scheduler"))
 
     def partition(self, scheduler: Scheduler, queue: str, label: str | None) -> Partition | None:
@@ -298,7 +298,7 @@ class ResourceManagerRest:
         return Partition(wanted, shared)
 
     def applications(self, name: str) -> tuple[Application, ...]:
-        """Return the Skein applications named ``name`` that are remembered, oldest first."""
+        """Return the Skein applications named ``name`` that YARN remembers, oldest first."""
         found = self._applications(applicationTypes=APPLICATION_TYPE)
         return tuple(application for application in found if application.name == name)
 
@@ -330,7 +330,7 @@ class ResourceManagerRest:
         return None if value is None else str(value)
 
     def settings(self) -> dict[str, str]:
-        """Return the ResourceManager's settings; those in its scheduler's own files are absent.
+        """Return the ResourceManager's settings, without those in its scheduler's own files.
 
         Raises:
             UnavailableError: it does not show them, as with Kerberos.
@@ -357,7 +357,7 @@ class ResourceManagerRest:
         return self._request("GET", path, None)
 
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
-        """The first answer of any ResourceManager; {} for an answer of 404 or without a body."""
+        """Return the first answer of any ResourceManager; {} for a 404 or an empty body."""
         failure: Exception | None = None
         for url in self._urls:
             headers = {"Accept": "application/json", "Content-Type": "application/json"}

@@ -1,7 +1,7 @@
-"""YARN's scheduler as the ResourceManager describes it: kind, queues, labels of nodes. PURE.
+"""YARN's scheduler, by the ResourceManager's answers: kind, queues, node labels. PURE.
 
-Of node labels YARN knows one kind that counts here: a label divides the nodes into partitions, and
-each node is in one of them. Nodes without a label are the default partition.
+Node labels divide the nodes into partitions: each node is in one of them. Nodes without a label are
+the default partition.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _EVERY_LABEL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue by its whole path, as ``root.streams``.
+    """A queue by its whole path, such as ``root.streams``.
 
-    ``labels``: those of the nodes that it may use beside those without any. ``default_label``: of
-    the nodes that a container has which asks for none. ``grows``: its child queues are made as
+    ``labels``: it may use nodes with these labels, and nodes without a label. ``default_label``:
+    the label of containers that request none. ``grows``: its child queues are made when
     applications name them.
     """
 
@@ -40,13 +40,13 @@ class Queue:
         return self.state == _RUNNING
 
     def may_use(self, label: str) -> bool:
-        """Return whether its applications may have nodes with this label."""
+        """Return whether its applications may use nodes with this label."""
         return label in self.labels or _EVERY_LABEL in self.labels
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """``kind``: as the ResourceManager names it. ``queues``: parents first."""
+    """The scheduler. ``kind``: the ResourceManager's name for it. ``queues``: parents first."""
 
     kind: str
     queues: tuple[Queue, ...] = ()
@@ -66,16 +66,16 @@ class Scheduler:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The nodes that containers with ``label`` may have; ``""``: those without a label.
+    """The nodes for containers with ``label``; ``""``: for containers without a label.
 
-    ``shared``: labels whose nodes YARN lends to containers without a label while they are idle.
+    ``shared``: labels whose idle nodes YARN lends to containers without a label.
     """
 
     label: str
     shared: frozenset[str] = frozenset()
 
     def has(self, labels: frozenset[str]) -> bool:
-        """Return whether a node with these labels is one of them."""
+        """Return whether a node with these labels is in the partition."""
         return self.label in labels if self.label else labels <= self.shared
 
 

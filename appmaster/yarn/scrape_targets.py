@@ -1,8 +1,8 @@
-"""Where Prometheus finds the metrics of all running jobs: its HTTP service discovery.
+"""Prometheus' HTTP service discovery of the metrics of all running jobs.
 
-Only the ResourceManager is read. A target is the address of YARN's proxy, which goes to wherever
-the ApplicationMaster is, so another attempt on another host changes no target. Besides homeport it
-needs the standard library alone, so it runs where homeport's requirements are not installed.
+Only the ResourceManager is read. A target is an address of YARN's proxy, which finds the
+ApplicationMaster, so another attempt on another host changes no target. The module needs homeport
+and the standard library alone, so it runs where homeport's requirements are not installed.
 """
 
 from __future__ import annotations
@@ -35,20 +35,11 @@ _IDLE_S = 60.0
 
 
 UrlOf = Callable[[Application], str | None]
-"""Where a job answers that serves https; "": nowhere yet; None: the job is not known."""
-
-
-def unknown(_application: Application) -> None:
-    """Know no job that serves https."""
-
-
-def no_others() -> list[Mapping[str, Any]]:
-    """Return no target: there are no jobs but those of YARN."""
-    return []
+"""Returns where a job answers that serves https; "": nowhere yet; None: the job is not known."""
 
 
 def targets(
-    applications: Iterable[Application], rm_url: str, https_url: UrlOf = unknown
+    applications: Iterable[Application], rm_url: str, https_url: UrlOf = lambda _: None
 ) -> tuple[list[Mapping[str, Any]], list[Application]]:
     """Return a target for each job that runs or waits for its AM; and the jobs left out.
 
@@ -113,15 +104,14 @@ def _target(application: Application, url: str) -> Mapping[str, Any]:
 
 
 class TargetServer(ThreadingHTTPServer):
-    """Answers every GET with the targets of now; 503 where YARN does not answer.
+    """Answers every GET with the present targets; 503 where YARN does not answer.
 
-    Prometheus then keeps the targets that it has.
+    Prometheus then keeps the targets that it has. It listens at ``host`` and ``port``.
 
     Args:
-        rest: of YARN; None: only ``others`` are targets.
-        host, port: where it listens.
+        rest: the ResourceManager; None: only ``others`` are targets.
         https_url: see ``targets``.
-        others: the targets of jobs that YARN does not know.
+        others: returns the targets of jobs that YARN does not know.
     """
 
     daemon_threads = True
@@ -131,10 +121,10 @@ class TargetServer(ThreadingHTTPServer):
         rest: ResourceManagerRest | None,
         host: str,
         port: int,
-        https_url: UrlOf = unknown,
-        others: Callable[[], list[Mapping[str, Any]]] = no_others,
+        https_url: UrlOf = lambda _: None,
+        others: Callable[[], list[Mapping[str, Any]]] = list,
     ) -> None:
-        """It listens; nothing is answered before ``serve_forever``.
+        """Listen; nothing is answered before ``serve_forever``.
 
         Raises:
             UnavailableError: it cannot listen there.

@@ -1,6 +1,6 @@
-"""Skein's driver: the JVM through which run-job submits an application.
+"""Starts Skein's driver, the JVM through which run-job submits an application.
 
-Its start takes seconds of CPU, so it begins early and runs beside the checks of the job.
+The start takes seconds of CPU, so it begins early and runs beside the checks of the job.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein
 
 
 def _direct_channel(address: str, security: Any) -> Any:  # noqa: ANN401 - skein has no types
-    """Return a channel as Skein makes it, but past any proxy that the environment names.
+    """Return a channel as Skein makes it, but without a proxy that the environment names.
 
-    Its ends are the job's own: the driver beside run-job, and the AM's JVM beside its driver.
+    Both ends are the job's own: Skein's driver beside run-job, the AM's JVM beside its driver.
     """
     # By name, as it has no types; here, as it costs the supervisor's memory.
     grpc: Any = importlib.import_module("grpc")
@@ -67,10 +67,10 @@ def _close(client: Any) -> None:  # noqa: ANN401 - skein has no types
 
 
 def driver_java_options(environment: Mapping[str, str]) -> str:
-    """Return the JVM options of Skein's driver, which is to start quickly.
+    """Return the JVM options for a quick start of Skein's driver.
 
-    What the user gives in ``SKEIN_DRIVER_JAVA_OPTIONS`` comes after our own. A JVM takes one
-    garbage collector alone, so that ours go where the user names one.
+    The user's ``SKEIN_DRIVER_JAVA_OPTIONS`` come after our own. A JVM takes one garbage collector
+    alone, so ours are left out where the user's name one.
     """
     given = environment.get(_DRIVER_VARIABLE, "")
     return given if "GC" in given else f"{_DRIVER_JAVA_OPTIONS} {given}".strip()
@@ -93,9 +93,9 @@ def require_client(environment: Mapping[str, str]) -> None:
 def skein_client(
     security: object, log: Path, environment: Mapping[str, str], login: KerberosLogin | None = None
 ) -> Iterator[Any]:
-    """Yield a connection to YARN through Skein's driver, a JVM that is gone afterwards.
+    """Yield a connection to YARN through Skein's driver, a JVM that ends afterwards.
 
-    ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
+    ``login``: None: with the ticket from ``kinit``, if the cluster has Kerberos.
 
     Raises:
         UnavailableError: as for ``require_client``, or YARN cannot be reached; the message names
@@ -115,7 +115,7 @@ def skein_client(
 
 @contextlib.contextmanager
 def one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein has no types
-    """Turn an error of Skein's into one of ours, which names the log of its driver."""
+    """Turn an error of Skein into an UnavailableError that names the log of its driver."""
     try:
         yield
     except (skein.exceptions.SkeinError, subprocess.SubprocessError, ValueError, OSError) as e:
@@ -127,7 +127,7 @@ def one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein h
 
 @dataclass(frozen=True, slots=True)
 class SkeinDriver:
-    """A connection to YARN, with the log of its JVM and the credentials of the application."""
+    """A connection to YARN, the application's credentials and the log of the JVM."""
 
     client: Any
     security: Any
@@ -138,14 +138,14 @@ class SkeinDriver:
 def starting_driver(
     log: Path, environment: Mapping[str, str], login: KerberosLogin | None
 ) -> Iterator[Callable[[], SkeinDriver]]:
-    """Start Skein's driver beside the caller's work; yield what waits until it serves.
+    """Start Skein's driver beside the caller's work; yield a function that waits for it.
 
-    The driver is gone afterwards. One that is still starting then is killed: a caller that fails
-    does not wait for it.
+    The driver ends afterwards. One that is still starting is killed then: a caller that fails does
+    not wait for it.
 
     Raises:
-        UnavailableError: as for ``require_client``, at once; as for ``skein_client``, by what is
-            yielded.
+        UnavailableError: as for ``require_client``, at once; as for ``skein_client``, from the
+            yielded function.
     """
     require_client(environment)
     threads: list[int] = []
@@ -170,7 +170,7 @@ def starting_driver(
 
 
 def _kill_children_of(thread: int) -> None:
-    """Kill what that thread has started: ``yarn classpath``, or the driver's JVM."""
+    """Kill the processes of that thread: ``yarn classpath``, or the driver's JVM."""
     # psutil knows the children of a process alone.
     try:
         pids = Path(f"/proc/self/task/{thread}/children").read_text(encoding="ascii").split()

@@ -37,10 +37,7 @@ from homeport.config.errors import UnavailableError, WireError
 
 CLASS_ENTRY = "com/anaconda/skein/ApplicationMaster.class"
 STOCK_SHA256 = "b0018461578cdb77034fa05623c7ed679adba38f947d62eb034763e67e1776c9"
-GROWING_SHA256 = "4eb93e047b51dc189959e9101360d4c87a9b4fedb53f58bb34b09ba4c6c7c23c"
-"""With the first patch only."""
 PATCHED_SHA256 = "aa4e14b45c25a537cad76c41702279cc98bd905713a330b9d99f09d8aa751b34"
-"""With both patches."""
 
 _LEFT_S = 24 * 3600
 

@@ -1,7 +1,7 @@
 """ClusterResourceManager on Skein, from inside the AM's container.
 
-Skein's list of completed containers only grows, so what is read at each poll is the list of those
-that are not completed: a request that has left it has ended, and only then is its story looked up.
+Skein's list of completed containers only grows, so each poll reads the list of the others: a
+request that has left it has ended, and only then its end is looked up.
 """
 
 from __future__ import annotations
@@ -34,12 +34,10 @@ _LEDGER_NAME = "requests"
 
 
 class RequestLedger:
-    """Which Skein container belongs to which request: one line each, appended.
+    """The file of {Skein container: request}: one line each, appended.
 
-    The file lives as long as the AM's container, which is as long as Skein's containers live.
-
-    A driver that died before it could write the line requested a Skein container that is not in it;
-    no permit was ever given for it.
+    It lives as long as the AM's container, and so as Skein's containers. A driver that died before
+    it wrote a line has left a Skein container without one; no permit was ever given for it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,7 +54,7 @@ class RequestLedger:
         return {pair[0]: RequestId(int(pair[1])) for pair in pairs if len(pair) == 2}  # noqa: PLR2004 - a pair
 
     def add(self, skein_id: str, request_id: RequestId) -> None:
-        """Let the next driver know."""
+        """Append the line, for the next driver."""
         with self._path.open("ab") as file:
             file.write(f"{skein_id} {request_id}\n".encode())
 
@@ -98,7 +96,7 @@ def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein h
 
 
 class ToldEnd(NamedTuple):
-    """How a container ended; the fields are those of ``ResourceEnded``."""
+    """The end of a container; the fields are those of ``ResourceEnded``."""
 
     story: str
     is_own_fault: bool = False
@@ -106,11 +104,11 @@ class ToldEnd(NamedTuple):
 
 
 def reported_end(message: str) -> ToldEnd:
-    """Return how a container ended, from Skein's words.
+    """Return how a container ended, from Skein's message.
 
-    Skein passes no exit code on. For codes above 0 it has one fixed text; of memory beyond the
-    limit (YARN's -104 and -103) it makes a sentence; for other codes below 0 it repeats YARN's own
-    words, which are constants of the ResourceManager and the NodeManager.
+    Skein passes no exit code on. For codes above 0 it has one fixed text, for memory beyond the
+    limit (YARN's -104 and -103) a sentence of its own. For other codes below 0 it repeats YARN's
+    message, which is a constant of the ResourceManager or the NodeManager.
     """
     text = " ".join(message.split()).rstrip(".")
     if _MEMORY.search(text):
@@ -120,7 +118,7 @@ def reported_end(message: str) -> ToldEnd:
 
 
 def shortened(diagnostics: str) -> str:
-    """Return at most 8000 characters: begin and end have what happened and the error."""
+    """Return at most 8000 characters: the beginning has the event, the end the error."""
     if len(diagnostics) <= _MAX_DIAGNOSTICS:
         return diagnostics
     half = (_MAX_DIAGNOSTICS - len(_CUT)) // 2
@@ -134,8 +132,8 @@ class SkeinResourceManager:
         client: a ``skein.ApplicationClient``.
         rest: the source of the live hosts.
         services: {host: service bound to it}, as submitted.
-        ledger: what earlier drivers of this attempt have asked for. Of that, what has not been
-            granted is withdrawn, and so is whatever stands in no line.
+        ledger: the requests of earlier drivers of this attempt. Those that were not granted are
+            withdrawn, and so are containers without a line.
     """
 
     def __init__(
@@ -156,7 +154,7 @@ class SkeinResourceManager:
         self._known = set(self._skein_ids)
 
     def hosts(self) -> tuple[HostReport, ...]:
-        """Return the hosts that the application may have; those called RUNNING are live."""
+        """Return the hosts for the application; RUNNING ones are live."""
         return self._rest.host_reports()
 
     def request_of(self, skein_id: str) -> RequestId | None:
@@ -208,7 +206,7 @@ class SkeinResourceManager:
         return tuple(reports + (self._bury(ended) if ended else []))
 
     def _is_stray(self, skein_id: str, state: str) -> bool:
-        """Return whether no launcher can come of it that anybody waits for."""
+        """Return whether no driver waits for a launcher in this container."""
         if skein_id not in self._requests:
             return True
         is_granted = _STATES[state] is SkeinContainerState.RUNNING
@@ -223,7 +221,7 @@ class SkeinResourceManager:
         self._call(lambda: self._client.shutdown(result.value, shortened(diagnostics)))
 
     def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:
-        """Return the end of these containers, reported once."""
+        """Return the ends of these containers, and forget them."""
         services = {s.rpartition("_")[0] for s in skein_ids}
         stories = {
             c.id: c

@@ -1,7 +1,7 @@
-"""The Skein application of a job: specification, files that travel with it, submission.
+"""Submits a job as a Skein application: its specification and its files.
 
-Skein fixes placement per service when the application is submitted, so there is one service per
-known host, strictly bound to it, and ``any``, bound to none; all have no instance until the driver
+Skein fixes the placement of each service at the submission. So each known host has a service that
+is strictly bound to it, and ``any`` is bound to none. No service has an instance until the driver
 adds one.
 """
 
@@ -65,7 +65,7 @@ TUNED_YARN_SITE = {
     "ipc.client.connect.timeout": "2000",
     "ipc.client.connect.max.retries.on.timeouts": "1",
 }
-"""What the AM's own yarn-site.xml has beyond the cluster's; nothing else reads that file."""
+"""Settings of the AM's own yarn-site.xml, beside the cluster's; only the AM reads that file."""
 
 _AM_JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
@@ -74,20 +74,20 @@ _AM_JAVA_OPTIONS = (
 _MIN_AM_HEAP_MB = 96
 _WITH_SPARE = " --keeper-spare"
 _SPARE_LEAST_MB = 1024
-"""The AM's memory from which on a spare of the keeper, about 50 MB, has room in it."""
+"""The least AM memory in which a spare of the keeper, about 50 MB, has room."""
 _WITH_PACKAGE = f'export PYTHONPATH="$PWD/{PACKAGE_NAME}${{PYTHONPATH:+:$PYTHONPATH}}"\n'
 
 
 def application_name(config: Config) -> str:
-    """Return the name of the job on YARN: ``<job.name>_<job.id>``, as the reference has it."""
+    """Return the name of the job on YARN: ``<job.name>_<job.id>``, as in Samza."""
     job = JobConfig.of(config)
     return f"{job.name}_{job.id}"
 
 
 def job_tag(config: Config) -> str:
-    """Return the tag that this job's applications alone have: names on YARN are not unique.
+    """Return the tag of this job's applications alone: names on YARN are not unique.
 
-    YARN writes tags in lower case and takes at most 100 characters, hence a digest (safety K3).
+    YARN writes tags in lower case, with at most 100 characters, hence a digest (safety K3).
     """
     job = JobConfig.of(config)
     identity = job_identity(job.name, job.id).encode()
@@ -117,10 +117,10 @@ def private_yarn_site(hadoop_conf_dir: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NodePython:
-    """How the job's processes start on a node.
+    """The Python of the job's processes on a node.
 
-    ``command``: the words of a shell that start Python. ``archive``: path or URL of the environment
-    that travels, and ``start``: the program that unpacks it on a node; None: every node has it.
+    ``command``: the shell words that start it. ``archive``: path or URL of the environment that
+    travels; ``start``: the program that unpacks it on a node; None: every node has it.
     """
 
     command: str
@@ -140,10 +140,10 @@ class NodePython:
 
 @dataclass(frozen=True)
 class Submission:
-    """All that one submission depends on.
+    """The values of one submission.
 
-    ``file``: the configuration without what coordinator-stream-writer set. ``package``: path or URL
-    of the archive with the job's code.
+    ``file``: the configuration without keys that coordinator-stream-writer set. ``package``: path
+    or URL of the archive with the job's code.
     """
 
     config: Config
@@ -167,7 +167,7 @@ def am_java_options(memory_mb: int, environment: Mapping[str, str]) -> str:
 def specification(
     submission: Submission, files: Path, security: object, environment: Mapping[str, str]
 ) -> Any:  # noqa: ANN401 - a skein.ApplicationSpec; skein has no types
-    """Return the application's specification, after writing its private files into ``files``."""
+    """Write the application's private files into ``files``; return its specification."""
     skein = import_skein(environment)
     config = submission.config
     yarn, manager = YarnConfig.of(config), ClusterManagerConfig.of(config)
@@ -232,10 +232,10 @@ def _write_certificate(config: Config, own: PrivateFolder) -> tuple[str, ...]:
 
 
 def _environment_of(python: NodePython, environment: Mapping[str, str]) -> dict[str, object]:
-    """Return the environment that travels; the user's applications share what a node has of it.
+    """Return the files of an environment that travels; the user's applications share them.
 
-    YARN does not unpack it: without Hadoop's native library, it would start one process for the
-    mode of each of its ten thousand files.
+    YARN does not unpack them: without Hadoop's native library, it would start a process for the
+    mode of each of ten thousand files.
     """
     if python.archive is None or python.start is None:
         return {}

@@ -1,10 +1,10 @@
-"""What ``run-job`` hands to the AM: a private file localised into the AM's working directory.
+"""The private file from ``run-job`` to the AM, localised into the AM's working directory.
 
-It holds the part of the configuration that finds the coordinator stream (where the AM reads the
-rest), the submission number, the services by host, and the whole configuration as it was submitted:
-what needs a new submission to change is in force as it says, whatever the stream says since. It is
-a file, not environment, because the configuration may hold secrets and YARN writes a container's
-environment into its logs.
+It holds the keys that find the coordinator stream (where the AM reads the rest), the submission
+number, the services by host, and the whole configuration as it was submitted: keys that only a new
+submission changes are in force as they are here, whatever the stream has. It is a file, because the
+configuration may hold secrets, and YARN writes a container's environment into its logs.
+
 Source: Samza 1.8, SAMZA_COORDINATOR_SYSTEM_CONFIG; safety A1 for the submission number.
 """
 
@@ -26,10 +26,10 @@ SUBMISSION_FILE_NAME = "homeport-coordinator.json"
 
 @dataclass(frozen=True)
 class Submitted:
-    """The configuration that a submission began with.
+    """The configuration of a submission.
 
-    ``config``: all of it, as ``run-job`` checked it. ``file``: without what the writer tool had set
-    until then, and so what is in force again of a key whose record is deleted.
+    ``config``: all of it, as ``run-job`` checked it. ``file``: without keys that the writer tool
+    had set by then: its values are in force again where such a key's record is deleted.
     """
 
     config: Config
@@ -79,7 +79,7 @@ class SubmissionFile:
 
 
 def coordinator_part(config: Config) -> Config:
-    """Return the keys that are needed to read the coordinator stream, and no others."""
+    """Return only the keys that are needed to read the coordinator stream."""
     job = JobConfig.of(config)
     system = f"systems.{job.coordinator_system}."
     return Config(

@@ -1,13 +1,13 @@
-"""Addresses and ports that no other cluster on this machine has.
+"""Reserves addresses and ports that no other cluster on this machine has.
 
 Every cluster has a block 127.A.B.0/24: all of 127.0.0.0/8 is loopback on Linux and needs no set-up.
-A cluster tries first the block that follows from its name and folder: started again, it is where it
-was. A chosen port stays bound, without listening, until its daemon listens on it; a socket that
-allows reuse does not disturb the daemon. Of two clusters that start at once, one gets the block's
-address that nothing listens on; the other one goes on to the next block.
+A cluster tries the block that follows from its name and folder first, so it usually gets its former
+addresses again. A chosen port stays bound, without listening, until its daemon listens on it; a
+socket that allows reuse does not disturb the daemon. Of two clusters that try a block at once, one
+gets its holder's address, on which nothing listens; the other one tries the next block.
 
-A cluster whose nodes have a network of their own has a block 10.A.B.0/24 instead, which this
-machine has no route to yet, and all ports of it.
+A cluster whose nodes have a network of their own has a block 10.A.B.0/24 instead, to which this
+machine has no route yet, and all its ports.
 """
 
 from __future__ import annotations
@@ -126,10 +126,7 @@ def node_addresses(block: str, nodes: Sequence[str]) -> dict[str, str]:
 
 
 def block_of(owner: str) -> str:
-    """Return the block that a cluster tries first: always the same, so that users find it again.
-
-    ``owner`` is unique to the cluster.
-    """
+    """Return the block that a cluster tries first, always the same for ``owner``, a unique name."""
     digest = hashlib.sha256(owner.encode()).digest()
     return f"127.{_SECOND_OCTETS[digest[0] % len(_SECOND_OCTETS)]}.{digest[1]}"
 
@@ -138,10 +135,10 @@ def block_of(owner: str) -> str:
 def reserved(
     nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False, owner: str = ""
 ) -> Iterator[Addresses]:
-    """Choose addresses for a cluster and keep them from other clusters inside the block.
+    """Choose addresses for a cluster, and reserve them inside the `with` block.
 
-    The same ``owner`` gets the same ones again, as long as they are free. The daemons must be
-    listening when the block ends. ClusterError: no block or no port is free.
+    The same ``owner`` gets the same ones again, if they are free. The daemons must listen when the
+    `with` block ends. ClusterError: no block or no port is free.
     """
 
     def at(block: str) -> Addresses:
@@ -161,9 +158,9 @@ def reserved_network(
     *,
     zookeeper: bool = False,
 ) -> Iterator[Addresses]:
-    """Choose a private block that none of the machine's routes touches, and keep it from others.
+    """Choose a private block without a route on this machine; reserve it inside the `with` block.
 
-    It must be routed when the block of code ends. ClusterError: no block is free.
+    It must have a route when the `with` block ends. ClusterError: no block is free.
     """
     chance = random.Random()  # noqa: S311 - addresses are not secrets
     for _ in range(_TRIES):
@@ -217,7 +214,7 @@ def _reserve_block(
 
 
 def _reserve_rm_ports(held: contextlib.ExitStack) -> dict[str, int]:
-    """Hold one free port on 127.0.0.1 per service, where no outgoing connection can take it."""
+    """Hold a free port on 127.0.0.1 for each service, below those of outgoing connections."""
     highest = _first_ephemeral_port()
     candidates = list(range(min(_LOWEST_RM_PORT, highest // 2), highest))
     random.shuffle(candidates)
@@ -235,15 +232,15 @@ def _reserve_rm_ports(held: contextlib.ExitStack) -> dict[str, int]:
 
 
 def _first_ephemeral_port() -> int:
-    """Return the lowest port the kernel gives to outgoing connections."""
+    """Return the lowest port that the kernel gives to outgoing connections."""
     return int(_PORT_RANGE_FILE.read_text(encoding="ascii").split()[0])
 
 
 def _hold(address: str, port: int, *, after_another: bool = False) -> socket.socket:
     """Bind a free port; a daemon that allows reuse can still listen on it.
 
-    ``after_another``: also where a server has just ended, whose last connections still linger, and
-    where another holder is that does not listen.
+    ``after_another``: also where connections of an ended server linger, or another holder is bound
+    without listening.
     """
     holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

@@ -1,8 +1,8 @@
-"""Holds each packet of the queue 1 of this network namespace back for a while: a program.
+"""A program that delays the packets in queue 1 of its network namespace.
 
-The kernel hands over what an iptables rule sends to the queue (NFQUEUE) and waits for a verdict;
-the verdict is always "accept", later. Without this process the rule's --queue-bypass lets packets
-pass at once. (tc's netem would do the same, but many kernels are built without it.)
+An iptables rule sends packets to the queue (NFQUEUE), and the kernel waits for a verdict; it is
+always "accept", after the delay. Without this process the rule's --queue-bypass lets packets pass
+at once. (tc's netem would do the same, but many kernels are built without it.)
 
 Message layouts: linux/netfilter/nfnetlink.h, nfnetlink_queue.h.
 """
@@ -59,7 +59,7 @@ def messages(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def packet_id(body: bytes) -> bytes | None:
-    """Return the id of a packet, as it is in the message that hands it over."""
+    """Return the id of the packet in the message's body; None: there is none."""
     at = _GENERIC.size
     while at + _ATTRIBUTE.size <= len(body):
         length, number = _ATTRIBUTE.unpack_from(body, at)
@@ -86,7 +86,7 @@ def bind(link: socket.socket) -> None:
 
 
 def hold(link: socket.socket, delay_s: float) -> None:
-    """Let each packet go on so much later than it came; for ever."""
+    """Let each packet pass ``delay_s`` after it came; for ever."""
     waiting: deque[tuple[float, bytes]] = deque()
     while True:
         left = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
@@ -103,7 +103,7 @@ def hold(link: socket.socket, delay_s: float) -> None:
 
 
 def main() -> None:
-    """Hold packets back; the argument: milliseconds."""
+    """Delay packets by the argument, in milliseconds."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER) as link:
         link.bind((0, 0))
         bind(link)

@@ -1,12 +1,12 @@
 """The private network of a cluster: each daemon has its own address, as on its own machine.
 
-Each place (kafka, rm, nm1...) is a network namespace with an address 10.A.B.x, joined to the others
-by a bridge in one more, the hub. A process there also has the place's name for its host name, and
-the cluster's hosts file for /etc/hosts. What is outside, the client, is beyond a hop of its own:
-one veth to the hub, with a route, is all that this machine's own network gets.
+Each place (kafka, rm, nm1...) is a network namespace with an address 10.A.B.x. A bridge in one more
+namespace, the hub, joins them. A process in a place has its name as host name, and the cluster's
+hosts file as /etc/hosts. The client, which is this machine, is one hop away: its own network gets
+one veth to the hub, with a route, and nothing else.
 
-The names of namespaces and of the veth all begin with the network's name, which is in the cluster's
-record before the first of them is made: whatever happens, the record finds all of them.
+The names of namespaces and veth begin with the network's name, which is in the cluster's record
+before the first of them is made: whatever happens, all of them can be found by the record.
 """
 
 from __future__ import annotations
@@ -63,27 +63,24 @@ class Network:
         return {**self.machines, CLIENT: f"{self.addresses.block}.{_CLIENT_OCTET}"}
 
     def namespace(self, place: str) -> str:
-        """Return the namespace in which the traffic of the place can be seen.
-
-        That is the place's own namespace; for the client, which runs in this machine's, the hub.
-        """
+        """Return the namespace with the traffic of the place: its own; for the client, the hub."""
         return f"{self.name}-{_HUB if place == CLIENT else place}"
 
     def at(self, place: str, command: Sequence[str]) -> list[str]:
-        """Return ``command``, wrapped to run on this machine but in the network of the place."""
+        """Return ``command``, wrapped to run in the network of the place."""
         path = _NAMESPACES / self.namespace(place)
         return [tool("nsenter"), f"--net={path}", *command]
 
     def on_machine(self, place: str, hosts: Path, command: Sequence[str]) -> list[str]:
-        """Return ``command`` for a machine of that name; the process is the one that is started."""
+        """Return ``command``, wrapped to run as on a machine ``place``; the pid stays the same."""
         settled = [tool("unshare"), "--uts", "--mount", "--propagation", "slave"]
         settle = ["/bin/sh", "-c", _SETTLE, "sh", place, str(hosts)]
         return self.at(place, [*settled, *settle, *command])
 
     def make(self) -> None:
-        """Make all places, which can reach each other.
+        """Make all places and their connections.
 
-        ClusterError: the system refused something; `remove` takes away what is there already.
+        ClusterError: the system refused something; `remove` removes what was made.
         """
         block, hub = self.addresses.block, self.namespace(CLIENT)
         inner, outer = f"{block}.0/{_INNER_BITS}", f"{block}.{_OUTER_OCTET}/{_OUTER_BITS}"
@@ -117,19 +114,19 @@ class Network:
 
     @staticmethod
     def _batch(namespace: str | None, *lines: str) -> None:
-        """Carry out some of ip's commands in a namespace, or in this machine's own network."""
+        """Run commands of `ip` in a namespace, or in this machine's own network."""
         inside = [] if namespace is None else ["-netns", namespace]
         run([tool("ip"), *inside, "-batch", "-"], "\n".join(lines) + "\n")
 
 
 def remains(name: str) -> list[str]:
-    """Return what is there of the network: its link, then its namespaces."""
+    """Return the existing parts of the network: its link, then its namespaces."""
     link = [name] if Path("/sys/class/net", name).exists() else []
     return link + sorted(path.name for path in _NAMESPACES.glob(f"{name}-*"))
 
 
 def remove(name: str) -> None:
-    """Remove all of the network; the processes in it have ended.
+    """Remove the network, whose processes have ended.
 
     ClusterError: the system refused to remove something.
     """
@@ -146,9 +143,9 @@ def routes() -> list[ipaddress.IPv4Network]:
 
 
 def check() -> None:
-    """Require that this process can make networks, as far as can be seen without making one.
+    """Check that this process can make networks, as far as possible without making one.
 
-    ClusterError: what is missing, and the remedy, in one line.
+    ClusterError: one line with what is missing, and the remedy.
     """
     missing = [name for name in TOOLS if _found(name) is None]
     if missing:
@@ -173,7 +170,7 @@ def check() -> None:
 
 
 def missing_packages() -> list[str]:
-    """Return the Debian packages of those of the TOOLS that are not there."""
+    """Return the Debian packages of the missing TOOLS."""
     return sorted({package for name, package in TOOLS.items() if _found(name) is None})
 
 
@@ -183,9 +180,9 @@ def tool(name: str) -> str:
 
 
 def run(command: Sequence[str], stated: str = "") -> str:
-    """Return what the command printed; ``stated`` is its standard input.
+    """Run the command with ``stated`` as its standard input, and return its output.
 
-    ClusterError: it failed; with its own words.
+    ClusterError: it failed; the message has its error.
     """
     try:
         done = run_child(command, _TOOL_LIMIT_S, given=stated.encode())

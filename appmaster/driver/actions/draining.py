@@ -1,10 +1,9 @@
-"""The containers of a host leave it, as an operator asks by HTTP; or it gets containers again.
+"""Drains a host by HTTP, or ends its drain.
 
-What leaves, and in which order, is decided in ``model.host_drain``, for ``homeport drain`` too. The
-page asks once: the driver writes the key, waits until it is in force, then writes the requests and
-awaits their answers. All of that but the waiting is in the coordinator stream: with the death of
-this driver the host stays drained and moves that were written go on, and the action is given again
-for the rest.
+``status.host_drain`` decides which containers leave, and in which order, for ``homeport drain``
+too. After one request of the page the driver writes the key, waits until it is in force, writes the
+placement requests and waits for their answers. Key and requests are in the coordinator stream: if
+this driver ends, the host stays drained and the moves go on. For the rest the action is repeated.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ from homeport.job_coordinator.status.outlook import ShownFate
 _KEY = keys.DRAINED_HOSTS
 _BUSY = "the containers of {host} are being moved already"
 _POLL_S = 0.5
-"""The answers come through the coordinator stream, which has no event for one of them."""
+"""Answers are polled: the coordinator stream has no event for one."""
 
 
 class DrainHost:
-    """``host``; ``undo``: it gets containers again; ``force``: what has no other place stays."""
+    """Drains ``host``. ``undo``: ends that; ``force``: containers without another place stay."""
 
     def __init__(self, driver: Driver, file: Config | None = None) -> None:
         """``file``: the deployment's own configuration, in force where the stream has no key."""
@@ -70,7 +69,7 @@ class DrainHost:
         self._under_way: dict[Host, asyncio.Task[None]] = {}
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """Plan it by ``what-if``, as if the host was lost; ConfigError: there is no such host."""
+        """Plan the drain as the loss of the host; ConfigError: there is no such host."""
         host, is_undone = _host(asked), _flag(asked, "undo")
         before = await self._drained()
         after = host_change(before, host, is_drained=not is_undone).of(before)
@@ -100,7 +99,7 @@ class DrainHost:
         return Plan(f"undo drain {host}", plan.before, plan.after, lines)
 
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Write the key; the moves follow, and are answered under the uuid."""
+        """Write the key; the moves follow, with their progress under the uuid."""
         host, is_undone = _host(asked), _flag(asked, "undo")
         await self._write_key(host, by, is_drained=not is_undone)
         if is_undone:
@@ -113,7 +112,7 @@ class DrainHost:
         return {"uuid": own, "message": f"{host} gets no container any more; those there leave it"}
 
     def answer(self, asked: str) -> Mapping[str, Any] | None:
-        """Return how far the drain of that uuid has come; None: this driver knows none."""
+        """Return the progress of the drain with that uuid; None: this driver has none."""
         return self._answers.get(asked)
 
     async def _drained(self) -> Sequence[str]:
@@ -191,10 +190,7 @@ class DrainHost:
 def write_by_http(
     audit: AuditedChanges, stream: CoordinatorStream, by: Caller, record: CoordinatorStreamMessage
 ) -> None:
-    """Write the record of a key as the writer tool does, and note that it comes by HTTP.
-
-    Errors as of the stream.
-    """
+    """Write the record of a key as the writer tool does, and note that it comes by HTTP."""
     if not record.is_tombstone:
         record = record._replace(
             source=WRITER_SOURCE, username=by.name, host=by.address, timestamp_ms=wall_ms()
@@ -224,11 +220,11 @@ def _impossible(plan: Plan, why: str) -> Plan:
 
 
 REFUSED = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
-"""Answers to what is not done."""
+"""Answers to requests that are not carried out."""
 
 
 def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
-    """Return what would come of a command: a line for each container, then the answer."""
+    """Yield the outcome of a command: a line for each container, then the answer."""
     for fate in outlook.fates:
         yield fate_line(fate)
     if outlook.answer is None:
@@ -240,7 +236,7 @@ def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
 
 
 def fate_line(fate: ShownFate) -> str:
-    """Return where a container is, and where it would be."""
+    """Return a line with a container's present and future host."""
     name, place = str(fate.processor_id), fate.host_before or "nowhere"
     if not fate.is_placed:
         return f"{name}: {place} -> nowhere"

@@ -1,8 +1,8 @@
-"""What operators do to the running job by HTTP: plan it, write it into the coordinator stream.
+"""Operators' actions on the running job by HTTP: plan one, or write it into the stream.
 
 Each action writes the record that the operator's tool writes, with the name of the token as its
-user; the driver reads it back, and goes on as it does after the tool. A further action is a class
-with the methods of ``_Action``, and a row in ``ACTIONS``.
+user. The driver reads the record back, and goes on as it does after the tool. A further action is a
+class with the methods of ``_Action``, and a row in ``DriverActions``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _MAX_VALUE: Final = 100_000
 """Characters of a key, and of its value."""
 
 CheckModel = Callable[[Config], None]
-"""Raises where no JobModel can be made of a configuration; asks Kafka, so it is for a thread."""
+"""Raises where a configuration has no valid JobModel; asks Kafka, so it is for a thread."""
 
 
 class _Action(Protocol):
@@ -69,12 +69,9 @@ class _Action(Protocol):
 
 
 class DriverActions:
-    """``OperatorActions`` of a driver. To be used on its event loop.
+    """``OperatorActions`` of a driver, on its event loop.
 
-    Args:
-        driver: of the job.
-        file: the deployment's own configuration, in force again where a key is taken back.
-        check_model: see there.
+    ``file``: the deployment's own configuration, in force again where a key is taken back.
     """
 
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
@@ -82,23 +79,23 @@ class DriverActions:
         self._drain = DrainHost(driver, file)
         self._actions: Mapping[str, _Action] = {
             "move": _Move(driver),
-            "restart": _Restart(driver),
-            "cancel": _Cancel(driver),
+            "restart": _Move(driver, FORCE_RESTART_LAST_SEEN),
+            "cancel": _Move(driver, CANCEL),
             "drain": self._drain,
             "config": _SetKey(driver, file, check_model),
         }
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the order in which the dashboard offers them."""
+        """The names of the actions, in the dashboard's order."""
         return tuple(self._actions)
 
     async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
-        """Return what the action of that name would do; nothing is changed."""
+        """Return what the action would do; nothing is changed."""
         return await self._actions[name].plan(asked)
 
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Write its record into the coordinator stream."""
+        """Write the action's record into the coordinator stream."""
         return await self._actions[name].carry_out(asked, by)
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
@@ -114,10 +111,15 @@ class DriverActions:
 
 
 class _Move:
-    """A container to another host, or again to its own. ``processor``, ``host``, ``warm``."""
+    """Moves a container, or restarts it on its host. Asked: ``processor``, ``host``, ``warm``.
 
-    def __init__(self, driver: Driver) -> None:
+    ``destination``: in place of ``host``: ``FORCE_RESTART_LAST_SEEN`` restarts the container where
+    it is, ``CANCEL`` ends its moves and restarts that have not ended.
+    """
+
+    def __init__(self, driver: Driver, destination: str | None = None) -> None:
         self._driver = driver
+        self._fixed = destination
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
         """Plan it by the allocator itself, from its present state."""
@@ -158,6 +160,8 @@ class _Move:
         return request
 
     def _destination(self, asked: Mapping[str, Any]) -> str:
+        if self._fixed is not None:
+            return self._fixed
         name = host_of(required_field(asked, "host", str))
         if name in _WORDS:
             return _WORDS[name]
@@ -169,24 +173,8 @@ class _Move:
         return name
 
 
-class _Restart(_Move):
-    """A container stops and starts again where it is. ``processor``."""
-
-    def _destination(self, asked: Mapping[str, Any]) -> str:
-        del asked
-        return FORCE_RESTART_LAST_SEEN
-
-
-class _Cancel(_Move):
-    """Ends the moves and restarts of a container that have not ended. ``processor``."""
-
-    def _destination(self, asked: Mapping[str, Any]) -> str:
-        del asked
-        return CANCEL
-
-
 class _SetKey:
-    """A key of the configuration. ``key``, ``value``; without one what was set is taken back."""
+    """Sets a key. Asked: ``key``, ``value``; without a value, takes back what was set."""
 
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
         self._driver = driver
@@ -194,7 +182,7 @@ class _SetKey:
         self._check_model = check_model
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """Check it as ``homeport config set`` does; ConfigError: it must not be changed so."""
+        """Check the change as ``homeport config set`` does; ConfigError: it is refused."""
         key, value = _key_of(asked)
         check_operators_key(key)
         check_key(key, value)

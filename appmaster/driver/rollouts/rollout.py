@@ -1,10 +1,9 @@
-"""What takes a step of a rollout: a package of an upgrade, or the values of a rolling restart.
+"""Takes the steps of a rollout: an upgrade to a package, or a rolling restart with new values.
 
-What the machine decides is recorded, then carried out. The record is written before anything
-follows from it: by itself, as work of the driver's queue, or, where a failure turns the rollout
-back, in the transaction that has the failure's own records. A restart is a placement request like
-an operator's; its uuid follows from the rollout and the incarnation, so that it is written once, by
-this driver or the next one.
+Each decision of the machine is recorded, then carried out. Its record is written by itself, as work
+of the driver's queue; where a failure turns the rollout back, in one transaction with the failure's
+own records. A restart is a placement request like an operator's. Its uuid follows from the rollout
+and the incarnation, so it is written once, by this driver or the next one.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradeState
 from homeport.job_coordinator.status.shape import ShownRollout
 
 _POLL_S = 0.25
-"""Time itself leads to a step, as the end of a watch does; so the steps are polled."""
+"""The steps are polled, as time alone can lead to one, such as the end of a watch."""
 _LAST_LINE = 300
 """Characters of a container's last line in the record."""
 
@@ -54,13 +53,12 @@ log = logging.getLogger("driver")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a rollout has of its driver.
+    """The parts of the driver that a rollout uses.
 
-    ``client``: through which the stream is read and written. ``queue``: where the steps have their
-    turn. ``application``: which YARN calls this run of the job. ``history``: of the job; each
-    record is an event of it. ``now``: what the allocator knows, and whether all that runs is known
-    and the job goes on. ``job_models``: those of this attempt. ``post``: takes events for the
-    allocator.
+    ``queue``: gives each step its turn. ``application``: the id of this run of the job on YARN.
+    ``history``: gets an event for each record. ``now``: returns the allocator's state, and whether
+    all that runs is known and the job goes on. ``job_models``: those of this attempt. ``post``:
+    takes events for the allocator.
     """
 
     client: CoordinatorStreamClient
@@ -73,10 +71,10 @@ class Surroundings:
 
 
 class Rollout(ABC):
-    """One after the other the containers get something new. For the driver's event loop."""
+    """Gives the containers something new, one after the other, on the driver's event loop."""
 
     event = ""
-    """The kind of the history's events."""
+    """The name of its events in the history."""
 
     def __init__(self, driver: Surroundings) -> None:
         self._client = driver.client
@@ -102,23 +100,23 @@ class Rollout(ABC):
 
     @abstractmethod
     def hindrance(self) -> str:
-        """Return why nothing may be begun now; empty: nothing hinders."""
+        """Return why no restart may begin now; empty: one may."""
 
     def failed(self, incarnation: Incarnation) -> None:
-        """Know that this incarnation has failed, on the way."""
+        """Note that this incarnation has failed during the rollout."""
 
     def seen(self, seen: Seen, now: AllocatorState) -> Seen:
-        """Return what the machine sees of ``seen``, which has the packages; ``now``: the job."""
+        """Return the machine's view: ``seen``, which has packages, changed as the rollout needs."""
         del now
         return seen
 
     def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
-        """Return what that incarnation ran with; None: not known."""
+        """Return the package or values that the incarnation ran with; None: not known."""
         return self._evidence.ran(incarnation)
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a container may still have something else than it is wanted with."""
+        """Whether it has begun and not ended."""
         return self._state is not None and not self._state.phase.is_final
 
     def messages(
@@ -149,7 +147,7 @@ class Rollout(ABC):
             yield self.record(made)
 
     def entered(self, step: Step) -> None:
-        """Know a decision whose records are in the stream; what launchers say is evidence."""
+        """Note a decision whose records are in the stream, and a launcher's message as evidence."""
         if self._next is not None:
             self._enter(self._next)
             self._next = None
@@ -164,9 +162,9 @@ class Rollout(ABC):
             await asyncio.sleep(_POLL_S)
 
     def shown(self) -> ShownRollout | None:
-        """Return the last one of this run of the job, for the status; None: there was none.
+        """Return the last rollout of this run of the job, for the status; None: there was none.
 
-        All read it: the last line of a container's log is in the record alone.
+        All users can read the status: the last line of a container's log is in the record alone.
         """
         state = self._state
         if state is None:
@@ -184,7 +182,7 @@ class Rollout(ABC):
         )
 
     async def prepared(self) -> bool:
-        """Do what comes before a step; return whether something was done."""
+        """Do the work that comes before a step, if any; return whether there was some."""
         return False
 
     async def refuse(self, why: str) -> None:
@@ -216,7 +214,7 @@ class Rollout(ABC):
             log.warning("%s", e)
 
     def _hindrance(self, now: AllocatorState, *, is_known: bool) -> str:
-        """Return what goes on that the allocator does not know of; empty: nothing."""
+        """Return why no restart may begin now; empty: one may."""
         if not is_known:
             return "it is not known yet what runs, or the job ends"
         if self._requested is not None and has_launcher(now, self._requested[1].processor_id):
@@ -226,7 +224,7 @@ class Rollout(ABC):
         return self.hindrance()
 
     async def _read_answer(self) -> None:
-        """Drop a restart that has its last answer."""
+        """Forget a restart that has its final answer."""
         if self._requested is None:
             return
         request, incarnation = self._requested
@@ -240,7 +238,7 @@ class Rollout(ABC):
     async def _restart(self, state: UpgradeState, incarnation: Incarnation) -> None:
         """Write the incarnation's restart into the stream, once; not while a command waits.
 
-        That may have come since the last look, from an operator or the other rollout.
+        A command may have come since the last look, from an operator or the other rollout.
         """
         name = f"{state.id}/{state.phase.value}/{named(incarnation)}"
         request = PlacementRequest(
@@ -264,7 +262,7 @@ class Rollout(ABC):
         await self._client.do(write)
 
     def _enter(self, state: UpgradeState) -> None:
-        """Write the record into the stream."""
+        """Put a state whose record is in the stream into force."""
         self._state, self._waits, self._since_ms = state, "", boot_ms()
         log.info(
             "%s %s: %s; given: %s; current: %s%s",

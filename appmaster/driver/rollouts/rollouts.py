@@ -39,9 +39,9 @@ _UPGRADE = "an upgrade is under way"
 class RollingRestarts(Rollout):
     """The rolling restart of this run of the job, if there is one.
 
-    A change that only a start reads comes into force with the record of its rolling restart. Where
-    that goes back, the former values are written to the coordinator stream, and come into force as
-    any others do.
+    A change of keys that only a start reads comes into force with the record of its rolling
+    restart. Where that goes back, the former values are written to the coordinator stream, and come
+    into force like any others.
 
     Args:
         stream: read to its head.
@@ -60,25 +60,25 @@ class RollingRestarts(Rollout):
         self._state = self._rolling.state if self._rolling else None
         self._older: Map[ProcessorId, int] = Map()
         self._failing: set[ProcessorId] = set()
-        """What has failed since the last change."""
+        """Processors that have failed since the last change."""
         self._versions: dict[Incarnation, int] = {}
-        """With which JobModel an incarnation has started."""
+        """{incarnation: the JobModel version that it started with}."""
         self._restored: StreamNews | None = None
-        """What the stream had when the former values were written; it has them with the next."""
+        """The stream's content before the former values were written; the next content has them."""
 
     def following(
         self, version: int, before: Config, after: Config, names: Collection[str]
     ) -> RollingRestart:
-        """Return the record for that version of the JobModel, in which these keys are different."""
+        """Return the record for this version of the JobModel, in which ``names`` have changed."""
         watch_ms = keys.ROLLING_RESTART_WATCH_MS.read(after)
         change = Reconfigured(self._application, version, before, after, names, watch_ms)
         return following(self._rolling, change)
 
     def older(self) -> Map[ProcessorId, int]:
-        """Return the JobModel for the next start of each processor that is wanted as before.
+        """Return {processor that starts with the former values: its JobModel version}.
 
-        The others start with the one in force: those that fail with the values from before, and
-        those for which this attempt has no JobModel with the same tasks.
+        Others start with the version in force: also those that fail with the former values, and
+        those for which this attempt has no former JobModel with the same tasks.
         """
         rolling = self._rolling
         if rolling is None or not rolling.is_under_way or rolling.back is not None:
@@ -90,34 +90,34 @@ class RollingRestarts(Rollout):
         return Map(dict.fromkeys(older_for(rolling, kept, self._failing), version))
 
     def older_now(self) -> Map[ProcessorId, int]:
-        """Return ``older``, which the allocator gets with the JobModel."""
+        """Return ``older``, for the event with which the allocator gets the JobModel."""
         self._older = self.older()
         return self._older
 
     async def run(self) -> None:
-        """Take the steps for ever; what an earlier driver has begun is known first."""
+        """Take the steps for ever, and first those that an earlier driver has begun."""
         self._wants_older()
         await super().run()
 
     def begun(self, rolling: RollingRestart) -> None:
-        """Know that the record is in the stream, with its JobModel."""
+        """Note that the record is in the stream, with its JobModel."""
         if self._rolling is None or self._rolling.version != rolling.version:
             self._failing.clear()
         self._rolling = rolling
         self._enter(rolling.state)
 
     def heard(self, news: StreamNews) -> None:
-        """Know what the coordinator stream has now."""
+        """Note the present content of the coordinator stream."""
         self._news = news
         for processor_id, (epoch, version) in news.versions.items():
             self._versions[Incarnation(processor_id, epoch)] = version
 
     def failed(self, incarnation: Incarnation) -> None:
-        """Know that this incarnation has failed, on the way."""
+        """Note that this incarnation has failed during the restart."""
         self._failing.add(incarnation.processor_id)
 
     def entered(self, step: Step) -> None:
-        """Know a decision whose records are in the stream, and what launchers report."""
+        """Note a decision whose records are in the stream, and a launcher's message."""
         super().entered(step)
         if self.is_under_way and step.decision.changes.containers:
             self._wants_older()
@@ -153,7 +153,7 @@ class RollingRestarts(Rollout):
         return (self._rolling.release(version),)
 
     async def prepared(self) -> bool:
-        """Write the former values where they must come back; return whether it was done."""
+        """Write the former values where they must come back; return whether that was needed."""
         rolling, news = self._rolling, self._news
         if rolling is None or news is None or not rolling.lacks_former or news is self._restored:
             return False
@@ -169,7 +169,7 @@ class RollingRestarts(Rollout):
         self._wants_older()
 
     def _wants_older(self) -> None:
-        """Have the allocator know which processors start with the JobModel from before."""
+        """Report to the allocator which processors start with the former JobModel."""
         older = self.older()
         if older != self._older:
             self._older = older
@@ -190,7 +190,7 @@ log = logging.getLogger("driver")
 
 
 class Upgrades(Rollout):
-    """Which package each processor is wanted with. To be used on the driver's event loop.
+    """The upgrade of this run of the job: which package each processor will have.
 
     Args:
         stream: read to its head.
@@ -211,7 +211,7 @@ class Upgrades(Rollout):
         return None if self._state is None else self._state.wanted(processor_id)
 
     def heard(self, news: StreamNews) -> None:
-        """Know what the coordinator stream has now."""
+        """Note the present content of the coordinator stream."""
         self._news, self._orders = news, news.upgrade
 
     def record(self, state: UpgradeState) -> CoordinatorStreamMessage:
@@ -223,7 +223,7 @@ class Upgrades(Rollout):
         return ""
 
     async def prepared(self) -> bool:
-        """Refuse an order forward while a rolling restart is under way; return whether it is so."""
+        """Refuse an order forward while a rolling restart is under way; return whether it did."""
         is_new = self._orders.is_new(self._state) and not self._orders.cancels(self._state)
         if is_new and self._is_restarting():
             await self.refuse(_RESTARTS)
@@ -231,7 +231,7 @@ class Upgrades(Rollout):
         return False
 
     async def refuse(self, why: str) -> None:
-        """Refuse the order forward, for this driver and later ones; its command finds why."""
+        """Refuse the order forward, with a record for its command and for later drivers."""
         order = self._orders.forward
         if order is not None:
             await self._client.append([UpgradeManager.refusal_message(order, why)])
@@ -240,10 +240,9 @@ class Upgrades(Rollout):
 
 
 class Rollouts:
-    """Both of them. To be used on the driver's event loop.
+    """Upgrade and rolling restart together, on the driver's event loop.
 
-    Args:
-        stream: read to its head.
+    ``stream``: read to its head.
     """
 
     def __init__(self, stream: CoordinatorStream, driver: Surroundings) -> None:
@@ -252,7 +251,7 @@ class Rollouts:
         self._both = (self.upgrades, self.rolling)
 
     def heard(self, news: StreamNews) -> None:
-        """Know what the coordinator stream has now."""
+        """Note the present content of the coordinator stream."""
         self.upgrades.heard(news)
         self.rolling.heard(news)
 
@@ -268,7 +267,7 @@ class Rollouts:
             yield from rollout.messages(before, event, decision, message)
 
     def entered(self, step: Step) -> None:
-        """Know a decision whose records are in the stream."""
+        """Note a decision whose records are in the stream."""
         for rollout in self._both:
             rollout.entered(step)
 
