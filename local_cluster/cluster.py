@@ -18,13 +18,13 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from homeport.job_coordinator.client_files import forget_tokens_of_cluster
+from homeport.job_coordinator.file_locks import exclusive
 from homeport.local_cluster import outages, preflight, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
 from homeport.local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
 from homeport.local_cluster.jars import Progress, default_cache, ensure_jars, jars_dir
 from homeport.local_cluster.layout import Layout, Record, read_record, write_record
-from homeport.local_cluster.locks import exclusive
 from homeport.local_cluster.net import network
 from homeport.local_cluster.net.addresses import (
     MAX_BROKERS,

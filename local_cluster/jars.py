@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from homeport.job_coordinator.file_locks import exclusive
 from homeport.job_coordinator.parent_death import ending_with_us
 from homeport.local_cluster.errors import ClusterError
-from homeport.local_cluster.locks import exclusive
 
 Progress = Callable[[str], None]
 
@@ -114,7 +114,6 @@ def _wait(process: subprocess.Popen[bytes], role: str, progress: Progress) -> in
 
 
 def _first_error(log: Path) -> str:
-    """Return the first line of Maven's output that names a failure."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     # Maven may write terminal escapes before the mark.
     stated = [line.partition("[ERROR]")[2].strip() for line in lines]

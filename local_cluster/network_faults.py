@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.job_coordinator.file_locks import exclusive
 from homeport.local_cluster import processes
 from homeport.local_cluster.daemons import log_tail
 from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.layout import Layout, Record
-from homeport.local_cluster.locks import exclusive
 from homeport.local_cluster.net import delay
 from homeport.local_cluster.net.network import CLIENT, Network, run, tool
 

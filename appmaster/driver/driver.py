@@ -187,16 +187,28 @@ class Driver:
         self._parent = os.getppid()
 
     def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Rollouts]:
-        rest = (stream, self._client, self._queue, self.status.identity.rank.application)
+        application, job_models = self.status.identity.rank.application, self.live.job_models
         placements = PlacementRequests(
-            *rest,
-            lambda: self.live.job_models.model.config,
-            lambda: self._end is None and self._state.phase is not JobPhase.NEW,
-            lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
+            stream,
+            self._client,
+            self._queue,
+            application,
+            config=lambda: job_models.model.config,
+            may_take=lambda: self._end is None and self._state.phase is not JobPhase.NEW,
+            taken=lambda request: self.audit.requested(
+                request, self.view.place_of(request.processor_id)
+            ),
         )
-        now = (lambda: (self._state, self.may_change), self.live.job_models, self.post)
-        own = Surroundings(*rest[1:], self._history, *now)
-        return placements, Rollouts(stream, own)
+        surroundings = Surroundings(
+            client=self._client,
+            queue=self._queue,
+            application=application,
+            history=self._history,
+            now=lambda: (self._state, self.may_change),
+            job_models=job_models,
+            post=self.post,
+        )
+        return placements, Rollouts(stream, surroundings)
 
     def _viewed(self) -> DriverView:
         return DriverView(
@@ -449,7 +461,9 @@ class Driver:
     async def _watch_stream(self) -> None:
         while True:
             news = await self._client.read()
-            await self.audit.follow(self._client)
+            audited = self.audit.follow(await self._client.taken_keys())
+            if audited is not None and await self._client.audited(audited):
+                self.audit.noted(audited)
             if news is not None:
                 self.view.localities = news.localities
                 self.status.versions.update(news.versions)

@@ -82,7 +82,6 @@ def ensure(
 
 
 def _java_sources() -> list[Path]:
-    """Return the sources of the jar that the program makes."""
     spec = importlib.util.find_spec(_SOURCES)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
     return [path for folder in folders for path in sorted(Path(folder, "java").glob("*.java"))]

@@ -6,14 +6,12 @@ again.
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import hashlib
 import shutil
 import tarfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +29,7 @@ from homeport.appmaster.environment.tree import (
     place_file,
 )
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.file_locks import exclusive
 
 REQUIREMENTS_NAME = "requirements.txt"
 _FORM = b"3"
@@ -41,6 +40,7 @@ _UNUSED_S = 7 * 24 * 3600
 _UNPACKING_S = 24 * 3600
 _STORED, _FAST = 0, 1
 _NEEDED_BYTES = 3 * 1024**3
+_WAITS = "waiting for another command that packs an environment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def pack(
     machine, packages = Machine.own(), required(extras)
     folder = cache / "environments"
     try:
-        with _locked(folder, say):
+        with exclusive(folder / ".lock", lambda: say(_WAITS)):
             remove_unfinished(folder)
             made = None if java is None else class_data.ensure(folder, java, packages, say)
             return _pack(folder, _Wanted(machine, packages, requirements, made), say)
@@ -149,18 +149,6 @@ def _pack(folder: Path, wanted: _Wanted, say: Callable[[str], None]) -> Packed:
     size = packed.archive.stat().st_size / 1e6
     say(f"packed {packed.archive}: {size:.0f} MB, {time.monotonic() - start:.0f} s")
     return packed
-
-
-@contextmanager
-def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another command that packs an environment")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -246,7 +234,6 @@ def write_archive(tree: Path, target: Path, kept: Path, is_own: Callable[[Path],
 def _append(
     target: Path, tree: Path, files: Iterable[Path], level: int, *, is_last: bool = False
 ) -> None:
-    """Append one more member."""
     with gzip.GzipFile(target, "ab", compresslevel=level, mtime=0) as compressed:
         archive = tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closing it writes the end of the whole archive
         for path in files:

@@ -8,7 +8,6 @@ the stream: it is not audited twice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from homeport.config.access_tokens import NamedToken, named_tokens
 from homeport.config.config import Config
@@ -47,16 +46,6 @@ def placement_named(request: PlacementRequest) -> str:
     return f"{how} {request.processor_id}"
 
 
-class Followed(Protocol):
-    """The driver's side of the coordinator stream."""
-
-    async def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Return the records of keys and upgrades that were read since the last call, in order."""
-
-    async def audited(self, offset: int) -> bool:
-        """Return whether the stream has up to where the audit trail is complete."""
-
-
 class AuditedChanges:
     """Audits the records of the stream, on the driver's event loop.
 
@@ -79,16 +68,16 @@ class AuditedChanges:
                 self._written(record)
             self._position = record.offset
 
-    async def follow(self, stream: Followed) -> None:
-        """Audit each new record of an operator, and record in the stream how far that has come."""
-        for record in await stream.taken_keys():
+    def follow(self, records: Iterable[KeyRecord]) -> int | None:
+        """Audit new records; return the offset up to which all are audited, if it is new."""
+        for record in records:
             self._written(record)
             self._position = record.offset
-        position = self._position
-        if position is None or position == self._noted:
-            return
-        if await stream.audited(position):
-            self._noted = position
+        return None if self._position == self._noted else self._position
+
+    def noted(self, offset: int) -> None:
+        """Note that the stream has this offset, for the next driver."""
+        self._noted = offset
 
     def requested_by_http(self, request: str) -> None:
         """Note that the request with this uuid comes by HTTP."""

@@ -136,7 +136,6 @@ def _log_in(jvm: Any, login: KerberosLogin) -> None:  # noqa: ANN401 - py4j has 
 
 
 def _class_path(environment: Mapping[str, str]) -> str:
-    """Return the output of ``yarn classpath``."""
     yarn = shutil.which("yarn", path=environment.get("PATH"))
     if yarn is None:
         raise UnavailableError("no `yarn` command on PATH: add the bin folder of the Hadoop client")

@@ -121,7 +121,6 @@ def prepared(
 def _fetched(
     url: str, folder: Path, open_files: Callable[[], AbstractContextManager[HadoopFiles]]
 ) -> Path:
-    """Return a copy of the package in the cluster's file system."""
     target = folder / url.rpartition("/")[2]
     with open_files() as files:
         if files.facts(url) is None:

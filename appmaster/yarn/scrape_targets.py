@@ -80,7 +80,6 @@ def of_yarn(
 
 
 def _page(application: Application, rm_url: str) -> str:
-    """Return the job coordinator, through YARN's proxy."""
     url = application.tracking_url
     if not url.startswith(("http://", "https://")):  # no attempt has begun
         url = f"{rm_url}/proxy/{application.application_id}/"

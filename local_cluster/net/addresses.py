@@ -232,7 +232,6 @@ def _reserve_rm_ports(held: contextlib.ExitStack) -> dict[str, int]:
 
 
 def _first_ephemeral_port() -> int:
-    """Return the lowest port that the kernel gives to outgoing connections."""
     return int(_PORT_RANGE_FILE.read_text(encoding="ascii").split()[0])
 
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.report import BenchmarkError
+from homeport.job_coordinator.file_locks import exclusive
 from homeport.local_cluster.jars import default_cache, ensure_jars
-from homeport.local_cluster.locks import exclusive
 
 _HERE = Path(__file__).resolve().parent
 

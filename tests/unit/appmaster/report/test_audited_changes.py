@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.config.declarations import all_keys as keys
 from homeport.config.secret_values import MASK
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import KeyRecord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
@@ -52,20 +50,13 @@ class Job:
         self.audit = AuditedChanges(HistoryWriter(folder, "driver", "nm1", 64), self.stream)
         self.is_reached = True
 
-    async def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """As the driver's side of the stream."""
-        return self.stream.taken_keys()
-
-    async def audited(self, offset: int) -> bool:
-        """The record is there, unless Kafka is away."""
-        if self.is_reached:
-            self.stream.write([AuditedManager.message(offset)])
-        return self.is_reached
-
     def look(self) -> None:
-        """What is new is read and written down."""
+        """What is new is read and written down, and how far, unless Kafka is away."""
         self.stream.catch_up()
-        asyncio.run(self.audit.follow(self))
+        audited = self.audit.follow(self.stream.taken_keys())
+        if audited is not None and self.is_reached:
+            self.stream.write([AuditedManager.message(audited)])
+            self.audit.noted(audited)
 
     def write(self, *records: CoordinatorStreamMessage) -> None:
         """A tool writes them, in one go."""
