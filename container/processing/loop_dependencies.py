@@ -113,7 +113,8 @@ class LoopDependencies:
     on_step_done: Reached = passed
     report: WorkReport = field(default_factory=WorkReport)
     on_step_begin: Reached = passed
-    clock: Callable[[], float] = time.monotonic
+    # Looked up when a loop is made: the world of tests has a module time of its own.
+    clock: Callable[[], float] = field(default_factory=lambda: time.monotonic)
     typed: TypedInput | None = None
     timers: Mapping[TaskName, Timers] = field(default_factory=dict)
     calls: SideCalls | None = None
