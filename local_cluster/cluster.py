@@ -37,7 +37,7 @@ from homeport.local_cluster.net.addresses import (
     reserved_network,
 )
 from homeport.local_cluster.network_faults import NetworkFaults
-from homeport.local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
+from homeport.local_cluster.startup import Stopwatch, await_daemons, cluster_steps, node_steps
 from homeport.local_cluster.status import state_of, status_of
 
 _LOGS_KEPT_S = 24 * 3600.0
@@ -207,8 +207,8 @@ class LocalCluster:
             process = self._daemons(record).start(node)
             record = replace(record, daemons={**record.daemons, node: process})
             self._write(record)
-            waiter = Waiter(self._layout, {node: process}, watch)
-            waiter.wait(node_steps(record, node, log, offset))
+            steps = node_steps(record, node, log, offset)
+            await_daemons(self._layout, {node: process}, watch, steps)
             watch.report(f"{node} is running")
 
     # ------------------------------------------------------------------ outages
@@ -367,7 +367,7 @@ class LocalCluster:
             record = replace(record, daemons={name: daemons.start(name) for name in names})
             self._write(record)
             steps = cluster_steps(record, watch, self._scheduler)
-            Waiter(self._layout, record.daemons, watch).wait(steps)
+            await_daemons(self._layout, record.daemons, watch, steps)
         self._write(replace(record, phase="up"))
 
     def _reserved(self) -> contextlib.AbstractContextManager[Addresses]:

@@ -16,7 +16,12 @@ from homeport.local_cluster import processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons
 from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.layout import Layout, Record
-from homeport.local_cluster.startup import Stopwatch, Waiter, kafka_steps, resource_manager_steps
+from homeport.local_cluster.startup import (
+    Stopwatch,
+    await_daemons,
+    kafka_steps,
+    resource_manager_steps,
+)
 
 #: A broker that stops in order hands over and flushes first.
 KAFKA_STOP_LIMIT_S = 20.0
@@ -59,7 +64,7 @@ class Outages:
             return record
         # Also one that was started before and waited for most of them.
         awake = {name: p for name, p in living.items() if not processes.is_stopped(p)}
-        Waiter(self.layout, awake, watch).wait(kafka_steps(record, awake))
+        await_daemons(self.layout, awake, watch, kafka_steps(record, awake))
         watch.report(f"Kafka answers on {record.addresses.bootstrap_servers}")
         return record
 
@@ -106,7 +111,7 @@ class Outages:
         living = {node: p for node, p in managers.items() if processes.is_alive(p)}
         nodes = [node for node, p in living.items() if not processes.is_stopped(p)]
         steps = resource_manager_steps(record, nodes)
-        Waiter(self.layout, {RESOURCE_MANAGER: process}, watch).wait(steps)
+        await_daemons(self.layout, {RESOURCE_MANAGER: process}, watch, steps)
         watch.report(f"the ResourceManager answers again, with {len(nodes)} nodes")
         return self._with({**record.daemons, RESOURCE_MANAGER: process})
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from homeport.local_cluster import kafka_broker
@@ -43,34 +42,25 @@ class Stopwatch:
         self._progress(f"{self.seconds:5.1f} s  {line}")
 
 
-@dataclass(frozen=True, slots=True)
-class Waiter:
-    """Waits for daemons, as long as all of them live."""
+def await_daemons(
+    layout: Layout, daemons: Mapping[str, ProcessId], watch: Stopwatch, steps: Iterator[str]
+) -> None:
+    """Run `steps` to its end; it yields the daemon that it waits for, for the error message.
 
-    layout: Layout
-    daemons: dict[str, ProcessId]
-    watch: Stopwatch
+    ClusterError: one of ``daemons`` died or the limit passed; with the end of its log.
+    """
 
-    def wait(self, steps: Iterator[str]) -> None:
-        """Run `steps` to its end; it yields the daemon that it waits for, for the error message.
+    def failure(daemon: str, what: str) -> ClusterError:
+        log = layout.log(daemon)
+        return ClusterError(f"{daemon} {what}; log: {log}\n{log_tail(log)}")
 
-        ClusterError: a daemon died or the limit passed; with the end of its log.
-        """
-        for missing in steps:
-            self._require_alive()
-            if self.watch.seconds > START_LIMIT_S:
-                log = self.layout.log(missing)
-                raise ClusterError(
-                    f"{missing} did not come up in {START_LIMIT_S:.0f} s; "
-                    f"log: {log}\n{log_tail(log)}"
-                )
-            time.sleep(_POLL_S)  # a daemon announces nothing: steps try its port
-
-    def _require_alive(self) -> None:
-        for daemon, process in self.daemons.items():
+    for missing in steps:
+        for daemon, process in daemons.items():
             if not is_alive(process):
-                log = self.layout.log(daemon)
-                raise ClusterError(f"{daemon} ended while starting; log: {log}\n{log_tail(log)}")
+                raise failure(daemon, "ended while starting")
+        if watch.seconds > START_LIMIT_S:
+            raise failure(missing, f"did not come up in {START_LIMIT_S:.0f} s")
+        time.sleep(_POLL_S)  # a daemon announces nothing: steps try its port
 
 
 def cluster_steps(record: Record, watch: Stopwatch, scheduler: str) -> Iterator[str]:
@@ -80,29 +70,23 @@ def cluster_steps(record: Record, watch: Stopwatch, scheduler: str) -> Iterator[
     """
     addresses = record.addresses
     yield from zookeeper_steps(record, watch)
-    brokers = kafka_steps(record, addresses.brokers)
-    waited_for: str | None = ""
-    waiting = {RESOURCE_MANAGER} if addresses.nodes else set()
+    yield from kafka_steps(record, addresses.brokers)
+    watch.report(f"Kafka answers on {addresses.bootstrap_servers}")
+    if not addresses.nodes:
+        return
     running = 0
-    while waiting or waited_for is not None:
-        if waited_for is not None:
-            waited_for = next(brokers, None)
-            if waited_for is None:
-                watch.report(f"Kafka answers on {addresses.bootstrap_servers}")
-        if RESOURCE_MANAGER in waiting:
-            states = node_states(addresses.rm_url) or {}
-            count = sum(states.get(node) == "RUNNING" for node in addresses.nodes)
-            if count > running:
-                running = count
-                watch.report(f"{running} of {len(addresses.nodes)} nodes running")
-            if running == len(addresses.nodes):
-                waiting.discard(RESOURCE_MANAGER)
-                if scheduler == LABELS:
-                    labelled = labelled_nodes(addresses.nodes)
-                    label_nodes(addresses.rm_url, LABEL, labelled)
-                    watch.report(f"label {LABEL}: {', '.join(labelled)}")
-        if waiting or waited_for is not None:
-            yield waited_for or min(waiting)
+    while running < len(addresses.nodes):
+        states = node_states(addresses.rm_url) or {}
+        count = sum(states.get(node) == "RUNNING" for node in addresses.nodes)
+        if count > running:
+            running = count
+            watch.report(f"{running} of {len(addresses.nodes)} nodes running")
+        else:
+            yield RESOURCE_MANAGER
+    if scheduler == LABELS:
+        labelled = labelled_nodes(addresses.nodes)
+        label_nodes(addresses.rm_url, LABEL, labelled)
+        watch.report(f"label {LABEL}: {', '.join(labelled)}")
 
 
 def zookeeper_steps(record: Record, watch: Stopwatch) -> Iterator[str]:

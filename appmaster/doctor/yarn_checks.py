@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from homeport.appmaster.allocation.protocol.events import HostReport
-from homeport.appmaster.doctor.finding import Finding, Level, error, ok, warning
+from homeport.appmaster.doctor.finding import Finding, Level, error, ok, unknown, warning
 from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals, warnings
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -49,9 +49,7 @@ def check_fit(config: Config, facts: ClusterFacts) -> Iterator[Finding]:
         yield ok("yarn.settings", facts.scheduler.kind, "has what host affinity needs")
     for whose, settings in (("ResourceManager", facts.resource_manager), ("nodes", facts.node)):
         if not settings:
-            yield Finding(
-                "yarn.settings", Level.UNKNOWN, whose, "its settings cannot be read from here"
-            )
+            yield unknown("yarn.settings", whose, "its settings cannot be read from here")
 
 
 def _finding(level: Level, fault: ConfigError) -> Finding:
