@@ -12,12 +12,11 @@ import http.client
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from homeport.appmaster.doctor.node_checks import PROBE_SCRIPT, answer_of
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import NodeNames
-from homeport.appmaster.yarn.skein_driver import import_skein, one_line, skein_client
+from homeport.appmaster.yarn.skein_driver import Skein, import_skein, one_line, skein_client
 from homeport.appmaster.yarn.submission import am_java_options, services_of
 from homeport.job_coordinator.client_files import cache_folder
 from homeport.job_coordinator.http.direct import OPENER
@@ -67,12 +66,8 @@ def probe_nodes(
 
 
 def _specification(
-    skein: Any,  # noqa: ANN401 - skein has no types
-    hosts: Sequence[Host],
-    queue: str,
-    label: str,
-    variables: Mapping[str, str],
-) -> Any:  # noqa: ANN401 - skein has no types
+    skein: Skein, hosts: Sequence[Host], queue: str, label: str, variables: Mapping[str, str]
+) -> Skein:
     services = {
         name: skein.Service(
             instances=1,
@@ -98,13 +93,7 @@ def _specification(
 
 
 class _Probing:
-    def __init__(
-        self,
-        client: Any,  # noqa: ANN401 - skein has no types
-        application_id: str,
-        security: object,
-        scheme: str,
-    ) -> None:
+    def __init__(self, client: Skein, application_id: str, security: object, scheme: str) -> None:
         self._client = client
         self._application_id = application_id
         self._security = security
@@ -114,7 +103,7 @@ class _Probing:
     def answers(self, hosts: Sequence[Host], limit_s: float) -> Answers:
         deadline = time.monotonic() + limit_s
         found: Answers = dict.fromkeys(hosts)
-        am: Any = None
+        am: Skein = None
         while None in found.values() and time.monotonic() < deadline:
             report = self._client.application_report(self._application_id)
             if str(report.final_status) != "UNDEFINED":
@@ -129,12 +118,12 @@ class _Probing:
             time.sleep(_POLL_S)  # neither YARN nor a log announces a change
         return {host: found[host] for host in hosts}
 
-    def _connected(self, host: str, port: int) -> Any:  # noqa: ANN401 - skein has no types
+    def _connected(self, host: str, port: int) -> Skein:
         skein = import_skein(os.environ)
         address = f"{self._names.address(host)}:{port}"
         return skein.ApplicationClient(address, self._application_id, security=self._security)
 
-    def _printed(self, am: Any) -> Iterator[tuple[Host, str]]:  # noqa: ANN401 - skein has no types
+    def _printed(self, am: Skein) -> Iterator[tuple[Host, str]]:
         for container in am.get_containers():
             web = str(container.yarn_node_http_address or "")
             if web:

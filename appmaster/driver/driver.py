@@ -110,7 +110,7 @@ class Timers:
         self._handles: dict[Timer, asyncio.TimerHandle] = {}
 
     def set(self, timer: Timer, delay_ms: int) -> None:
-        """Let the timer end after ``delay_ms``, at once where that is below 0, and not before.
+        """Set the timer, again if it is set; it ends after ``delay_ms``, below 0: at once.
 
         A delay is at most 24 days: the loop counts in floats, which do not hold every whole number.
         """
@@ -167,7 +167,7 @@ class Driver:
         self.decisions = DecisionLog(history, self.launchers)
         self.audit = AuditedChanges(history, stream)
         self._queue = EventQueue()
-        self._placements, self._rollouts = self._commanded(stream)
+        self._placements, self._rollouts = self._placements_and_rollouts(stream)
         self.rolling = self._rollouts.rolling
         self._publish = publish
         self.package_of: Callable[[ProcessorId], str | None] = self._rollouts.upgrades.of
@@ -181,12 +181,14 @@ class Driver:
             self.post,
             lambda: self._state.settings,
         )
-        self.view = self._viewed()
-        self._observers = self._following(started)
+        self.view = self._new_view()
+        self._observers = self._new_observers(started)
         self._end: instructions.EndJob | None = None
         self._parent = os.getppid()
 
-    def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Rollouts]:
+    def _placements_and_rollouts(
+        self, stream: CoordinatorStream
+    ) -> tuple[PlacementRequests, Rollouts]:
         application, job_models = self.status.identity.rank.application, self.live.job_models
         placements = PlacementRequests(
             stream,
@@ -210,7 +212,7 @@ class Driver:
         )
         return placements, Rollouts(stream, surroundings)
 
-    def _viewed(self) -> DriverView:
+    def _new_view(self) -> DriverView:
         return DriverView(
             status=self.status,
             recoveries=self.decisions.recoveries,
@@ -226,7 +228,7 @@ class Driver:
             now=lambda: (self._state, self.settings),
         )
 
-    def _following(self, started: StartedLedger) -> tuple[StepObserver, ...]:
+    def _new_observers(self, started: StartedLedger) -> tuple[StepObserver, ...]:
         messages = LauncherMessages(
             view=self.view,
             decisions=self.decisions,

@@ -25,6 +25,9 @@ from homeport.job_coordinator.parent_death import run_child
 _JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _CLASS_PATH_LIMIT_S = 60.0
 
+Java = Any
+"""A value in the JVM: py4j has no types."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
@@ -37,7 +40,7 @@ class FileFacts:
 class HadoopFiles:
     """Files by URL; a path without scheme is one of the cluster's default file system."""
 
-    def __init__(self, jvm: Any) -> None:  # noqa: ANN401 - py4j has no types
+    def __init__(self, jvm: Java) -> None:
         self._jvm = jvm
         self._configuration = jvm.org.apache.hadoop.conf.Configuration()
 
@@ -72,11 +75,11 @@ class HadoopFiles:
             system, path = self._at(url)
             system.copyToLocalFile(False, path, self._path(f"file://{local}"), True)  # noqa: FBT003 - Java's signature
 
-    def _at(self, url: str) -> tuple[Any, Any]:
+    def _at(self, url: str) -> tuple[Java, Java]:
         path = self._path(url)
         return path.getFileSystem(self._configuration), path
 
-    def _path(self, url: str) -> Any:  # noqa: ANN401 - py4j has no types
+    def _path(self, url: str) -> Java:
         return self._jvm.org.apache.hadoop.fs.Path(url)
 
 
@@ -123,7 +126,7 @@ def hadoop_files(
         process.wait()
 
 
-def _log_in(jvm: Any, login: KerberosLogin) -> None:  # noqa: ANN401 - py4j has no types
+def _log_in(jvm: Java, login: KerberosLogin) -> None:
     users = jvm.org.apache.hadoop.security.UserGroupInformation
     try:
         users.setConfiguration(jvm.org.apache.hadoop.conf.Configuration())

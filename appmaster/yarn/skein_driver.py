@@ -29,8 +29,11 @@ _DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfDat
 _POLL_S = 0.05
 _DRIVER_VARIABLE = "SKEIN_DRIVER_JAVA_OPTIONS"
 
+Skein = Any
+"""The module skein, or a value of its: it has no types."""
 
-def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein has no types
+
+def import_skein(environment: Mapping[str, str]) -> Skein:
     """Return the module skein, imported so that it writes nothing into the user's home folder."""
     os.environ.setdefault("SKEIN_CONFIG", str(cache_folder(environment) / "skein-config"))
     with warnings.catch_warnings():
@@ -42,7 +45,7 @@ def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein
     return skein
 
 
-def _direct_channel(address: str, security: Any) -> Any:  # noqa: ANN401 - skein has no types
+def _direct_channel(address: str, security: Skein) -> Skein:
     """Return a channel as Skein makes it, but without a proxy that the environment names.
 
     Both ends are the job's own: Skein's driver beside run-job, the AM's JVM beside its driver.
@@ -60,7 +63,7 @@ def _direct_channel(address: str, security: Any) -> Any:  # noqa: ANN401 - skein
     return grpc.secure_channel(address, grpc.ssl_channel_credentials(cert, key, cert), options)
 
 
-def _close(client: Any) -> None:  # noqa: ANN401 - skein has no types
+def _close(client: Skein) -> None:
     """End a client. Skein's own destructor fails, with a traceback, where the start has failed."""
     with contextlib.suppress(AttributeError):
         client.close()
@@ -92,7 +95,7 @@ def require_client(environment: Mapping[str, str]) -> None:
 @contextlib.contextmanager
 def skein_client(
     security: object, log: Path, environment: Mapping[str, str], login: KerberosLogin | None = None
-) -> Iterator[Any]:
+) -> Iterator[Skein]:
     """Yield a connection to YARN through Skein's driver, a JVM that ends afterwards.
 
     ``login``: None: with the ticket from ``kinit``, if the cluster has Kerberos.
@@ -114,7 +117,7 @@ def skein_client(
 
 
 @contextlib.contextmanager
-def one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein has no types
+def one_line(skein: Skein, log: Path) -> Iterator[None]:
     """Turn an error of Skein into an UnavailableError that names the log of its driver."""
     try:
         yield
@@ -129,8 +132,8 @@ def one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein h
 class SkeinDriver:
     """A connection to YARN, the application's credentials and the log of the JVM."""
 
-    client: Any
-    security: Any
+    client: Skein
+    security: Skein
     log: Path
 
 

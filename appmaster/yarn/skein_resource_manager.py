@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.allocation.protocol.instructions import JobResult
@@ -24,7 +24,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ApplicationHosts,
     ResourceManagerRest,
 )
-from homeport.appmaster.yarn.skein_driver import import_skein
+from homeport.appmaster.yarn.skein_driver import Skein, import_skein
 from homeport.appmaster.yarn.submission import ANY_SERVICE
 from homeport.config.declarations.cluster_keys import CONTAINER_MEMORY_MB
 from homeport.config.errors import UnavailableError
@@ -79,7 +79,7 @@ _CUT = "\n...\n"
 log = logging.getLogger("driver")
 
 
-def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein has no types
+def connect(application_id: str, address: str) -> Skein:
     """Return a client of Skein's AM at ``address`` whose every call has a time limit.
 
     Must be called in a container, whose working directory has the application's certificate.
@@ -138,7 +138,7 @@ class SkeinResourceManager:
 
     def __init__(
         self,
-        client: Any,  # noqa: ANN401 - skein has no types
+        client: Skein,
         rest: ResourceManagerRest | ApplicationHosts,
         services: Mapping[Host, str],
         ledger: RequestLedger,
@@ -248,7 +248,7 @@ class SkeinResourceManager:
         except (KeyError, ValueError):
             return  # it has ended already
 
-    def _call(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - skein has no types
+    def _call(self, call: Callable[[], Skein]) -> Skein:
         import skein  # noqa: PLC0415 - as in connect
 
         try:

@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
@@ -27,7 +26,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
     read_hadoop_files,
 )
-from homeport.appmaster.yarn.skein_driver import SkeinDriver, import_skein, one_line
+from homeport.appmaster.yarn.skein_driver import Skein, SkeinDriver, import_skein, one_line
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
     SubmissionFile,
@@ -166,7 +165,7 @@ def am_java_options(memory_mb: int, environment: Mapping[str, str]) -> str:
 
 def specification(
     submission: Submission, files: Path, security: object, environment: Mapping[str, str]
-) -> Any:  # noqa: ANN401 - a skein.ApplicationSpec; skein has no types
+) -> Skein:
     """Write the application's private files into ``files``; return its specification."""
     skein = import_skein(environment)
     config = submission.config

@@ -1,8 +1,8 @@
 """Joins the environment in whose folder this file is to the interpreter that runs it.
 
-Any Python from 3.6 can run it. Afterwards ``bin/python`` and ``pyvenv.cfg`` are there, made whole
-however many containers do so at once. Where the interpreter or the machine does not fit, one line
-on standard error names the host, what is needed and what was found; exit code 78.
+Any Python from 3.6 on can run it. It makes ``bin/python`` and ``pyvenv.cfg``; several containers
+may do so at once. Where the interpreter or the machine does not fit, one line on standard error
+names the host, the needed and the found versions; the exit code is 78.
 """
 
 # mypy: disable-error-code="type-arg"
@@ -32,7 +32,7 @@ def dotted(numbers: list) -> str:
 
 
 def refusal(needed: dict) -> str:
-    """Return why the environment cannot be used here, in one line; empty where it can."""
+    """Return why the environment cannot be used here, in one line; empty: it can."""
     machine, implementation = platform.machine(), platform.python_implementation()
     libc = glibc()
     if (
@@ -68,7 +68,7 @@ def join(folder: Path) -> None:
 
 
 def main() -> int:
-    """See the module; the exit code."""
+    """Join the environment to this interpreter; return the exit code."""
     folder = Path(__file__).resolve().parent
     line = refusal(json.loads((folder / "environment.json").read_text()))
     if not line:
