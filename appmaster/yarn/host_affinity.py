@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from homeport.appmaster.yarn.scheduler import CAPACITY, FAIR, FIFO, Partition, Queue, Scheduler
+from homeport.appmaster.yarn.scheduler import (
+    CAPACITY,
+    FAIR,
+    FIFO,
+    Node,
+    Partition,
+    Queue,
+    Scheduler,
+)
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
@@ -36,15 +44,6 @@ _ENOUGH_TO_STOP_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class RunningNode:
-    """Labels and size of a node that runs."""
-
-    labels: frozenset[str] = frozenset()
-    total_mb: int = LONG_MAX
-    total_cores: int = LONG_MAX
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """The facts of a cluster. A mapping is empty where its daemon does not show its settings.
 
@@ -54,7 +53,7 @@ class ClusterFacts:
     """
 
     scheduler: Scheduler
-    running: tuple[RunningNode, ...] = ()
+    running: tuple[Node, ...] = ()
     partition: Partition | None = None
     resource_manager: Mapping[str, str] = field(default_factory=dict)
     node: Mapping[str, str] = field(default_factory=dict)
@@ -122,9 +121,12 @@ def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]
             )
 
 
-def _granted(nodes: Sequence[RunningNode], stated: Mapping[str, str]) -> tuple[int, int]:
+def _granted(nodes: Sequence[Node], stated: Mapping[str, str]) -> tuple[int, int]:
     """Return the most memory, in MB, and cores that YARN grants to one container on these nodes."""
-    largest_mb, largest_cores = max(n.total_mb for n in nodes), max(n.total_cores for n in nodes)
+    largest_mb, largest_cores = (
+        max(n.report.memory_mb for n in nodes),
+        max(n.report.cores for n in nodes),
+    )
     most_mb, most_cores = (whole_number(stated.get(key), LONG_MAX) for key in (MAX_MB, MAX_CORES))
     return (
         largest_mb if most_mb is None else min(largest_mb, most_mb),

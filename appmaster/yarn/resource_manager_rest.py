@@ -23,6 +23,7 @@ from xml.etree import ElementTree as ET
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.yarn.scheduler import (
     CAPACITY,
+    Node,
     Partition,
     Scheduler,
     scheduler_of,
@@ -49,14 +50,6 @@ _NODE_TIMEOUT_S = 3.0
 _VARIABLE = re.compile(r"\$\{([^${}]+)\}")
 _MAX_SUBSTITUTIONS = 20
 _DEFAULT_PORTS = {"http": 8088, "https": 8090}
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One NodeManager: its report and its labels."""
-
-    report: HostReport
-    labels: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +190,10 @@ class ApplicationHosts:
 
 
 class ResourceManagerRest:
-    """The ResourceManager's REST interface. Safe to use from several threads."""
+    """The ResourceManager's REST interface, for several threads. ``urls``: of all of them."""
 
     def __init__(self, urls: Sequence[str], source: str, timeout_s: float = _TIMEOUT_S) -> None:
-        self._urls = tuple(urls)
+        self.urls = tuple(urls)
         self._source = source
         self._timeout_s = timeout_s
 
@@ -243,12 +236,7 @@ class ResourceManagerRest:
     @property
     def url(self) -> str:
         """Base URL of the (first) ResourceManager, for people."""
-        return self._urls[0]
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        """Base URLs of all ResourceManagers."""
-        return self._urls
+        return self.urls[0]
 
     def require_reachable(self) -> None:
         """Check that a ResourceManager answers.
@@ -258,7 +246,7 @@ class ResourceManagerRest:
         """
         if "clusterInfo" not in self._get("/ws/v1/cluster/info"):
             raise UnavailableError(
-                f"what answers at {', '.join(self._urls)} (from {self._source}) is not a YARN "
+                f"what answers at {', '.join(self.urls)} (from {self._source}) is not a YARN "
                 f"ResourceManager: let {CONF_DIR_VARIABLE} name the right configuration"
             )
 
@@ -359,7 +347,7 @@ class ResourceManagerRest:
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
         """Return the first answer of any ResourceManager; {} for a 404 or an empty body."""
         failure: Exception | None = None
-        for url in self._urls:
+        for url in self.urls:
             headers = {"Accept": "application/json", "Content-Type": "application/json"}
             request = urllib.request.Request(  # noqa: S310 - the scheme is ours
                 url + path, data=body, headers=headers, method=method
@@ -379,6 +367,6 @@ class ResourceManagerRest:
             else:
                 return parsed if isinstance(parsed, dict) else {}
         raise UnavailableError(
-            f"YARN ResourceManager at {', '.join(self._urls)} (from {self._source}) does not "
+            f"YARN ResourceManager at {', '.join(self.urls)} (from {self._source}) does not "
             f"answer ({failure}): start it, or let {CONF_DIR_VARIABLE} name the right configuration"
         )

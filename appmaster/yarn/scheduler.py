@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from homeport.appmaster.allocation.protocol.events import HostReport
+
 CAPACITY = "capacityScheduler"
 FAIR = "fairScheduler"
 FIFO = "fifoScheduler"
@@ -62,6 +64,14 @@ class Scheduler:
         """Return whether a queue of this path is made when an application names it."""
         parent = self.queue(name.rpartition(".")[0] or "root")
         return parent is not None and parent.grows
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One NodeManager: its report and its labels."""
+
+    report: HostReport
+    labels: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from homeport.appmaster.yarn.host_affinity import ClusterFacts, RunningNode, refusals
+from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -51,9 +51,7 @@ def cluster_facts(
     folder = Path(environment.get(CONF_DIR_VARIABLE, ""))
     return ClusterFacts(
         scheduler=scheduler,
-        running=tuple(
-            RunningNode(node.labels, node.report.memory_mb, node.report.cores) for node in running
-        ),
+        running=tuple(running),
         partition=partition,
         resource_manager=_shown_by(rest.settings),
         node=_shown_by(lambda: rest.node_settings(names.with_known_address(own[0].report.web)))

@@ -7,10 +7,20 @@ from typing import Any
 
 import pytest
 
+from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.yarn import host_affinity as needs
-from homeport.appmaster.yarn.host_affinity import ClusterFacts, RunningNode, refusals, warnings
-from homeport.appmaster.yarn.scheduler import CAPACITY, FAIR, FIFO, Partition, Queue, Scheduler
-from homeport.config.config import Config
+from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals, warnings
+from homeport.appmaster.yarn.scheduler import (
+    CAPACITY,
+    FAIR,
+    FIFO,
+    Node,
+    Partition,
+    Queue,
+    Scheduler,
+)
+from homeport.config.config import LONG_MAX, Config
+from homeport.job_coordinator.model.ids import Host
 
 JOB = {
     "job.name": "j",
@@ -40,9 +50,15 @@ NODE = {
     needs.VMEM_CHECK: "false",
     needs.ENFORCED: "false",
 }
+
+
+def _node(labels: frozenset[str] = frozenset(), mb: int = LONG_MAX, cores: int = LONG_MAX) -> Node:
+    return Node(HostReport(Host("nm1"), None, mb, cores, mb, cores), labels)
+
+
 WELL = ClusterFacts(
     scheduler=Scheduler(CAPACITY, QUEUES),
-    running=(RunningNode(STATE, 4096, 4), RunningNode(frozenset(), 2048, 8)),
+    running=(_node(STATE, 4096, 4), _node(frozenset(), 2048, 8)),
     partition=Partition(""),
     resource_manager=RM,
     node=NODE,
@@ -97,12 +113,12 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str], str]] = [
         "yarn.am.container.label = 'gpu': the queue root.streams may not use nodes with this",
     ),
     (
-        {"partition": Partition("state"), "running": (RunningNode(),)},
+        {"partition": Partition("state"), "running": (_node(),)},
         {"yarn__container__label": "state"},
         "yarn.container.label = 'state': containers would need a node with the label 'state'",
     ),
     (
-        {"partition": Partition(""), "running": (RunningNode(STATE),)},
+        {"partition": Partition(""), "running": (_node(STATE),)},
         {},
         "yarn.queue = 'streams': containers would need a node with no label",
     ),
@@ -122,7 +138,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str], str]] = [
         "yarn.am.container.memory.mb = '4097': the cluster grants at most 4096 MB to one",
     ),
     (
-        {"partition": Partition("state"), "running": (RunningNode(STATE, 4096, 1),)},
+        {"partition": Partition("state"), "running": (_node(STATE, 4096, 1),)},
         LABEL | {"yarn__am__container__cpu__cores": "2"},
         "yarn.am.container.cpu.cores = '2': the cluster grants at most 1 cores to one",
     ),
