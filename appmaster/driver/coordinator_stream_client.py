@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -97,7 +97,7 @@ class CoordinatorStreamClient:
         return None if self._read_ms is None else boot_ms() - self._read_ms
 
     async def append(self, messages: list[CoordinatorStreamMessage]) -> None:
-        """Write all messages or none, again and again until they are in the stream.
+        """Write all messages or none; try until they are in the stream.
 
         A request of an operator's tool can go on without its answer: an answer that cannot be
         written is left out and logged.
@@ -105,22 +105,29 @@ class CoordinatorStreamClient:
         Raises:
             WireError: a record of the job's own cannot be written.
         """
-        while messages:
+        if not messages:
+            return
+        try:
+            await self._until_done(lambda: self._write(messages), "records cannot be written")
+        except WireError as e:
+            others = [m for m in messages if not PlacementManager.is_answer(m)]
+            if len(others) == len(messages):
+                raise
+            log.error("an answer to a placement request is left out: %s", e)  # noqa: TRY400 - one line says it all
+            await self.append(others)
+
+    async def _until_done(self, act: Callable[[], Awaitable[_T]], fault: str) -> _T:
+        """Call ``act`` until Kafka has answered, and return its result; log ``fault`` meanwhile."""
+        while True:
             try:
-                await self._write(messages)
-            except WireError as e:
-                others = [m for m in messages if not PlacementManager.is_answer(m)]
-                if len(others) == len(messages):
-                    raise
-                log.error("an answer to a placement request is left out: %s", e)  # noqa: TRY400 - one line says it all
-                messages = others
+                done = await act()
             except UnavailableError as e:
-                log.warning("records cannot be written, trying again: %s", e)
+                log.warning("%s, trying again: %s", fault, e)
                 self._write_fault = str(e)
                 await asyncio.sleep(_RETRY_S)
             else:
                 self._write_fault = None
-                return
+                return done
 
     async def taken_keys(self) -> tuple[KeyRecord, ...]:
         """Return the records of keys and upgrades that were read since the last call, in order."""
@@ -154,16 +161,8 @@ class CoordinatorStreamClient:
 
         Each call first reads what became of the last one, and writes only what lacks.
         """
-        while True:
-            try:
-                published = await self.at_head(publish)
-            except UnavailableError as e:
-                log.warning("the JobModel cannot be published, trying again: %s", e)
-                self._write_fault = str(e)
-                await asyncio.sleep(_RETRY_S)
-            else:
-                self._write_fault = None
-                return published
+        fault = "the JobModel cannot be published"
+        return await self._until_done(lambda: self.at_head(publish), fault)
 
     async def read(self) -> StreamNews | None:
         """Return what the stream has; None where Kafka does not answer.

@@ -168,11 +168,11 @@ class AllocatorMetrics:
         """
         chosen = {r.active: r for r in records if isinstance(r, WriteFailover)}
         for active, choice in chosen.items():
-            is_nobody = choice.step is FailoverStep.OTHER_HOST
-            if is_nobody and self._chosen.get(active, active) is None:
+            has_no_standby = choice.step is FailoverStep.OTHER_HOST
+            if has_no_standby and self._chosen.get(active, active) is None:
                 continue
             self._failovers[choice.step] += 1
-            self._counts["failovers-to-any-host" if is_nobody else "failovers-to-standby"] += 1
+            self._counts["failovers-to-any-host" if has_no_standby else "failovers-to-standby"] += 1
             self._failed_failovers += self._chosen.get(active) is not None
             self._chosen[active] = choice.standby
         for record in records:
