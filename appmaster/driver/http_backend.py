@@ -31,7 +31,6 @@ from homeport.appmaster.allocation.what_if import known_hosts, what_if
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_ms
-from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.appmaster.upgrade.sources import next_package
 from homeport.config.errors import UnavailableError, WireError
@@ -60,18 +59,11 @@ from homeport.job_coordinator.status.shape import ShownStatus
 class DriverBackend:
     """``JobCoordinatorBackend`` and ``LauncherBackend`` on a driver, on its event loop."""
 
-    def __init__(
-        self,
-        *,
-        driver: Driver,
-        attempt: int,
-        resources: ClusterResourceManager,
-        job_models: JobModelStore,
-    ) -> None:
+    def __init__(self, driver: Driver, attempt: int, resources: ClusterResourceManager) -> None:
         self._driver = driver
         self._attempt = attempt
         self._view = driver.view
-        self._job_models = job_models
+        self._job_models = driver.live.job_models
         self._resources = resources
         self._hurry = Hurry()
 

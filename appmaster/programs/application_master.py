@@ -179,17 +179,14 @@ async def serve(taken: Taken) -> JobResult:
         HomeportError: this attempt cannot go on.
     """
     container, stream, resources = taken.container, taken.stream, taken.resources
-    job_models, heartbeat = taken.job_models, taken.heartbeat
-    config = job_models.model.config
+    config = taken.job_models.model.config
     driver = new_driver(taken)
-    backend = DriverBackend(
-        driver=driver, attempt=container.attempt, resources=resources, job_models=job_models
-    )
+    backend = DriverBackend(driver, container.attempt, resources)
     access = container.served(recorder_of_certificates(stream))
     access.exchange(keys.JOB_COORDINATOR_ACCESS_GENERATION.read(config))
-    server = server_of(container, driver, backend, heartbeat.port, access)
+    server = server_of(container, driver, backend, taken.heartbeat.port, access)
     address, port = await server.start()
-    heartbeat.send_port(port)
+    taken.heartbeat.send_port(port)
     url = url_at((address, port), container.tls)
     try:
         log.info("the job coordinator answers at %s", url)

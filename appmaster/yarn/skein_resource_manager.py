@@ -95,7 +95,7 @@ def connect(application_id: str, address: str) -> Skein:
     return LimitedClient(address, application_id, security=skein.Security.from_default())
 
 
-class ToldEnd(NamedTuple):
+class ReportedEnd(NamedTuple):
     """The end of a container; the fields are those of ``ResourceEnded``."""
 
     story: str
@@ -103,7 +103,7 @@ class ToldEnd(NamedTuple):
     is_taken_back: bool = False
 
 
-def reported_end(message: str) -> ToldEnd:
+def reported_end(message: str) -> ReportedEnd:
     """Return how a container ended, from Skein's message.
 
     Skein passes no exit code on. For codes above 0 it has one fixed text, for memory beyond the
@@ -113,8 +113,8 @@ def reported_end(message: str) -> ToldEnd:
     text = " ".join(message.split()).rstrip(".")
     if _MEMORY.search(text):
         said = f"YARN killed it for its memory: {text}; {CONTAINER_MEMORY_MB.name} says how much"
-        return ToldEnd(said, is_own_fault=True)
-    return ToldEnd(text, is_taken_back=text.startswith(_TAKEN_BACK))
+        return ReportedEnd(said, is_own_fault=True)
+    return ReportedEnd(text, is_taken_back=text.startswith(_TAKEN_BACK))
 
 
 def shortened(diagnostics: str) -> str:

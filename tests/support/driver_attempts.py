@@ -249,9 +249,7 @@ class Am:
             publish=self.publish,
             started=StartedLedger(history.parent),
         )
-        self.backend = DriverBackend(
-            driver=self.driver, attempt=1, resources=self.cluster, job_models=self.job_models
-        )
+        self.backend = DriverBackend(self.driver, 1, self.cluster)
 
     def publish(self, change: ModelChange) -> JobModelPublished:
         """As the AM does."""
