@@ -21,7 +21,7 @@ from homeport.container.incarnation.coordinators import (
     Coordinator,
     ProcessorCoordinator,
 )
-from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.environment import Environment, am_client
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.codec import decode_job_model
@@ -83,8 +83,7 @@ class IncarnationContext:
         does not answer. StopRequestedError: the order to stop came.
         """
         permit = Permit.from_json(text)
-        of = Environment.of_processor if permit.model else Environment.of
-        environment = of(os.environ, Path.cwd())
+        environment = Environment.of(os.environ, Path.cwd())
         own = permit.incarnation
         named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
         logs.add_facts(processor=own.processor_id, epoch=own.epoch, host=environment.host)
@@ -99,7 +98,7 @@ class IncarnationContext:
                 parts = (part(model, own.processor_id) for part in (active_part, standby_part))
                 model = next(filter(None, parts), model)
         else:
-            coordinator = master = ApplicationMaster(environment.client(), stop)
+            coordinator = master = ApplicationMaster(am_client(os.environ, Path.cwd()), stop)
             model = master.job_model(permit)
         job = ContainerJob.of(model, own.processor_id)
         return IncarnationContext(

@@ -1,13 +1,13 @@
-"""Environment: what a parent process gives a stream container beside its permit."""
+"""What a parent process gives a stream container beside its permit."""
 
 from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from socket import gethostname
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -15,7 +15,6 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.host.orders import CONFIG_VARIABLE
-from homeport.job_coordinator.access.job_access import JobSecret
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
@@ -36,80 +35,67 @@ def orders_file(epoch: int) -> str:
     return f"standbys-{epoch}.json"
 
 
+def am_client(environ: Mapping[str, str], work_dir: Path) -> CoordinatorClient:
+    """Return a client of the AM of a launcher's child.
+
+    ConfigError: a variable or the token file is missing.
+    """
+    url = environ.get("SAMZA_COORDINATOR_URL", "")
+    if not url:
+        raise ConfigError(
+            "SAMZA_COORDINATOR_URL",
+            None,
+            "it names the job coordinator",
+            "stream containers are started by the launcher, which sets it",
+        )
+    token_file = Path(environ.get("HOMEPORT_TOKEN_FILE") or work_dir / TOKEN_FILE_NAME)
+    try:
+        token = token_file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ConfigError(
+            "HOMEPORT_TOKEN_FILE",
+            str(token_file),
+            f"it must be the file with the job's token ({error.strerror})",
+            "stream containers are started by the launcher, which sets it",
+        ) from None
+    certificate, secret = certificate_beside(token_file), secret_beside(token_file)
+    return CoordinatorClient(url, token, certificate=certificate, secret=secret)
+
+
+def config_given(environ: Mapping[str, str]) -> Config | None:
+    """Return the configuration that a processor gives before a permit; None: the AM has it."""
+    fd = environ.get(CONFIG_VARIABLE, "")
+    if not fd:
+        return None
+    size = os.fstat(int(fd)).st_size
+    given = parse_object(os.pread(int(fd), size, 0), "the configuration")
+    return Config({name: required_field(given, name, str) for name in given})
+
+
+def folder_of(environ: Mapping[str, str], work_dir: Path) -> Path:
+    """Return the folder of the child's processor; ``work_dir``: the child has none."""
+    return Path(environ.get(WORK_VARIABLE) or work_dir)
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The surroundings of a container: its AM, its host, and the folders for its state."""
+    """The surroundings of a container: its host, the folders for its state, and its tree's id."""
 
-    coordinator_url: str
-    token: str
     host: Host
     logged_store_base_dir: str | None
     work_dir: Path
-    certificate: str | None = None
-    secret: JobSecret | None = None
     tree: str = ""
-
-    def client(self) -> CoordinatorClient:
-        """Return a client of this container's AM."""
-        return CoordinatorClient(
-            self.coordinator_url, self.token, certificate=self.certificate, secret=self.secret
-        )
 
     @staticmethod
     def of(environ: Mapping[str, str], work_dir: Path) -> Environment:
-        """Return what ``environ`` has; ConfigError: a variable or the token is missing."""
-        url = environ.get("SAMZA_COORDINATOR_URL", "")
-        if not url:
-            raise ConfigError(
-                "SAMZA_COORDINATOR_URL",
-                None,
-                "it names the job coordinator",
-                "stream containers are started by the launcher, which sets it",
-            )
-        token_file = Path(environ.get("HOMEPORT_TOKEN_FILE") or work_dir / TOKEN_FILE_NAME)
-        try:
-            token = token_file.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise ConfigError(
-                "HOMEPORT_TOKEN_FILE",
-                str(token_file),
-                f"it must be the file with the job's token ({error.strerror})",
-                "stream containers are started by the launcher, which sets it",
-            ) from None
+        """Return the surroundings of a launcher's child, or of a processor's."""
+        location = environ.get(LOCATION_VARIABLE)
         return Environment(
-            coordinator_url=url,
-            token=token,
-            host=host_of(environ.get("NM_HOST") or socket.gethostname()),
+            host=Host(location) if location else host_of(environ.get("NM_HOST") or gethostname()),
             logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
-            work_dir=work_dir,
-            certificate=certificate_beside(token_file),
-            secret=secret_beside(token_file),
-        )
-
-    @staticmethod
-    def of_processor(environ: Mapping[str, str], work_dir: Path) -> Environment:
-        """Return the surroundings of a standalone processor's child, which has no AM.
-
-        ``WORK_VARIABLE`` names the processor's own folder; without it, ``work_dir`` is used.
-        """
-        return Environment(
-            coordinator_url="",
-            token="",
-            host=Host(environ.get(LOCATION_VARIABLE, "")),
-            logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
-            work_dir=Path(environ.get(WORK_VARIABLE) or work_dir),
+            work_dir=folder_of(environ, work_dir),
             tree=environ.get(TREE_VARIABLE, ""),
         )
-
-    @staticmethod
-    def config_given(environ: Mapping[str, str]) -> Config | None:
-        """Return the configuration that a processor gives before a permit; None: the AM has it."""
-        fd = environ.get(CONFIG_VARIABLE, "")
-        if not fd:
-            return None
-        size = os.fstat(int(fd)).st_size
-        given = parse_object(os.pread(int(fd), size, 0), "the configuration")
-        return Config({name: required_field(given, name, str) for name in given})
 
     def state_root(self, job: JobConfig) -> Path:
         """Return the folder of stores with a changelog, as Samza's ``getLoggedStorageBaseDir``."""

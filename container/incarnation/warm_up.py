@@ -106,18 +106,15 @@ class GettingReady:
     def _start_spark(self, rounds: int = 0) -> LocalSpark | None:
         from homeport.config.config import Config  # noqa: PLC0415 - little is imported at first
         from homeport.config.errors import HomeportError  # noqa: PLC0415 - as above
-        from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as above
+        from homeport.container.incarnation import environment  # noqa: PLC0415 - as above
         from homeport.container.spark.prepared import PipelineSettings, start_pipeline  # noqa: PLC0415 - as above
 
         try:
-            config = Environment.config_given(os.environ)
+            config, work_dir = environment.config_given(os.environ), Path.cwd()
             if config is None:
-                environment = Environment.of(os.environ, Path.cwd())
-                config = Config(environment.client().config())
-            else:
-                environment = Environment.of_processor(os.environ, Path.cwd())
-            work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"
-            settings = PipelineSettings.of(config, work_dir)
+                config = Config(environment.am_client(os.environ, work_dir).config())
+            folder = environment.folder_of(os.environ, work_dir)
+            settings = PipelineSettings.of(config, folder / f"spark-spare-{os.getpid()}")
             with self._lock:
                 if settings is not None and not self._over.is_set():
                     self._spark, self._settings = start_pipeline(settings, rounds), settings

@@ -169,7 +169,7 @@ class StreamProcessor:
             if environment.setdefault(_STATE_VARIABLE, state) == state:
                 self._own_folders.append(Path(state))
         surroundings = {**environment, LOCATION_VARIABLE: self.location}
-        folder = Environment.of_processor(surroundings, self.work_dir).history_folder(job)
+        folder = Environment.of(surroundings, self.work_dir).history_folder(job)
         writer = HistoryWriter(folder, "processor", self.location, job.history_max_mb)
         self._history = functools.partial(writer.event, processor_id=self.processor_id)
         self._work = work = ChildWork(

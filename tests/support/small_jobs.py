@@ -72,7 +72,7 @@ def environment_in(folder: Path, base: Path | None = None) -> Environment:
 
     ``base``: below which its state lives; without one below the folder.
     """
-    return Environment(NOWHERE, "", Host("nm1"), str(base or folder), folder)
+    return Environment(Host("nm1"), str(base or folder), folder)
 
 
 def no_master() -> ApplicationMaster:

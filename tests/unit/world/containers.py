@@ -27,7 +27,7 @@ from homeport.container.host.lease_memory import FD_VARIABLE, watch_lease
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
-from homeport.container.incarnation import environment
+from homeport.container.incarnation import context, environment
 from homeport.container.incarnation import stream_container as container
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.launcher import launcher, spare
@@ -36,6 +36,7 @@ from homeport.container.launcher.stop_reporter import Brief
 from homeport.container.rocksdb import factory
 from homeport.container.storage import container_storage as managers
 from homeport.container.storage.directory import StoreDirectory
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import TOKEN, Attempt, Cluster
 from tests.unit.world.clock import Clock, Process, ProcessState
@@ -279,12 +280,13 @@ class Hosts:
     def _environment(self, *_: object) -> environment.Environment:
         variables = self.environments[self.here()]
         return environment.Environment(
-            coordinator_url=variables["SAMZA_COORDINATOR_URL"],
-            token=TOKEN,
             host=Host(variables["NM_HOST"]),
             logged_store_base_dir=variables["LOGGED_STORE_BASE_DIR"],
             work_dir=self.cluster.folder / self.here().name.replace(" ", "-"),
         )
+
+    def _am_client(self, *_: object) -> CoordinatorClient:
+        return CoordinatorClient(self.environments[self.here()]["SAMZA_COORDINATOR_URL"], TOKEN)
 
     def _install(self) -> None:
         patch = self.cluster.world.patch
@@ -301,6 +303,7 @@ class Hosts:
         )
         patch.setattr(stream_container, "_end", lambda code, _: self.here().exit(code))
         patch.setattr(environment.Environment, "of", staticmethod(self._environment))
+        patch.setattr(context, "am_client", self._am_client)
         patch.setattr(stop_witness, "has_ended", self._has_ended)
         patch.setattr(spare, "used_mb", lambda: 0)
         patch.setattr(container, "task_class_of", lambda _: Count)

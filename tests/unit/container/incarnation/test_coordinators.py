@@ -89,9 +89,9 @@ def test_a_permit_may_hold_the_job_model() -> None:
 def test_a_child_lives_where_its_processor_says(tmp_path: Path) -> None:
     """Its location is left as it is written; its own folder is not the working directory."""
     given = {"HOMEPORT_LOCATION_ID": "Rack 1", "HOMEPORT_WORK_DIR": "/w"}
-    made = Environment.of_processor(given, tmp_path)
+    made = Environment.of(given, tmp_path)
     assert (made.host, made.work_dir, made.logged_store_base_dir) == ("Rack 1", Path("/w"), None)
-    assert Environment.of_processor({}, tmp_path).work_dir == tmp_path
+    assert Environment.of({}, tmp_path).work_dir == tmp_path
 
 
 AM_PERMIT = Permit(Incarnation(ProcessorId("p/1"), 4), 7, ())

@@ -11,17 +11,14 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.host.permit import Permit
-from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.environment import Environment, am_client, config_given
 from homeport.job_coordinator.own_folders import NotOwnError
 
-WORD = "x"
 JOB = JobConfig.of(Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"}))
 
 
 def _environment(tmp_path: Path, **variables: str) -> Environment:
-    (tmp_path / "homeport-token").write_text(f"{WORD}\n", encoding="utf-8")
-    given = {"SAMZA_COORDINATOR_URL": "http://h:1/", "NM_HOST": "NM1"} | variables
-    return Environment.of(given, tmp_path)
+    return Environment.of({"NM_HOST": "NM1"} | variables, tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"processor_id":"1","epoch":"x"}'])
@@ -38,7 +35,7 @@ def test_state_lives_below_the_nodes_folder(tmp_path: Path) -> None:
     two jobs never meet.
     """
     environment = _environment(tmp_path, LOGGED_STORE_BASE_DIR="/state")
-    assert (environment.host, environment.token) == ("nm1", WORD)
+    assert environment.host == "nm1"
     assert environment.state_root(JOB) == Path("/state/j-2")
     assert environment.history_folder(JOB) == Path("/state/j-2/.history")
     config = Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"})
@@ -86,10 +83,14 @@ def test_without_the_nodes_folder_the_jobs_is_used_as_it_is(tmp_path: Path) -> N
 
 def test_a_missing_variable_of_the_launcher_is_named(tmp_path: Path) -> None:
     """URL and token file."""
-    with pytest.raises(ConfigError, match="SAMZA_COORDINATOR_URL is missing"):
-        _environment(tmp_path, SAMZA_COORDINATOR_URL="")
+    given = {"SAMZA_COORDINATOR_URL": "http://h:1/"}
     with pytest.raises(ConfigError, match="HOMEPORT_TOKEN_FILE"):
-        _environment(tmp_path, HOMEPORT_TOKEN_FILE=str(tmp_path / "none"))
+        am_client(given, tmp_path)
+    (tmp_path / "homeport-token").write_text("x\n", encoding="utf-8")
+    client = am_client(given, tmp_path)
+    assert (client.url, client._token) == ("http://h:1/", "x")
+    with pytest.raises(ConfigError, match="SAMZA_COORDINATOR_URL is missing"):
+        am_client({}, tmp_path)
 
 
 def test_a_child_that_gets_ready_finds_the_configuration_of_its_processor() -> None:
@@ -97,7 +98,7 @@ def test_a_child_that_gets_ready_finds_the_configuration_of_its_processor() -> N
     fd = os.memfd_create("config")
     os.write(fd, b'{"job.name":"j"}')
     for _ in range(2):
-        found = Environment.config_given({"HOMEPORT_CONFIG_FD": str(fd)})
+        found = config_given({"HOMEPORT_CONFIG_FD": str(fd)})
         assert dict(found or {}) == {"job.name": "j"}
     os.close(fd)
-    assert Environment.config_given({}) is None
+    assert config_given({}) is None
