@@ -6,27 +6,16 @@ import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 from homeport.config.settings.memory_rule import MemoryShares
 from homeport.container.host.resident_memory import resident_bytes
 from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.spark.session import LocalSpark
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.status.figures import Sample
 
 _MIB = 1024 * 1024
 _MS_PER_S = 1000
-
-
-class Jvm(Protocol):
-    """The JVM of a pipeline, as far as its figures go."""
-
-    @property
-    def pid(self) -> int:
-        """Its process."""
-
-    def collections(self) -> tuple[int, int] | None:
-        """Return how many garbage collections there were, and their ms; None: no answer."""
 
 
 class CollectorClock:
@@ -55,7 +44,7 @@ class CollectorClock:
             self.seconds += self._clock() - self._began_s
 
 
-def collections(python: CollectorClock, jvm: Jvm | None) -> Iterator[Sample]:
+def collections(python: CollectorClock, jvm: LocalSpark | None) -> Iterator[Sample]:
     """Yield the garbage collections of both runtimes."""
     yield Sample("gc_collections", ("python",), python.times)
     yield Sample("gc_seconds", ("python",), python.seconds)
@@ -65,7 +54,7 @@ def collections(python: CollectorClock, jvm: Jvm | None) -> Iterator[Sample]:
         yield Sample("gc_seconds", ("jvm",), found[1] / _MS_PER_S)
 
 
-def memory(jvm: Jvm | None, shares: MemoryShares | None) -> Iterator[Sample]:
+def memory(jvm: LocalSpark | None, shares: MemoryShares | None) -> Iterator[Sample]:
     """Yield resident memory by part, and each part's share by the rule; None: there is no rule.
 
     The share of RocksDB, which works in Python's process, is in the part ``python``.

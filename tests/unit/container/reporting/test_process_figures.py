@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 from homeport.config.settings.memory_rule import divide
 from homeport.container.host.resident_memory import resident_bytes
@@ -18,6 +20,7 @@ from homeport.container.reporting.process_figures import (
     memory,
     task_lags,
 )
+from homeport.container.spark.session import LocalSpark
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from homeport.job_coordinator.status.figures import FIGURES, Sample
@@ -25,16 +28,9 @@ from homeport.job_coordinator.status.figures import FIGURES, Sample
 MIB = 1024 * 1024
 
 
-class OwnJvm:
-    """Stands for the JVM: a process, and what it answers."""
-
-    def __init__(self, pid: int, found: tuple[int, int] | None = (3, 1500)) -> None:
-        self.pid = pid
-        self.found = found
-
-    def collections(self) -> tuple[int, int] | None:
-        """What it was made with."""
-        return self.found
+def jvm(pid: int, found: tuple[int, int] | None = (3, 1500)) -> LocalSpark:
+    """Stands for the JVM: a process, and its answer."""
+    return cast("LocalSpark", SimpleNamespace(pid=pid, collections=lambda: found))
 
 
 def values(samples: Iterator[Sample]) -> dict[tuple[str, ...], float]:
@@ -60,9 +56,9 @@ def test_collections_are_counted_while_the_clock_runs() -> None:
     clock.stop()
     gc.collect()
     assert (clock.times, clock.seconds) == (counted, counted)
-    assert values(collections(clock, OwnJvm(1)))["gc_seconds", "jvm"] == 1.5
-    assert values(collections(clock, OwnJvm(1)))["gc_collections", "jvm"] == 3
-    without = values(collections(clock, OwnJvm(1, None)))
+    assert values(collections(clock, jvm(1)))["gc_seconds", "jvm"] == 1.5
+    assert values(collections(clock, jvm(1)))["gc_collections", "jvm"] == 3
+    without = values(collections(clock, jvm(1, None)))
     assert without == values(collections(clock, None))
     assert without == {("gc_collections", "python"): counted, ("gc_seconds", "python"): counted}
 
@@ -81,7 +77,7 @@ def test_memory_is_what_the_processes_hold_beside_their_shares() -> None:
     try:
         # Both have begun their programs: a process that is just made holds next to nothing.
         assert child.stdout.readline() == b"\n"
-        found = values(memory(OwnJvm(child.pid), shares))
+        found = values(memory(jvm(child.pid), shares))
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.stdout.close()
