@@ -45,6 +45,20 @@ def test_record_is_read_as_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
 
+def test_a_record_of_an_earlier_release_is_read(tmp_path: Path) -> None:
+    """Its addresses stand beside the other fields; what it lacks has its default."""
+    (tmp_path / "state.json").write_text(
+        """{"cluster_id": "abc", "phase": "up", "block": "127.70.3", "nodes": {},
+        "rm_ports": {}, "java_home": "/java", "owner": {"pid": 1, "start_time": 2},
+        "daemons": {"kafka": {"pid": 3, "start_time": 4}}, "brokers": 3, "zookeeper": true}""",
+        encoding="utf-8",
+    )
+    addresses = Addresses("127.70.3", {}, {}, broker_count=3, has_zookeeper=True)
+    daemons = {"kafka": ProcessId(3, 4)}
+    record = Record("abc", "up", addresses, "/java", ProcessId(1, 2), daemons)
+    assert read_record(tmp_path / "state.json") == record
+
+
 def test_absent_record_is_no_cluster_and_a_broken_one_an_error(tmp_path: Path) -> None:
     """A half-readable record must not be taken for "nothing runs"."""
     path = tmp_path / "state.json"
