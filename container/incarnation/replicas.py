@@ -40,7 +40,7 @@ from homeport.container.reporting.adjunct_report import adjunct_state_of
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.adjunct.filled_store import cannot_follow
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
-from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
+from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset
 from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.kafka.clients import consumer
 from homeport.job_coordinator.model.outcomes import Restored
@@ -191,7 +191,7 @@ class Replicas:
                     )
                     if self._adjuncts is not None:
                         opened.callback(self._adjuncts.close)
-            starts = {place_of(store): next_offset(store) for store in storage.logged}
+            starts = {store.place: next_offset(store) for store in storage.logged}
             feed = KafkaChangelogFeed(job.transaction_system, starts, pause, storage.clocks)
             opened.callback(feed.close)
             self._changelogs = ChangelogFollower(storage.logged, feed, storage.clocks)

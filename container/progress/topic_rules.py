@@ -110,17 +110,14 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int
 
 def wire_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Return the bytes of key, value, and headers with their lengths, as records have them."""
-    size = len(key or b"") + len(value or b"")
-    for name, data in headers:
-        length = len(name.encode())
-        size += _varint(length) + length + _length(data)
-    return size
+    lengths = sum(_varint(len(name.encode())) + _varint(len(data or b"")) for name, data in headers)
+    return record_size(key, value, headers) + lengths
 
 
 def batch_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Return the bytes of a batch with only that record."""
     body = 3 + wire_size(key, value, headers) + _varint(len(headers))
-    body += _length(key) - len(key or b"") + _length(value) - len(value or b"")
+    body += _varint(len(key or b"")) + _varint(len(value or b""))
     return _BATCH_OVERHEAD_BYTES + _varint(body) + body
 
 
@@ -145,10 +142,6 @@ def _named(content: TransactionContent) -> Iterator[tuple[str, Send]]:
         what = f"store {store} of task {task!r} (changelog {topic})"
         for key, value in change.entries.items():
             yield what, Send(topic, key, value, change.partition)
-
-
-def _length(data: bytes | None) -> int:
-    return _varint(len(data or b"")) + len(data or b"")
 
 
 def _varint(length: int) -> int:

@@ -40,7 +40,7 @@ class ChangelogFollower:
     ) -> None:
         self._feed = feed
         self._clocks = clocks
-        self._followed = {place_of(store): (store, _followed(store)) for store in stores}
+        self._followed = {store.place: (store, _followed(store)) for store in stores}
 
     def step(self, seconds: float) -> int:
         """Put what comes within ``seconds`` into the stores; return how many records that were."""
@@ -70,11 +70,6 @@ class ChangelogFollower:
             StoreLag(store.config.name, store.task.task_name, changelog.lag, changelog.lag_s)
             for store, changelog in self._followed.values()
         ]
-
-
-def place_of(store: TaskStore) -> Position:
-    """Return the changelog partition of the store."""
-    return store.changelog.stream, store.task.changelog_partition
 
 
 def next_offset(store: TaskStore) -> int:

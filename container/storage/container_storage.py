@@ -92,13 +92,13 @@ class ContainerStorage:
 
     def _paths(self) -> dict[tuple[str, TaskName], Path]:
         paths: dict[tuple[str, TaskName], Path] = {}
-        of: dict[Path, tuple[str, TaskName]] = {}
+        owners: dict[Path, tuple[str, TaskName]] = {}
         for config in self.stores:
             root = self.scratch_root if config.changelog is None else self.logged_root
             for task in self.tasks:
                 own = config.name, task.task_name
                 paths[own] = path = root / task_directory(config.name, task.state_of)
-                other = of.setdefault(path, own)
+                other = owners.setdefault(path, own)
                 if other != own:
                     names = " and ".join(f"store {s!r} of task {t!r}" for s, t in (other, own))
                     raise StoreError(f"{path}: {names} would have this one directory: rename one")
@@ -154,12 +154,7 @@ class ContainerStorage:
 
     def positions(self) -> dict[Position, int]:
         """Return {(changelog topic, partition): offset up to which its store holds all, or -1}."""
-        return {
-            (item.changelog.stream, item.task.changelog_partition): (
-                -1 if item.position is None else item.position
-            )
-            for item in self.logged
-        }
+        return {item.place: -1 if item.position is None else item.position for item in self.logged}
 
     def changes(self) -> list[Changes]:
         """Return the open transaction's changes to stores with a changelog, to be sent now.

@@ -88,6 +88,11 @@ class TaskStore:
             raise StoreError(f"store {self.config.name} has no changelog")
         return self.config.changelog
 
+    @property
+    def place(self) -> Position:
+        """Return the changelog partition of the store."""
+        return self.changelog.stream, self.task.changelog_partition
+
     def opened(self) -> StorageEngine:
         """Return the open store."""
         if self.engine is None:
@@ -126,8 +131,7 @@ class TaskStore:
         sealed = self.overlay.sealed()
         if sealed:
             if self.config.changelog is not None:
-                place = self.config.changelog.stream, self.task.changelog_partition
-                self.position = positions[place]
+                self.position = positions[self.place]
             self.opened().write(sealed, self.position)
         self.overlay.release()
 

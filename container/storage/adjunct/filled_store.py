@@ -75,15 +75,12 @@ class StoreFacts:
 
     @staticmethod
     def of_parts(
-        parts: VersionProgress,
-        size_bytes: int | None,
-        since_ms: int | None,
-        version: int | None = None,
+        parts: VersionProgress, size_bytes: int | None, since_ms: int | None
     ) -> StoreFacts:
         """Return the facts of a store with ``parts``."""
         records = sum(part.records for part in parts.values())
         positions = {partition: part.next for partition, part in parts.items()}
-        return StoreFacts(records, size_bytes, positions, since_ms, version)
+        return StoreFacts(records, size_bytes, positions, since_ms)
 
     def age_s(self, now_ms: int) -> float | None:
         """Return the seconds since ``since_ms``, by a clock that may be set back."""

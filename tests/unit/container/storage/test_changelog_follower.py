@@ -14,7 +14,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import HeadPoll
 from homeport.container.progress.store_meta import StoreMeta
-from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
+from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.storage_engines import StorageEngines
@@ -69,7 +69,7 @@ def test_a_standby_holds_the_records_that_arrived(tmp_path: Path) -> None:
     Its directory and STORE-META are its active task's.
     """
     store, feed = _store(tmp_path), _Feed()
-    assert (place_of(store), next_offset(store)) == (PLACE, 10)
+    assert (store.place, next_offset(store)) == (PLACE, 10)
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
     feed.chunks = [{PLACE: Chunk({b"a": b"2", b"b": None}, 3, 12)}, {PLACE: Chunk({}, 0, 13)}]
     assert [follower.step(0.5) for _ in range(3)] == [3, 0, 0]
