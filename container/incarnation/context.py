@@ -25,7 +25,8 @@ from homeport.container.incarnation.environment import Environment, am_client
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.codec import decode_job_model
-from homeport.job_coordinator.standalone.child_model import active_part, standby_part
+from homeport.job_coordinator.model.job_model import TaskMode
+from homeport.job_coordinator.standalone.child_model import part_of
 from homeport.job_coordinator.status.container_report import ContainerReport
 
 _LOG = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class IncarnationContext:
             coordinator = ProcessorCoordinator(launcher, model.config, stop, tree)
             if StandbyConfig.of(model.config).enabled:
                 # The processor's active tasks; where it has none, its standbys.
-                parts = (part(model, own.processor_id) for part in (active_part, standby_part))
+                parts = (part_of(model, own.processor_id, mode) for mode in TaskMode)
                 model = next(filter(None, parts), model)
         else:
             coordinator = master = ApplicationMaster(am_client(os.environ, Path.cwd()), stop)

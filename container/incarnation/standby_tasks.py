@@ -35,8 +35,8 @@ from homeport.container.incarnation.environment import orders_file
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.replicas import Replicas
 from homeport.job_coordinator.model.codec import decode_job_model
-from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.standalone.child_model import standby_part
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode
+from homeport.job_coordinator.standalone.child_model import part_of
 from homeport.job_coordinator.status.container_report import ContainerReport
 
 _LOG = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class StandbyTasks:
         model = decode_job_model(text)
         self._read_at = key
         wanted = JobModel(self._context.job.config, model.containers)
-        self._wanted = standby_part(wanted, self._processor_id)
+        self._wanted = part_of(wanted, self._processor_id, TaskMode.STANDBY)
         return True
 
     def _follow(self, job: ContainerJob) -> None:
@@ -162,7 +162,8 @@ def standbys_of_child(context: IncarnationContext) -> StandbyTasks | None:
     model, own = context.permit.model, context.permit.incarnation.processor_id
     if not (model and StandbyConfig.of(context.job.config).enabled):
         return None
-    return StandbyTasks(context, standby_part(decode_job_model(model.encode()), own))
+    whole = decode_job_model(model.encode())
+    return StandbyTasks(context, part_of(whole, own, TaskMode.STANDBY))
 
 
 class StandbyContainer(Container):

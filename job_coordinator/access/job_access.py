@@ -13,12 +13,12 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.model.json_values import compact_json, required_field, shown
-from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.model.json_values import required_field, shown
+from homeport.job_coordinator.model.wire_form import json_text, value_of
 
 ACCESS_ROUTE: Final = "/v1/access"
 _NONCE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -35,15 +35,6 @@ class ShownAccess:
     certificate: str | None = None
     address: str = field(default="", compare=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the body without its proof."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> ShownAccess:
-        """Return what ``body`` shows; WireError where a field is missing or wrong."""
-        return value_of(cls, body, "the access that the server shows")
-
 
 @dataclass(frozen=True, slots=True)
 class JobSecret:
@@ -57,8 +48,7 @@ class JobSecret:
 
     def proof(self, nonce: str, access: ShownAccess) -> str:
         """Return what a holder of the secret alone can answer to ``nonce`` about ``access``."""
-        body = compact_json(access.to_json()).decode()
-        return self._code(f"access {nonce} {body}").hex()
+        return self._code(f"access {nonce} {json_text(access)}").hex()
 
     def proven(self, nonce: str, body: Mapping[str, Any]) -> ShownAccess:
         """Return what ``body`` shows.
@@ -66,7 +56,7 @@ class JobSecret:
         Raises:
             WireError: the server that sent it does not have the secret, or a field is wrong.
         """
-        access = ShownAccess.from_json(body)
+        access = value_of(ShownAccess, body, "the access that the server shows")
         proof = required_field(body, "proof", str)
         if not hmac.compare_digest(proof.encode(), self.proof(nonce, access).encode()):
             raise WireError("the server does not have the secret of this submission")

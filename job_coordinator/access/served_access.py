@@ -10,7 +10,7 @@ import logging
 import os
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from homeport.config.errors import WireError
@@ -85,7 +85,7 @@ class ServedAccess:
         if self._secret is None:
             raise WireError("this job's token is not exchanged while it runs")
         shown = replace(self._shown, address=address)
-        return {**shown.to_json(), "proof": self._secret.proof(require_nonce(nonce), shown)}
+        return {**asdict(shown), "proof": self._secret.proof(require_nonce(nonce), shown)}
 
 
 def _new_certificate(tls: ssl.SSLContext) -> str:

@@ -57,9 +57,7 @@ def client_context(certificate: str) -> ssl.SSLContext:
     Raises:
         ConfigError: it is none.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False
+    context = _client_context()
     try:
         context.load_verify_locations(cadata=certificate)
     except (ssl.SSLError, ValueError) as error:
@@ -68,11 +66,16 @@ def client_context(certificate: str) -> ssl.SSLContext:
 
 
 def unverified_context() -> ssl.SSLContext:
-    """Return TLS to any server, for one question whose answer proves itself."""
+    """Return TLS to any server, for one request whose answer proves itself."""
+    context = _client_context()
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _client_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
     return context
 
 

@@ -83,59 +83,43 @@ def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
 
 def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
     """Return why the topic cannot be the changelog of ``store``; None where it can."""
-    faults = (_partition_fault, _cleanup_fault, _in_sync_fault, _size_fault)
-    return next((e for fault in faults if (e := fault(store, spec, found)) is not None), None)
-
-
-def _partition_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
-    if found.partitions == spec.partitions:
-        return None
-    return ConfigError(
-        "topic",
-        spec.name,
-        f"it has {found.partitions} partitions and must have {spec.partitions}, one for each task",
-        f"name another topic by {keys.STORE_CHANGELOG.named(store.name)}, or, where it holds the "
-        "job's state, begin from nothing by run-job --reset-state",
-    )
-
-
-def _cleanup_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
+    if found.partitions != spec.partitions:
+        return ConfigError(
+            "topic",
+            spec.name,
+            f"it has {found.partitions} partitions and must have {spec.partitions}, one for each "
+            "task",
+            f"name another topic by {keys.STORE_CHANGELOG.named(store.name)}, or, where it holds "
+            "the job's state, begin from nothing by run-job --reset-state",
+        )
     wanted, policy = spec.config[_CLEANUP], found.config.get(_CLEANUP, "")
-    if _DELETE not in policies(policy) or _DELETE in policies(wanted):
-        return None
-    return ConfigError(
-        "topic",
-        spec.name,
-        f"its cleanup.policy is {policy!r} and must be {wanted!r}: records that grow old would be "
-        f"deleted, and with them state of store {store.name!r}",
-        f"set cleanup.policy={wanted} on the topic, or, if that is meant, "
-        f"{keys.STORE_CHANGELOG_KAFKA.named(store.name, _CLEANUP)}={policy}",
-    )
-
-
-def _in_sync_fault(_store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
+    if _DELETE in policies(policy) and _DELETE not in policies(wanted):
+        return ConfigError(
+            "topic",
+            spec.name,
+            f"its cleanup.policy is {policy!r} and must be {wanted!r}: records that grow old would "
+            f"be deleted, and with them state of store {store.name!r}",
+            f"set cleanup.policy={wanted} on the topic, or, if that is meant, "
+            f"{keys.STORE_CHANGELOG_KAFKA.named(store.name, _CLEANUP)}={policy}",
+        )
     needed = int(found.config.get(MIN_IN_SYNC, "1"))
-    if needed <= found.replication:
-        return None
-    return ConfigError(
-        "topic",
-        spec.name,
-        f"its min.insync.replicas is {needed} and it has {found.replication} replicas, so that no "
-        "transaction can be written",
-        "give it more replicas, or lower min.insync.replicas of the topic or of the brokers",
-    )
-
-
-def _size_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
-    wanted, taken = spec.config.get(_MAX_MESSAGE), found.config.get(_MAX_MESSAGE)
-    if wanted is None or taken is None or int(taken) >= int(wanted):
-        return None
-    return ConfigError(
-        keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.named(store.name),
-        wanted,
-        f"topic {spec.name!r} takes records of at most {taken} bytes",
-        f"write {taken}, or raise max.message.bytes of the topic",
-    )
+    if needed > found.replication:
+        return ConfigError(
+            "topic",
+            spec.name,
+            f"its min.insync.replicas is {needed} and it has {found.replication} replicas, so that "
+            "no transaction can be written",
+            "give it more replicas, or lower min.insync.replicas of the topic or of the brokers",
+        )
+    largest, taken = spec.config.get(_MAX_MESSAGE), found.config.get(_MAX_MESSAGE)
+    if largest is not None and taken is not None and int(taken) < int(largest):
+        return ConfigError(
+            keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.named(store.name),
+            largest,
+            f"topic {spec.name!r} takes records of at most {taken} bytes",
+            f"write {taken}, or raise max.message.bytes of the topic",
+        )
+    return None
 
 
 def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError | None:

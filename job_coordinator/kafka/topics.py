@@ -204,15 +204,12 @@ class TopicAdmin:
             replication_factor=spec.replication,
             config=dict(spec.config),
         )
-
-        def create() -> Future[None]:
-            futures: dict[str, Future[None]] = self._admin.create_topics(
-                [new], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
-            )
-            return futures[spec.name]
-
+        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
         try:
-            self._answer(create, f"creating topic {spec.name!r}")
+            self._answer(
+                lambda: self._admin.create_topics([new], **limits)[spec.name],
+                f"creating topic {spec.name!r}",
+            )
         except KafkaException as exception:
             self._explain_creation(spec, clients.error_of(exception))
             created = False
@@ -231,15 +228,9 @@ class TopicAdmin:
         """
         what = f"deleting topic {name!r}"
         _MADE.pop((self._system.cluster, name), None)
-
-        def delete() -> Future[None]:
-            futures: dict[str, Future[None]] = self._admin.delete_topics(
-                [name], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
-            )
-            return futures[name]
-
+        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
         try:
-            self._answer(delete, what)
+            self._answer(lambda: self._admin.delete_topics([name], **limits)[name], what)
         except KafkaException as exception:
             error = clients.error_of(exception)
             if error.code() in {

@@ -35,22 +35,13 @@ def model_of_child(
     return JobModel(config, containers)
 
 
-def active_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
-    """Return the processor with its active tasks alone; None where it has none."""
-    return _part(model, processor_id, TaskMode.ACTIVE)
-
-
-def standby_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
-    """Return the processor with its standby tasks alone; None: it has none."""
-    return _part(model, processor_id, TaskMode.STANDBY)
-
-
-def _part(model: JobModel, processor_id: ProcessorId, mode: TaskMode) -> JobModel | None:
+def part_of(model: JobModel, processor_id: ProcessorId, mode: TaskMode) -> JobModel | None:
+    """Return the processor with its tasks of this mode alone; None where it has none."""
     own = model.containers.get(processor_id, ContainerModel(processor_id, {}))
     found = {n: t for n, t in own.tasks.items() if t.task_mode is mode}
     if not found:
         return None
-    # Whose standbys they are, each of them says: here it is only said that they are standbys.
+    # Each standby names its own active task; this field only marks the container as standby.
     active = processor_id if mode is TaskMode.STANDBY else None
     part = replace(own, tasks=found, active_processor=active)
     return JobModel(model.config, {processor_id: part})

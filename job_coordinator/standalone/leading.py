@@ -8,19 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.standalone.plan import (
-    Registration,
-    are_back,
-    fits,
-    plan_of,
-    same_work,
-    unreported,
-)
+from homeport.job_coordinator.standalone.plan import are_back, fits, plan_of, same_work, unreported
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     CloseBarrier,
     Computed,
     ComputeModel,
+    ProcessorsSeen,
     ProcessorTimerKind,
     Publish,
 )
@@ -28,13 +22,12 @@ from homeport.job_coordinator.standalone.reasons import ProcessorReasonKind
 from homeport.job_coordinator.standalone.state import ProcessorDraft, ProcessorState
 
 
-def note_registrations(draft: ProcessorDraft, registrations: tuple[Registration, ...]) -> None:
+def note_registrations(draft: ProcessorDraft, seen: ProcessorsSeen | Computed) -> None:
     """Note all registrations; a change begins the debounce time again, and voids a computation."""
-    state = draft.state
-    if registrations == state.registrations:
+    if seen.registrations == draft.state.registrations:
         return
-    led = state.is_leader
-    draft.state = replace(draft.state, registrations=registrations, computing=-1)
+    led = draft.state.is_leader
+    draft.state = replace(draft.state, registrations=seen.registrations, computing=-1)
     draft.cancel(ProcessorTimerKind.DEBOUNCE)
     if draft.state.is_leader and not led:
         draft.because(ProcessorReasonKind.LEADS, sequence=draft.state.sequence)
@@ -42,14 +35,10 @@ def note_registrations(draft: ProcessorDraft, registrations: tuple[Registration,
         draft.because(ProcessorReasonKind.LEADS_NO_MORE)
 
 
-def compute(draft: ProcessorDraft) -> None:
-    """Compute: the debounce time is over. ``lead`` lets it run only while a version is due."""
-    draft.because(ProcessorReasonKind.COMPUTES, version=draft.state.version)
-    _compute(draft)
-
-
-def _compute(draft: ProcessorDraft) -> None:
+def compute(draft: ProcessorDraft, why: ProcessorReasonKind) -> None:
+    """Have the next version computed, which is due."""
     version = draft.state.version
+    draft.because(why, version=version)
     draft.state = replace(draft.state, computing=version)
     draft.instructions.append(ComputeModel(version))
 
@@ -63,7 +52,7 @@ def take_computed(draft: ProcessorDraft, event: Computed) -> None:
     number = state.sequence
     if event.registrations != state.registrations or number is None:
         draft.because(ProcessorReasonKind.STALE_COMPUTATION)
-        note_registrations(draft, event.registrations)
+        note_registrations(draft, event)
         return
     plan = plan_of(state.plan, event.registrations, event.model, event.fenced)
     draft.state = replace(draft.state, has_new_inputs=False)
@@ -129,8 +118,7 @@ def _debounce(draft: ProcessorDraft) -> None:
     elif are_back(state.plan, state.registrations):
         # Nothing is gained by a wait, and the tasks of those that were away wait too.
         draft.cancel(ProcessorTimerKind.DEBOUNCE)
-        draft.because(ProcessorReasonKind.ALL_ARE_BACK, version=state.version)
-        _compute(draft)
+        compute(draft, ProcessorReasonKind.ALL_ARE_BACK)
     elif not draft.runs(ProcessorTimerKind.DEBOUNCE):
         draft.because(ProcessorReasonKind.REBALANCE_DUE, cause=cause)
         draft.set_timer(ProcessorTimerKind.DEBOUNCE)

@@ -104,10 +104,6 @@ def _registered(draft: ProcessorDraft, event: Registered) -> None:
     draft.state = replace(draft.state, sequence=event.sequence, joined=0)
 
 
-def _processors_seen(draft: ProcessorDraft, event: ProcessorsSeen) -> None:
-    leading.note_registrations(draft, event.registrations)
-
-
 def _plan_seen(draft: ProcessorDraft, event: PlanSeen) -> None:
     if event.plan.version > draft.state.version:
         draft.state = replace(draft.state, plan=event.plan, barrier=None, computing=-1)
@@ -118,10 +114,6 @@ def _plan_seen(draft: ProcessorDraft, event: PlanSeen) -> None:
 def _barrier_seen(draft: ProcessorDraft, event: BarrierSeen) -> None:
     if event.version == draft.state.version:
         draft.state = replace(draft.state, barrier=event)
-
-
-def _computed(draft: ProcessorDraft, event: Computed) -> None:
-    leading.take_computed(draft, event)
 
 
 def _publish_refused(draft: ProcessorDraft, event: PublishRefused) -> None:
@@ -267,7 +259,8 @@ def _timer_fired(draft: ProcessorDraft, event: ProcessorTimerFired) -> None:
                 draft.state, life=Life.LEAVING, end=EndCause.DUPLICATE, error=error
             )
     elif timer.kind is ProcessorTimerKind.DEBOUNCE:
-        leading.compute(draft)
+        # ``lead`` lets it run only while a version is due
+        leading.compute(draft, ProcessorReasonKind.COMPUTES)
     else:
         leading.time_out(draft)
 
@@ -282,10 +275,10 @@ _HANDLERS: Mapping[type, Callable[[ProcessorDraft, Any], None]] = MappingProxyTy
     {
         SessionBegun: _session_begun,
         Registered: _registered,
-        ProcessorsSeen: _processors_seen,
+        ProcessorsSeen: leading.note_registrations,
         PlanSeen: _plan_seen,
         BarrierSeen: _barrier_seen,
-        Computed: _computed,
+        Computed: leading.take_computed,
         PublishRefused: _publish_refused,
         InputsChanged: _inputs_changed,
         WorkStarted: _work_started,

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import msgspec
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import Restored
-from homeport.job_coordinator.model.wire_form import about, value_of
+from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.container_report import ContainerReport
 
 
@@ -328,16 +328,6 @@ class ShownStatus(_Shown, frozen=True):
     upgrade: ShownRollout | None = None
     rolling_restart: ShownRollout | None = None
     taken_over: ShownTakenOver | None = None
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the status of ``body``; WireError where a field is of another kind."""
-        return value_of(cls, body, "the status")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the body, with each field."""
-        body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return body
 
     def container(self, processor_id: ProcessorId) -> ShownContainer | None:
         """Return the container of that processor; None where there is none."""

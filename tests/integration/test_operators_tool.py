@@ -40,7 +40,7 @@ from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
-from homeport.job_coordinator.status.shape import ShownStatus
+from homeport.job_coordinator.status.shape import ShownJob, ShownStatus
 
 SECRET = "hunter2"  # noqa: S105 - of these tests only
 
@@ -151,9 +151,8 @@ class RunningBackend(Backend):
 
     def status(self) -> ShownStatus:
         """As far as the tool reads it."""
-        identity = {"name": self.name, "id": "1"}
-        job = {**identity, "application": "application_1_2", "model_version": 4}
-        return ShownStatus.from_json({"job": job})
+        job = ShownJob(name=self.name, id="1", application="application_1_2", model_version=4)
+        return ShownStatus(job=job)
 
 
 @pytest.fixture

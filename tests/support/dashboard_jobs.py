@@ -147,7 +147,7 @@ class JobOnPage(Backend):
 
     def status(self) -> ShownStatus:
         """As the test has set it."""
-        return ShownStatus.from_json(self.current)
+        return status_of(self.current)
 
     def events(self, asked: EventsAsked) -> bytes:
         """Those that the test has decided."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from check_history.reading import values_in
 from job_configs import job_config
+from statuses import body_of_status
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import (
@@ -352,7 +353,7 @@ class Am:
 
     def status(self) -> Any:  # noqa: ANN401 - JSON
         """The body of ``/v1/status``."""
-        return self.backend.status().to_json()
+        return body_of_status(self.backend.status())
 
     def history(self) -> list[dict[str, Any]]:
         """The driver's history."""

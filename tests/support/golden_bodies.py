@@ -94,10 +94,10 @@ from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
 from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradePhase, UpgradeState
+from homeport.job_coordinator.model.wire_form import decoded, json_text
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.status.container_report import ContainerReport
-from homeport.job_coordinator.status.shape import ShownStatus
 
 
 class Body(NamedTuple):
@@ -114,6 +114,10 @@ class Body(NamedTuple):
 
 def _http(value: Any, read: Callable[[Mapping[str, Any]], object]) -> Body:  # noqa: ANN401 - any message
     return Body(value, compact_json(value.to_json()), lambda data: read(json.loads(data)))
+
+
+def _shown(value: Any) -> Body:  # noqa: ANN401 - any value that a server shows
+    return Body(value, json_text(value).encode(), lambda data: decoded(type(value), data, "it"))
 
 
 _UNFIT = {"skein_id": "any_0", "reason": "no python"}
@@ -140,7 +144,7 @@ def _plan_of(lines: bytes) -> object:
 
 
 HTTP: Mapping[str, Body] = {
-    "status": _http(STATUS, ShownStatus.from_json),
+    "status": _shown(STATUS),
     "check-in": _http(CHECK_IN, CheckIn.from_json),
     "check-in-idle": _http(CheckIn(ResourceId("r"), "s", 0, Host("h"), 1, None), CheckIn.from_json),
     "order-run": _http(
@@ -169,7 +173,7 @@ HTTP: Mapping[str, Body] = {
         compact_json(_KEEPER),
         lambda data: report_from_json(json.loads(data)),
     ),
-    "access": _http(ShownAccess(2, "PEM", "h1:1"), ShownAccess.from_json),
+    "access": _shown(ShownAccess(2, "PEM", "h1:1")),
     "permit": Body(
         Permit(ONE, 2, (ZERO,), "{}"),
         Permit(ONE, 2, (ZERO,), "{}").to_json().encode(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.wire_form import value_of
 from homeport.job_coordinator.status.container_report import ContainerReport
@@ -49,7 +51,13 @@ def container_of(body: Mapping[str, Any]) -> ShownContainer:
 def status_of(body: Mapping[str, Any]) -> ShownStatus:
     """Return the status of ``body``."""
     containers = [_container(each) for each in body.get("containers", ())]
-    return ShownStatus.from_json({**body, "containers": containers})
+    return value_of(ShownStatus, {**body, "containers": containers}, "the status")
+
+
+def body_of_status(status: ShownStatus) -> dict[str, Any]:
+    """Return the body of ``GET /v1/status``, with each field."""
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(status))
+    return body
 
 
 def outlook_of(*hosts: Host) -> ShownOutlook:

@@ -11,7 +11,7 @@ import pytest
 import typer
 from golden_values import MODEL, P0, STATUS
 from json_answers import require_promised
-from statuses import outlook_of
+from statuses import body_of_status, outlook_of
 
 from homeport.cli import main as homeport
 from homeport.cli.json_outputs import OUTPUTS, Form, Output, schema
@@ -80,8 +80,8 @@ def test_a_running_jobs_answers_keep_the_promise() -> None:
     trail = AuditTrail(lambda _: None)
     trail.add(Change("ann", "10.0.0.1", "http", "move 0", after="nm2"))
     answers: dict[str, object] = {
-        "status": STATUS.to_json(),
-        "explain": {"container": STATUS.to_json()["containers"][0], "events": {}},
+        "status": body_of_status(STATUS),
+        "explain": {"container": body_of_status(STATUS)["containers"][0], "events": {}},
         "job-model": json.loads(encode_job_model(MODEL, mask_secrets=True)),
         "locality": json.loads(encode_locality(LocalityModel.of({P0: Host("nm1")}))),
         "audit": json.loads(trail.to_json())["changes"],
@@ -93,7 +93,7 @@ def test_a_running_jobs_answers_keep_the_promise() -> None:
 
 def test_what_a_status_writes_in_any_case_is_required() -> None:
     """Also a field with a default, which an answer of an earlier version may lack."""
-    whole = STATUS.to_json()
+    whole = body_of_status(STATUS)
     made = schema(OUTPUTS["status"])
     for name in whole:
         with pytest.raises(jsonschema.ValidationError):

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from aiohttp import web
+from statuses import body_of_status
 
 from homeport.appmaster.attempt.supervision import (
     BEAT_INTERVAL_MS,
@@ -88,7 +89,7 @@ class Attempt:
         """What the driver's page says of the job."""
         server = self.children[1].server
         assert server is not None
-        body: Mapping[str, Any] = server.backend.status().to_json()
+        body: Mapping[str, Any] = body_of_status(server.backend.status())
         return body
 
     def locality(self) -> Mapping[ProcessorId, Host]:

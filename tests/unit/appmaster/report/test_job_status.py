@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec import to_builtins
+from statuses import body_of_status
 
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.job_state.state import (
@@ -73,7 +74,7 @@ class World:
 
     def body(self, fault: str | None = None) -> dict[str, Any]:
         """The status as JSON; ``fault``: of the coordinator stream."""
-        return self.status.shown(self.state, self.launchers, fault).to_json()
+        return body_of_status(self.status.shown(self.state, self.launchers, fault))
 
     def check_in(
         self, running: Incarnation | None, request: int = 1, spare: SpareReport | None = None
@@ -301,7 +302,7 @@ def test_a_failover_under_way_says_how_far_it_has_come(world: World) -> None:
 
     def stated(*containers: ContainerState) -> Mapping[str, Any]:
         state = replace(world.state, containers=Containers(containers))
-        return world.status.shown(state, world.launchers, None).to_json()
+        return body_of_status(world.status.shown(state, world.launchers, None))
 
     body = stated(active, stopping)
     under_way = {"active": "0", "step": "standby", "standby": "0-0", "host": "nm1"}

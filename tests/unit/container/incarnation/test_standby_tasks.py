@@ -34,8 +34,8 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoc
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
-from homeport.job_coordinator.standalone.child_model import standby_part
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
+from homeport.job_coordinator.standalone.child_model import part_of
 
 P, Q = ProcessorId("p"), ProcessorId("q")
 CONFIG = Config(
@@ -77,7 +77,8 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
     def begun(first: JobModel, history: History) -> _Kept:
         job = job_of(CONFIG, "0")
-        kept = _Kept(context_in(tmp_path, job, PERMIT, history=history), standby_part(first, P))
+        own = part_of(first, P, TaskMode.STANDBY)
+        kept = _Kept(context_in(tmp_path, job, PERMIT, history=history), own)
         kept.followed, kept.failures = [], []
         made.append(kept)
         return kept

@@ -8,6 +8,7 @@ import re
 import socket
 
 import pytest
+from statuses import body_of_status
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -102,7 +103,7 @@ def test_the_first_registration_answers_for_the_job() -> None:
 def test_the_status_has_every_registered_processor() -> None:
     """What one does that was not asked is unknown; its own is known."""
     page = _planned(FIRST).page
-    status = page.status().to_json()
+    status = body_of_status(page.status())
     assert (status["job"]["leader"], status["job"]["model_version"]) == ("one", 1)
     own, other = status["containers"]
     assert (own["processor_id"], own["phase"], own["is_leader"]) == ("one", "waiting", True)
@@ -111,7 +112,7 @@ def test_the_status_has_every_registered_processor() -> None:
     assert change == ShownChange(version=1, barrier="NEW", missing=("one", "two"))
     assert own["waits"] == ["until one, two have joined version 1"]
     assert status["hosts"] == ["h1", "h2"]
-    assert [c["processor_id"] for c in page.own_status().to_json()["containers"]] == ["one"]
+    assert [c["processor_id"] for c in body_of_status(page.own_status())["containers"]] == ["one"]
     assert page.locality() == {ONE: "h1", TWO: "h2"}
 
 
@@ -119,7 +120,7 @@ def test_a_processor_says_what_it_waits_for() -> None:
     """Each obstacle has its words."""
 
     def waits(stepped: _Stepped) -> list[str]:
-        found: list[str] = stepped.page.own_status().to_json()["containers"][0]["waits"]
+        found: list[str] = body_of_status(stepped.page.own_status())["containers"][0]["waits"]
         return found
 
     stepped = _Stepped(SECOND)
@@ -144,10 +145,11 @@ def test_a_processor_that_stands_still_says_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(processor_page, "boot_ms", lambda: now)
     page.turned()
     now += 10_000
-    (waits, _) = page.own_status().to_json()["containers"][0]["waits"]
+    (waits, _) = body_of_status(page.own_status())["containers"][0]["waits"]
     assert waits == "for its own coordination, still for 10000 ms: stop the process"
     page.turned()
-    assert page.own_status().to_json()["containers"][0]["waits"] == ["for ZooKeeper to answer"]
+    (wait,) = body_of_status(page.own_status())["containers"][0]["waits"]
+    assert wait == "for ZooKeeper to answer"
 
 
 def test_the_decisions_are_shown_with_their_reasons() -> None:
@@ -183,7 +185,7 @@ def test_one_that_does_not_answer_stays_unknown() -> None:
     """The leader asks where the registration says, and goes on without an answer."""
     stepped = _planned(FIRST)
     asyncio.run(stepped.page.gather())
-    assert stepped.page.status().to_json()["containers"][1]["phase"] == "unknown"
+    assert body_of_status(stepped.page.status())["containers"][1]["phase"] == "unknown"
 
 
 def test_what_only_yarn_has_is_refused() -> None:
@@ -202,7 +204,7 @@ def test_the_status_has_each_standby_with_its_lag() -> None:
     plan = next_plan(None, (FIRST, SECOND), {ONE: (A,), TWO: (B,)}, {}, standbys=standbys)
     stepped = _planned(FIRST, plan, BarrierPhase.DONE)
     unknown = {"lag": None, "lag_seconds": None, "is_caught_up": None}
-    own, other = stepped.page.status().to_json()["containers"]
+    own, other = body_of_status(stepped.page.status())["containers"]
     assert own["standbys"] == [{"name": "Standby-b-0", "task": "b", **unknown}]
     assert other["standbys"] == [{"name": "Standby-a-0", "task": "a", **unknown}]
 
@@ -226,7 +228,7 @@ def test_the_leader_counts_the_tasks_that_lost_their_processor() -> None:
         stepped.feed(SessionBegun(), Registered(own.sequence), ProcessorsSeen((FIRST, SECOND)))
         stepped.feed(PlanSeen(PLAN), PlanSeen(taken), PlanSeen(taken))
         metrics = {m.name: m.samples[0].value for m in stepped.page.metrics()}
-        return dict(stepped.page.status().to_json()["taken_over"]), metrics
+        return dict(body_of_status(stepped.page.status())["taken_over"]), metrics
 
     assert counted(FIRST) == (
         {"lost": 3, "unbacked": 1, "version": 2},

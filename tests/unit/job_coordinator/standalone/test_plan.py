@@ -20,11 +20,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskMode,
     TaskModel,
 )
-from homeport.job_coordinator.standalone.child_model import (
-    active_part,
-    model_of_child,
-    standby_part,
-)
+from homeport.job_coordinator.standalone.child_model import model_of_child, part_of
 from homeport.job_coordinator.standalone.plan import (
     Member,
     Plan,
@@ -240,11 +236,11 @@ def test_a_child_knows_whose_standbys_it_keeps() -> None:
         Q: ["t1"],
     }
     read = decode_job_model(encode_job_model(own, mask_secrets=False))
-    kept = standby_part(read, P)
+    kept = part_of(read, P, TaskMode.STANDBY)
     assert kept is not None
     assert kept.containers[P].role is TaskMode.STANDBY
     assert kept.containers[P].tasks[TaskName("Standby-t1-0")].state_of == "t1"
-    active = active_part(read, P)
+    active = part_of(read, P, TaskMode.ACTIVE)
     assert active is not None
     assert (list(active.containers[P].tasks), active.config) == (["t0"], CONFIG)
 
@@ -252,9 +248,9 @@ def test_a_child_knows_whose_standbys_it_keeps() -> None:
 def test_a_processor_may_have_one_kind_or_none() -> None:
     """Standbys alone; or what a list without any leaves."""
     alone = model_of_child(CONFIG, _model(), R, [_standby(0)])
-    assert active_part(alone, R) is None
-    assert standby_part(alone, R) is not None
+    assert part_of(alone, R, TaskMode.ACTIVE) is None
+    assert part_of(alone, R, TaskMode.STANDBY) is not None
     nothing = model_of_child(CONFIG, _model(), R, [])
     assert nothing.containers == {R: ContainerModel(R, {})}
-    assert standby_part(nothing, R) is None
-    assert standby_part(nothing, Q) is None
+    assert part_of(nothing, R, TaskMode.STANDBY) is None
+    assert part_of(nothing, Q, TaskMode.STANDBY) is None

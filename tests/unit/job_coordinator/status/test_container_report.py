@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from golden_values import STATUS
-from statuses import status_of
+from statuses import body_of_status, status_of
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
 from homeport.config.errors import WireError
@@ -262,18 +262,18 @@ def test_each_phase_of_both_cluster_managers_is_one_of_the_status() -> None:
 def test_a_phase_of_a_later_version_stays_as_it_is() -> None:
     """Shown and passed on; no phase that is known."""
     body = {"containers": [{"processor_id": "0", "phase": "dancing"}]}
-    (container,) = ShownStatus.from_json(body).containers
+    (container,) = status_of(body).containers
     assert (container.phase.value, str(container.phase)) == ("dancing", "dancing")
     assert container.phase not in {*Phase}
     with pytest.raises(ValueError, match="7"):
         Phase(7)  # type: ignore[arg-type]  # wrong on purpose
-    assert ShownStatus.from_json(body).to_json()["containers"][0]["phase"] == "dancing"
+    assert body_of_status(status_of(body))["containers"][0]["phase"] == "dancing"
 
 
 def test_a_body_of_another_kind_is_refused() -> None:
     """The line has the path of the field."""
     with pytest.raises(WireError, match=r"the status: .* - at `\$\.containers\[0\]\.phase`"):
-        ShownStatus.from_json({"containers": [{"processor_id": "0", "phase": 7}]})
+        status_of({"containers": [{"processor_id": "0", "phase": 7}]})
 
 
 def test_a_container_is_found_by_its_name() -> None:
