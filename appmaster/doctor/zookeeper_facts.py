@@ -21,7 +21,7 @@ from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.http.direct import OPENER
 from homeport.job_coordinator.zookeeper.client import no_right
-from homeport.job_coordinator.zookeeper.leader_address import job_root, tool_session
+from homeport.job_coordinator.zookeeper.tool_session import job_root, tool_session
 
 _TIMEOUT_S = 5.0
 _PORT = 2181

@@ -53,7 +53,7 @@ from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder
 from homeport.job_coordinator.standalone.nodes import escaped
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.leader_address import job_root
+from homeport.job_coordinator.zookeeper.tool_session import job_root
 from homeport.job_coordinator.zookeeper.tree import ZooKeeperTree
 
 _LOG = logging.getLogger(__name__)

@@ -232,12 +232,9 @@ def unreported(
 
 def same_work(before: Plan | None, plan: Plan) -> bool:
     """Return whether each member has the generation, tasks and standbys that it had."""
-    former = {} if before is None else {m.processor_id: m for m in before.members}
-    return all(
-        old is not None and (old.generation, old.standbys) == (member.generation, member.standbys)
-        for member in plan.members
-        for old in (former.get(member.processor_id),)
-    )
+    former = () if before is None else before.members
+    had = {(m.incarnation, m.standbys) for m in former}
+    return all((m.incarnation, m.standbys) in had for m in plan.members)
 
 
 def _not_on_backup(before: Plan | None, members: Sequence[Member]) -> tuple[int, int]:

@@ -20,8 +20,13 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import NO_SESSION, Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
-from homeport.job_coordinator.zookeeper.job_nodes import is_done, make_nodes, put_value
-from homeport.job_coordinator.zookeeper.leader_address import connected, job_root, registrations
+from homeport.job_coordinator.zookeeper.job_nodes import (
+    is_done,
+    make_nodes,
+    put_value,
+    values_below,
+)
+from homeport.job_coordinator.zookeeper.tool_session import connected, job_root, registrations
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 
@@ -68,7 +73,7 @@ class HandoverNodes:
             return Kept(0, -1, None, {}, {}, self._processors())
         version = nodes.decode_version(data)
         plan = self._versions.read(version) if version else None
-        fenced = self._values(nodes.FENCED)
+        fenced = values_below(self._client, self._path(nodes.FENCED))
         return Kept(
             version,
             stat.version,
@@ -82,7 +87,7 @@ class HandoverNodes:
         """Return {task: where it last was}, read as ``read`` does."""
         self._catch_up()
         try:
-            found = self._values(nodes.LOCALITY)
+            found = values_below(self._client, self._path(nodes.LOCALITY))
         except NoNodeError:
             return {}
         return {TaskName(t): nodes.decode_location(TaskName(t), d) for t, d in found.items()}
@@ -92,12 +97,8 @@ class HandoverNodes:
         client = self._client
         if kept.written < 0:
             make_nodes(client, self._root, is_owned=self._settings.access.is_owned)
-        stored = nodes.encode_plan(plan, NO_SESSION)
-        path = self._versions.write_segments(plan.version, NO_SESSION, stored)
         transaction = client.transaction()
-        newest = nodes.encode_version(plan.version)
-        transaction.set_data(self._path(nodes.JOB_MODELS), newest, version=max(kept.written, 0))
-        put_value(client, transaction, path, stored.value)
+        self._versions.put(transaction, plan, NO_SESSION, max(kept.written, 0))
         barrier = self._path(nodes.BARRIERS, str(plan.version))
         put_value(client, transaction, barrier, BarrierPhase.DONE.value.encode())
         return is_done(transaction)
@@ -118,13 +119,6 @@ class HandoverNodes:
 
     def _path(self, *names: str) -> str:
         return "/".join((self._root, *names))
-
-    def _values(self, folder: str) -> dict[str, bytes]:
-        path = self._path(folder)
-        return {
-            nodes.unescaped(name): self._client.get(f"{path}/{name}")[0]
-            for name in self._client.get_children(path)
-        }
 
     def _processors(self) -> tuple[ProcessorId, ...]:
         found = registrations(self._client, self._root)

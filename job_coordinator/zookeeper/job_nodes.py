@@ -118,3 +118,14 @@ def answers_of(
     for name, answer in asked.items():
         with contextlib.suppress(NoNodeError):
             yield name, answer.get()
+
+
+def values_of(client: Any, path: str, names: Iterable[str]) -> dict[str, bytes]:  # noqa: ANN401 - of kazoo
+    """Return {name: value} of these nodes below ``path``, without those that are gone."""
+    return {name: found[0] for name, found in answers_of(client.get_async, path, names)}
+
+
+def values_below(client: Any, path: str) -> dict[str, bytes]:  # noqa: ANN401 - of kazoo
+    """Return {text: value} of all nodes below ``path``, each of which is named by a text."""
+    found = values_of(client, path, client.get_children(path))
+    return {nodes.unescaped(name): value for name, value in found.items()}

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -34,7 +34,13 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes, protocol
 from homeport.job_coordinator.standalone.plan import Plan, Registration
 from homeport.job_coordinator.zookeeper.client import credentials_of, no_right
-from homeport.job_coordinator.zookeeper.job_nodes import answers_of, is_there, make_nodes
+from homeport.job_coordinator.zookeeper.job_nodes import (
+    answers_of,
+    is_there,
+    make_nodes,
+    values_below,
+    values_of,
+)
 from homeport.job_coordinator.zookeeper.session import Connection, Session
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
@@ -153,11 +159,11 @@ class ZooKeeperTree:
             self._client.sync(self._path(nodes.JOB_MODELS))
             version, _ = self._versions.newest()
             registrations = self._registrations()
-            hosts = self._values(nodes.LOCALITY)
+            hosts = values_below(self._client, self._path(nodes.LOCALITY))
             plan = self._plan(version) if version else None
             members = () if plan is None else plan.members
             names = [nodes.escaped(member.processor_id) for member in members]
-            reports = self._data_of(self._path(nodes.FENCED), names)
+            reports = values_of(self._client, self._path(nodes.FENCED), names)
         except _AWAY as error:
             raise UnavailableError(f"{self.name}: {error!r}") from None
         except NoAuthError:
@@ -322,7 +328,7 @@ class ZooKeeperTree:
             return None
         # One registration joins a version, so a value that was read stays: each is read once.
         known = {n: self._joined[version, n] for n in names if (version, n) in self._joined}
-        known |= self._data_of(path, [name for name in names if name not in known])
+        known |= values_of(client, path, [name for name in names if name not in known])
         self._joined = {(version, name): value for name, value in known.items()}
         joined = [
             (ProcessorId(nodes.unescaped(name)), nodes.decode_number(path, name, value))
@@ -331,17 +337,6 @@ class ZooKeeperTree:
         return protocol.BarrierSeen(
             version, nodes.decode_barrier(version, data), tuple(sorted(joined))
         )
-
-    def _values(self, folder: str) -> dict[str, bytes]:
-        """Return {text that a node below ``folder`` is named of: its value}."""
-        path = self._path(folder)
-        names = self._client.get_children(path)
-        return {nodes.unescaped(name): data for name, data in self._data_of(path, names).items()}
-
-    def _data_of(self, path: str, names: Iterable[str]) -> dict[str, bytes]:
-        """Return {name: value}; what is gone is left out."""
-        answers = answers_of(self._client.get_async, path, names)
-        return {name: found[0] for name, found in answers}
 
     # --- writing
 

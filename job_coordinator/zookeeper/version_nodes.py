@@ -47,9 +47,19 @@ class VersionNodes:
         segments = [self._client.get(f"{path}/{name}")[0] for name in names]
         return nodes.decode_plan(version, value, segments)
 
-    def write_segments(self, version: int, writer: int, stored: nodes.StoredPlan) -> str:
-        """Write the segments of a plan that one node cannot hold; return the version's node."""
-        path = self._path(nodes.JOB_MODELS, str(version))
+    def put(self, transaction: Any, plan: Plan, writer: int, written: int) -> None:  # noqa: ANN401 - of kazoo
+        """Make the plan the newest version by the transaction, which needs a barrier too.
+
+        Segments of a plan that one node cannot hold are written at once.
+
+        Args:
+            transaction: of kazoo.
+            plan: the version.
+            writer: the leader's registration.
+            written: how often the node with the newest version's number has been written.
+        """
+        stored = nodes.encode_plan(plan, writer)
+        path = self._path(nodes.JOB_MODELS, str(plan.version))
         if stored.segments:
             self._client.ensure_path(path)
         for index, segment in enumerate(stored.segments):
@@ -58,7 +68,9 @@ class VersionNodes:
                 self._client.create(name, segment)
             except NodeExistsError:
                 self._client.set(name, segment)
-        return path
+        number = nodes.encode_version(plan.version)
+        transaction.set_data(self._path(nodes.JOB_MODELS), number, version=written)
+        put_value(self._client, transaction, path, stored.value)  # it exists if it has segments
 
     def publish(self, record: Publish) -> bool:
         """Make the plan the newest version; return False where that is refused.
@@ -69,17 +81,13 @@ class VersionNodes:
         newest, written = self.newest()
         if newest != plan.version - 1:
             return False
-        stored = nodes.encode_plan(plan, record.leader)
-        path = self.write_segments(plan.version, record.leader, stored)
         transaction = client.transaction()
         transaction.check(self._path(nodes.PROCESSORS, nodes.node_name(record.leader)), 0)
         for incarnation in record.unreported:
             report, generation = self._report(incarnation)
             if not check_no_value(client, transaction, report, generation):
                 return False
-        value = nodes.encode_version(plan.version)
-        transaction.set_data(self._path(nodes.JOB_MODELS), value, version=written)
-        put_value(client, transaction, path, stored.value)  # it is there where it has segments
+        self.put(transaction, plan, record.leader, written)
         barrier = self._path(nodes.BARRIERS, str(plan.version))
         transaction.create(barrier, BarrierPhase.NEW.value.encode())
         if not is_done(transaction):

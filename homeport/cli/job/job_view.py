@@ -29,7 +29,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
-from homeport.job_coordinator.zookeeper.leader_address import registered_processors
+from homeport.job_coordinator.zookeeper.tool_session import registered_processors
 
 TIMEOUT_S = 15.0
 _AM_TIMEOUT_S = 5.0

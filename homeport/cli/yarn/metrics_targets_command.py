@@ -6,7 +6,9 @@ import functools
 import json
 import os
 import threading
-from collections.abc import Iterable
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -18,11 +20,17 @@ from homeport.appmaster.yarn.submission import job_tag
 from homeport.cli.options import described, loaded, new_app, note
 from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError
+from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.zookeeper.leader_address import is_standalone, standalone_targets
+from homeport.job_coordinator.standalone.plan import Registration
+from homeport.job_coordinator.zookeeper.tool_session import registered_processors
 
 _SOURCE = "metrics-targets"
+_STANDALONE = "standalone"
+"""The label ``application`` of a standalone job, which has no id of YARN."""
+_ZOOKEEPER_S = 15.0
 
 app = new_app()
 
@@ -45,7 +53,7 @@ def metrics_targets(*, listen: str | None = None, config_path: list[str] | None 
     set, and a file names ZooKeeper, no YARN is read.
     """
     configs = [loaded(path, None) for path in config_path or ()]
-    jobs, standalone = HttpsJobs(configs), [c for c in configs if is_standalone(c)]
+    jobs, standalone = HttpsJobs(configs), [c for c in configs if _has_zookeeper(c)]
     has_yarn = CONF_DIR_VARIABLE in os.environ or not standalone
     yarn = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
     if listen is None:
@@ -68,6 +76,41 @@ def _address(listen: str) -> tuple[str, int]:
             f"--listen {listen!r}: it must be HOST:PORT with a port up to 65535, as 127.0.0.1:9400"
         )
     return host, int(port)
+
+
+def _has_zookeeper(config: Config) -> bool:
+    return keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config)
+
+
+def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
+    """Return one target for each processor that is registered now.
+
+    Raises:
+        ConfigError: a configuration does not name ZooKeeper, or its credentials.
+        RefusedError: ZooKeeper refuses the user, or gives it no right.
+        UnavailableError: ZooKeeper does not answer.
+    """
+    return [
+        target(config, registration)
+        for config in configs
+        for registration in registered_processors(config, _ZOOKEEPER_S)
+        if registration.url
+    ]
+
+
+def target(config: Config, registration: Registration) -> Mapping[str, Any]:
+    """Return the processor's target for Prometheus."""
+    job, place = JobConfig.of(config), urllib.parse.urlsplit(registration.url)
+    return {
+        "targets": [place.netloc],
+        "labels": {
+            "__scheme__": place.scheme,
+            "__metrics_path__": f"{place.path}metrics",
+            "job_name": job.name,
+            "job_id": job.id,
+            "application": _STANDALONE,
+        },
+    }
 
 
 class HttpsJobs:

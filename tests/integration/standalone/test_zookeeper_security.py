@@ -26,7 +26,7 @@ from homeport.config.settings.zookeeper_access import ZooKeeperAccess
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.zookeeper.client import Faults, credentials_of, new_client
 from homeport.job_coordinator.zookeeper.job_nodes import is_open
-from homeport.job_coordinator.zookeeper.leader_address import registered_processors
+from homeport.job_coordinator.zookeeper.tool_session import registered_processors
 
 MARK = f"pLaNtEd{uuid.uuid4().hex[:8]}"
 """In every password; no escaping changes it."""

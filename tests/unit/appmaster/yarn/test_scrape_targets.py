@@ -21,11 +21,11 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 from homeport.appmaster.yarn.scrape_targets import TargetServer, targets
 from homeport.cli.usage import run_app
 from homeport.cli.yarn import metrics_targets_command
+from homeport.cli.yarn.metrics_targets_command import target
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.zookeeper.leader_address import target
 
 RM = "http://rm:8088"
 

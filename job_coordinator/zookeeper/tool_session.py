@@ -1,18 +1,15 @@
-"""Finds for tools, in a session of theirs, where the processors of a standalone job answer."""
+"""Sessions of tools with ZooKeeper, and the processors that a standalone job has registered."""
 
 from __future__ import annotations
 
 import contextlib
-import urllib.parse
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import StandaloneConfig
@@ -29,9 +26,6 @@ from homeport.job_coordinator.zookeeper.client import (
 
 STAGE = "1"
 """The last part of a tree's name: a job has one stage."""
-_APPLICATION = "standalone"
-"""In place of YARN's id, as the status of such a job has it."""
-_TIMEOUT_S = 15.0
 
 
 class RefusedError(HomeportError):
@@ -130,39 +124,3 @@ def registrations(client: KazooClient, root: str) -> list[Registration]:
                 data, _ = client.get(f"{path}/{name}")
                 found.append(nodes.decode_registration(name, data))
     return sorted(found)
-
-
-def is_standalone(config: Config) -> bool:
-    """Return whether ``config`` lets standalone processors run the job, through ZooKeeper."""
-    return keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config)
-
-
-def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
-    """Return one target for each processor that is registered now.
-
-    Raises:
-        ConfigError: a configuration does not say where ZooKeeper is, or what to show it.
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-        UnavailableError: ZooKeeper does not answer.
-    """
-    return [
-        target(config, processor)
-        for config in configs
-        for processor in registered_processors(config, _TIMEOUT_S)
-        if processor.url
-    ]
-
-
-def target(config: Config, processor: Registration) -> Mapping[str, Any]:
-    """Return the processor's target for Prometheus; its metrics carry its name."""
-    job, place = JobConfig.of(config), urllib.parse.urlsplit(processor.url)
-    return {
-        "targets": [place.netloc],
-        "labels": {
-            "__scheme__": place.scheme,
-            "__metrics_path__": f"{place.path}metrics",
-            "job_name": job.name,
-            "job_id": job.id,
-            "application": _APPLICATION,
-        },
-    }
