@@ -1,13 +1,13 @@
-"""Judges a request: its caller, what the token allows, and whether it asks for this server.
+"""Judges a request: its caller, the rights of its token, and whether it is for this server.
 
-PURE. Three kinds of token are valid. The job's own, which each submission makes for launchers,
-containers and ``run-job``: it shows secrets and may do everything. Those of operators, by the
-configuration in force: to read, which shows last log lines of failures too, and to operate, which
-may also change the running job. Neither of these two shows a secret, or serves a launcher.
+PURE. Three kinds of token are valid. Each submission makes the job's own token for launchers,
+containers and ``run-job``: it shows secrets and allows everything. The configuration in force has
+the tokens of operators. One to read also shows the last log lines of failures; one to operate also
+allows changes of the running job. Neither shows a secret, or serves a launcher.
 
-A page of another server can have its own name resolved to this server's address, and then read it
-as its own (DNS rebinding). Such a request has the page's name in its header ``Host``. An address is
-no name, and needs none: no page can have one that is not its own.
+A page of another server can have its own name resolved to this server's address, and then read
+this server as its own (DNS rebinding). Such a request has the page's name in its header ``Host``.
+An IP address in that header is safe: a page cannot have the address of another server.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """``name``: of the token, empty without one. ``address``: of the peer of the connection."""
+    """``name``: of the token; empty without one. ``address``: of the connection's peer."""
 
     name: str
     role: Role
@@ -52,7 +52,7 @@ class Tokens:
     """The tokens that are valid now.
 
     Args:
-        job: the job's own, which is exchanged while it runs.
+        job: returns the job's own token, which may be exchanged while the job runs.
     """
 
     def __init__(self, job: Callable[[], bytes]) -> None:
@@ -61,7 +61,7 @@ class Tokens:
         self._operators: Mapping[str, tuple[str, Role]] = {}
 
     def configured(self, config: Config) -> None:
-        """Take operators' tokens from ``config``, from now on; where one is wrong, none."""
+        """Take the operators' tokens from ``config``; take none from a key that is wrong."""
         if config is self._config:
             return
         self._config = config
@@ -75,14 +75,14 @@ class Tokens:
         }
 
     def is_job(self, offered: bytes) -> bool:
-        """Return whether it is the job's own, in a time that no difference changes."""
+        """Return whether it is the job's own token; compare in constant time."""
         return hmac.compare_digest(offered, self._job())
 
     def holder(self, offered: bytes) -> tuple[str, Role]:
-        """Return the token's name and role; ``("", Role.NONE)``: it is no valid one."""
+        """Return the token's name and role; ``("", Role.NONE)`` if it is not valid."""
         if self.is_job(offered):
             return RESERVED, Role.JOB
-        # Found by its digest: how long that takes says nothing of a valid token.
+        # A search by the digest: its duration reveals nothing of a valid token.
         return self._operators.get(digest_of(offered), ("", Role.NONE))
 
 
@@ -90,15 +90,15 @@ def _tokens(key: TokensKey, config: Config) -> tuple[NamedToken, ...]:
     try:
         return key.tokens(config)
     except ConfigError:
-        return ()  # validation refuses it; one that is in force nevertheless opens nothing
+        return ()  # validation refuses it; if it is in force nevertheless, it gives no right
 
 
 def is_of_another_page(origin: str | None, site: str | None, host: str | None) -> bool:
     """Return whether a browser marks a request as made by another server's page.
 
     Args:
-        origin: the header ``Origin``; None: it is not sent, as by every tool.
-        site: ``Sec-Fetch-Site``, which browsers send to https and this machine alone.
+        origin: the header ``Origin``; None: the caller, as every tool, does not send it.
+        site: ``Sec-Fetch-Site``, which browsers send only to https and to this machine.
         host: ``Host``.
     """
     if site is not None and site not in {"same-origin", "none"}:
@@ -107,13 +107,13 @@ def is_of_another_page(origin: str | None, site: str | None, host: str | None) -
 
 
 def names_of(machine: Iterable[str]) -> frozenset[str]:
-    """Return names in the form that ``is_own`` compares; of each long one its first part too."""
+    """Return the names as ``is_own`` compares them, and the first part of each long name."""
     found = {name.lower().rstrip(".") for name in machine}
     return frozenset(found | {name.partition(".")[0] for name in found if not _is_address(name)})
 
 
 def is_own(host: str, *names: Iterable[str]) -> bool:
-    """Return whether the header names an address, this machine as itself, or one of ``names``."""
+    """Return whether the header ``Host`` has an address, ``localhost``, or one of ``names``."""
     match = _HOST.fullmatch(host.strip().lower())
     if match is None:
         return False

@@ -1,8 +1,8 @@
-"""What an operator may do to the running job by HTTP, below ``/ui/actions``.
+"""The actions of operators on the running job by HTTP, below ``/ui/actions``.
 
-SHELL. Each action has a name, and the server does not know which there are: it reads the request,
-has the action planned, and shows the plan or has it carried out. A plan is made either way, so
-that what is carried out was checked the same as what was shown.
+SHELL. The server finds an action by its name. It reads the request, has the action planned, and
+shows the plan or has it carried out. It makes a plan either way, so that a dry run and a real run
+pass the same checks.
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ class Plan(msgspec.Struct, frozen=True, rename={"is_possible": "possible"}):
 
 
 class OperatorActions(Protocol):
-    """The actions of one job. Errors as of a backend; ConfigError is answered by 400 too."""
+    """The actions of one job. Errors as of a backend; the answer to a ConfigError is 400 too."""
 
     @property
     def names(self) -> Collection[str]:
-        """Of the actions that there are."""
+        """The names of all actions."""
 
     async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
-        """Return what the action of that name would do; nothing is changed."""
+        """Return what the action would do; change nothing."""
 
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Write its record; return ``message``, and ``uuid`` where its answer comes later."""
+        """Write the action's record; return ``message``, and ``uuid`` if its answer comes later."""
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
-        """Return ``status``, ``message`` and ``final``; None: nothing is known yet."""
+        """Return ``status``, ``message`` and ``final``; None while nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """What operators may do by HTTP (None: nothing), and where each change is written down."""
+    """The actions that operators may take by HTTP (None: none), and the trail of all changes."""
 
     actions: OperatorActions | None
     audit: AuditTrail
 
 
 class ActionRoutes:
-    """To be used on the server's event loop.
+    """Serves the actions; runs on the server's event loop.
 
     Args:
         actions: of the job; None: it has none, as a standalone job.
-        audit: where they are written down.
+        audit: takes each change.
     """
 
     def __init__(self, actions: OperatorActions | None, audit: AuditTrail) -> None:
@@ -98,7 +98,7 @@ class ActionRoutes:
         return json_answer(compact_json(body), {"Cache-Control": "no-store"})
 
     async def _post_action(self, request: web.Request) -> web.StreamResponse:
-        # A form of another page can send any other type without asking first.
+        # A form of another page can send every other type without a preflight request.
         if request.content_type != _JSON:
             text = f"the content type is not {_JSON}: {shown(request.content_type)}"
             return error_answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text)
@@ -114,7 +114,7 @@ class ActionRoutes:
             if not plan.is_possible:
                 raise WireError("; ".join(plan.lines))
             by = caller(request)
-            # Before it is so: a death in between leaves a line too many, not one too few.
+            # First the trail: a death in between leaves a line too many, not one too few.
             self._audit.add(Change(by.name, by.address, "http", plan.what, plan.before, plan.after))
             said = await self._actions.carry_out(name, asked, by)
         except ConfigError as error:

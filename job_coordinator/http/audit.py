@@ -1,7 +1,7 @@
-"""The audit trail: each change of the running job, its author, from where, before and after.
+"""The audit trail: each change of the running job, with its author and origin, before and after.
 
-The newest changes are in memory, bounded; each is also one line of the log and one event of the
-job's history (``audit``), which outlives the process. Secrets are masked before they come here.
+A bounded number of the newest changes is in memory. Each change is also one line of the log, and
+one event (``audit``) of the job's history, which outlives the process. Callers mask secrets.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from homeport.job_coordinator.model.wire_form import about
 
 MAX_CHANGES: Final = 1_000
 MAX_TEXT: Final = 500
-"""Characters of each field; of a longer one the beginning is kept."""
+"""Characters of each field; a longer one is cut."""
 
 UNKNOWN: Final = "unknown"
-"""The author, where the record of a change does not say it."""
+"""The author of a change whose record has none."""
 
 _log = logging.getLogger("audit")
 
@@ -32,9 +32,8 @@ _log = logging.getLogger("audit")
 class Change:
     """One change of the running job.
 
-    ``author``: the name of the token; of a tool, the user that ran it. ``address``: the peer's; of
-    a tool, its host. ``through``: ``http``, or the tool. ``before``, ``after``: None: nothing
-    there.
+    ``author``: the name of the token, or the user of the tool. ``address``: of the peer, or the
+    host of the tool. ``through``: ``http``, or the tool. ``before``, ``after``: None: no value.
     """
 
     author: str
@@ -51,7 +50,7 @@ class Change:
         )
 
     def bounded(self) -> Change:
-        """Return it with no field longer than ``MAX_TEXT``, each of one line."""
+        """Return the change with each field cut to one line of ``MAX_TEXT`` characters."""
         given = {name: text for name, text in asdict(self).items() if text is not None}
         return replace(self, **{name: _one_line(text) for name, text in given.items()})
 
@@ -73,7 +72,7 @@ class AuditedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _one_line(text: str) -> str:
-    """Return the beginning, without characters that a terminal would act on."""
+    """Return the beginning of ``text``, without control characters of terminals."""
     line = " ".join(text[: 2 * MAX_TEXT].split())[:MAX_TEXT]
     return "".join(c if c.isprintable() else "?" for c in line)
 
@@ -83,10 +82,10 @@ def _shown(value: str | None) -> str:
 
 
 class AuditTrail:
-    """To be used on one event loop.
+    """Keeps the newest changes; runs on one event loop.
 
     Args:
-        write: makes an event of the history of a change's fields.
+        write: writes the fields of a change into the history, as an event.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
@@ -96,7 +95,7 @@ class AuditTrail:
         self._number = 0
 
     def add(self, change: Change) -> None:
-        """Note that the change is wanted, and about to be carried out."""
+        """Note a change that is about to be carried out."""
         bounded = change.bounded()
         self._number += 1
         _log.info("audit %d: %s", self._number, bounded)

@@ -1,8 +1,8 @@
-"""The launcher's, the container's and run-job's end of the job coordinator's HTTP routes.
+"""The client of the job coordinator's HTTP routes: for launchers, containers and commands.
 
-SHELL. Synchronous and of the standard library alone, so that a launcher starts fast; nothing is
-retried here, as only the caller knows how long it may wait. Proxies named in the environment are
-not used: the AM is a neighbour.
+SHELL. It is synchronous and uses the standard library alone, so that a launcher starts fast. It
+retries nothing, as only the caller knows how long it may wait. It ignores the environment's
+proxies: the AM is a neighbour.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NO_RIGHT: Final = frozenset({_UNAUTHORIZED, 403, 429})
 _SERVER_FAULT: Final = 500
 _REDIRECT: Final = 307
 _REDIRECTS: Final = 3
-"""A leader that changes meanwhile is found after a second one."""
+"""If the leader changes meanwhile, a second redirection finds the new one."""
 
 
 _CLOSING: Final = {"Connection": "close"}
@@ -63,15 +63,14 @@ _Answer = tuple[int, bytes, HTTPMessage]
 
 
 class CoordinatorClient:
-    """Speaks to the AM at one URL; thread-safe, each call has a connection of its own.
+    """Calls the AM at one URL; thread-safe, each call has a connection of its own.
 
-    A client that *holds* its connection makes one call at a time by it, and is closed in the end:
-    a keeper that others flood knows that connection, and none new is needed.
+    A client that *holds* its connection makes one call at a time by it, and has to be closed. A
+    keeper whose port others flood knows that connection, so the client needs no new one.
 
-    Every call raises UnavailableError where there is no answer in time, or the AM says that it
-    cannot serve, NoRightError where it asks for another token, and WireError where it refuses the
-    request or answers what cannot be understood (as another server does that has taken the port of
-    an AM that is gone).
+    Every call raises UnavailableError where no answer comes in time or the AM cannot serve,
+    NoRightError where the AM requires another token, and WireError where it refuses the request or
+    its answer is not valid (as that of another server on the port of an AM that is gone).
     """
 
     def __init__(
@@ -84,17 +83,17 @@ class CoordinatorClient:
         *,
         holds: bool = False,
     ) -> None:
-        """Nothing is sent yet.
+        """Send nothing yet.
 
         Args:
             url: ``http://host:port/``, the value of SAMZA_COORDINATOR_URL; or ``https:``.
             token: the job's bearer token; without it secrets are masked and only reading works.
             timeout_s: longest wait, in seconds, for the connection and each piece of the answer.
-            certificate: of the submission, as PEM: the only one that is trusted. Without effect
-                for ``http:``.
-            secret: of the submission: by it the client follows an exchange of token and
-                certificate. None: it does not.
-            holds: keeps its connection open between calls.
+            certificate: of the submission, as PEM: the only one that the client trusts. It has no
+                effect for ``http:``.
+            secret: of the submission; with it the client follows an exchange of token and
+                certificate.
+            holds: whether the connection stays open between calls.
 
         Raises:
             ConfigError: the URL is not of that form, or the certificate is missing or damaged.
@@ -121,7 +120,7 @@ class CoordinatorClient:
 
     @property
     def url(self) -> str:
-        """The AM's URL, with a slash at its end."""
+        """The AM's URL, which ends with a slash."""
         return self._url
 
     def at(self, url: str, timeout_s: float, *, holds: bool = False) -> CoordinatorClient:
@@ -130,26 +129,26 @@ class CoordinatorClient:
         return CoordinatorClient(url, self._token, *rest, holds=holds)
 
     def close(self) -> None:
-        """Close the connection that is held, after the call by it; the next call opens one."""
+        """Close the held connection, after a call that uses it; the next call opens another."""
         with self._calling:
             self._let_go()
 
     def job_model(self, version: int | None = None) -> JobModel:
-        """Return that version of the JobModel, or the present one; without a token masked."""
+        """Return the JobModel of that version, or the present one; masked without a token."""
         return decode_job_model(self._call("GET", "" if version is None else f"?version={version}"))
 
     def processor_model(self, processor_id: ProcessorId, version: int) -> JobModel:
-        """Return that version of the JobModel with that processor alone; masked as above."""
+        """Return the JobModel of that version with one processor alone; masked as above."""
         route = f"v1/processors/{quote(processor_id, safe='')}/model?version={version}"
         return decode_job_model(self._call("GET", route))
 
     def config(self) -> dict[str, str]:
-        """Return the job's configuration; secrets masked without a token."""
+        """Return the job's configuration; masked as above."""
         body = parse_object(self._call("GET", "config"), "the configuration")
         return {name: required_field(body, name, str) for name in body}
 
     def package(self, name: str) -> bytes:
-        """Return the package with that sha256, as the AM has it; with the job's token alone."""
+        """Return the package with that sha256; this requires the job's token."""
         return self._call("GET", f"v1/packages/{quote(name, safe='')}")
 
     def locality(self) -> LocalityModel:
@@ -161,19 +160,19 @@ class CoordinatorClient:
         return Order.from_json(self._post("v1/check-in", message.to_json()))
 
     def renew(self, message: Renewal) -> LeaseGrant:
-        """Return the answer about a lease from the keeper, whose URL this client must have."""
+        """Renew a lease at the keeper, whose URL this client must have."""
         return LeaseGrant.from_json(self._post("v1/lease", message.to_json()))
 
     def started(self, message: Started) -> None:
-        """Let the AM know that this stream container has started; of very many tasks, the sums."""
+        """Report that this stream container has started; for very many tasks, report sums."""
         self._post("v1/started", message.within(STARTED_BYTES).to_json())
 
     def stopped(self, message: Stopped) -> None:
-        """Let the AM know that this stream container is gone."""
+        """Report that this stream container has ended."""
         self._post("v1/stopped", message.to_json())
 
     def shutdown(self) -> None:
-        """Have the AM begin the orderly end of the job."""
+        """Request the orderly end of the job."""
         self._post("v1/shutdown", {})
 
     def status(self) -> ShownStatus:
@@ -181,7 +180,7 @@ class CoordinatorClient:
         return decoded(ShownStatus, self._call("GET", "v1/status"), "the status")
 
     def status_body(self) -> dict[str, Any]:
-        """Return the body of the status, with fields that a later version has added."""
+        """Return the body of the status, with the fields of later versions."""
         return parse_object(self._call("GET", "v1/status"), "the status")
 
     def events(
@@ -193,7 +192,7 @@ class CoordinatorClient:
         return parse_object(self._call("GET", f"v1/events?{query}"), "the events")
 
     def what_if(self, hosts: Sequence[Host]) -> ShownOutlook:
-        """Return what would come of the loss of these hosts."""
+        """Return the effects that the loss of these hosts would have."""
         query = urlencode([("host", host) for host in hosts])
         answer = parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
         return value_of(ShownOutlook, answer, "the answer")
@@ -205,20 +204,20 @@ class CoordinatorClient:
     def access(self, secret: JobSecret) -> ShownAccess:
         """Return the server's generation and certificate, proven by the submission's secret.
 
-        The request has no token, and trusts any certificate: the proof is worth more.
+        The request has no token, and trusts any certificate: the proof is stronger.
 
         Raises:
-            WireError: the server does not have the secret; else errors as above.
+            WireError: the server does not have the secret. Other errors are as above.
         """
         return self._proven_access(secret)[0]
 
     def require_proof(self, secret: JobSecret) -> None:
         """Require that the server itself has the submission's secret, before it gets a token.
 
-        A server that passes the question on to the AM has another certificate, or address.
+        A server that only passes the request on to the AM has another certificate, or address.
 
         Raises:
-            WireError: it does not have the secret, or passes the question on; else as above.
+            WireError: it does not have the secret, or passes the request on; else as above.
         """
         access, address = self._proven_access(secret)
         if self._tls is None and access.address != address:
@@ -252,7 +251,7 @@ class CoordinatorClient:
         try:
             access = self.access(self._secret)
         except (UnavailableError, WireError):
-            return False  # what was refused has the reason
+            return False  # the refusal of the first request has the reason
         certificate, token = access.certificate, self._token
         if access.generation and token is not None:
             token = self._secret.token(access.generation)
@@ -269,9 +268,8 @@ class CoordinatorClient:
     def _asked(self, *request: Any) -> _Answer:  # noqa: ANN401 - as of http.client
         """Return the answer to a request; OSError or HTTPException where there is none.
 
-        A held connection that broke is replaced at once, for the same request: one that changes
-        something twice is not sent by a client that holds. One that is silent has used up the time
-        of the call.
+        A held connection that broke is replaced at once, for the same request: clients that hold
+        send no request that must not come twice. A silent connection has used up the call's time.
         """
         if not self._holds:
             with closing(self._connection(self._tls)) as connection:
@@ -304,9 +302,9 @@ class CoordinatorClient:
     def _call(
         self, method: str, route: str, body: bytes | None = None, redirects: int = _REDIRECTS
     ) -> bytes:
-        """Return the body of a good answer to one request, also where another processor gives it.
+        """Return the body of a good answer to one request; follow redirects without a token.
 
-        The token goes to the URL alone that it was given for.
+        The token goes only to the client's own URL.
         """
         target = f"{method} {self._url}{route}"
         request = (method, f"{self._base}{route}", body)
@@ -327,7 +325,7 @@ class CoordinatorClient:
         raise _refused(target, status, content)
 
     def _followed(self, request: tuple[str, str, bytes | None]) -> _Answer:
-        """Return the answer; the second one, where the server has a new token or certificate."""
+        """Return the answer; ask once more if the server has a new token or certificate."""
         try:
             answer = self._asked(*request, self._headers(request[2]))
             if answer[0] != _UNAUTHORIZED or not self._is_renewed():

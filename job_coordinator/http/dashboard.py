@@ -1,9 +1,9 @@
-"""The dashboard below ``/ui/``: its files, and what they show, at once and again and again.
+"""The dashboard below ``/ui/``: its files, the state that they show, and streams of new states.
 
-SHELL. It only reads (``actions`` changes), as the other reading routes do: every client that
-reaches the port gets it, with secrets masked and without log lines. All clients share one look at
-the job, so a hundred pages cost what one does, and without a page nothing is looked at but a point
-of the plots every 15 seconds.
+SHELL. The dashboard only reads (``actions`` changes the job). As from the other reading routes,
+every client that reaches the port gets it, with secrets masked and without log lines. All clients
+share one look at the job, so a hundred pages cost as much as one. Without a page the server only
+takes a point of the plots every 15 seconds.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from homeport.job_coordinator.ui.plots import MAX_CONTAINERS, STEP_MS, Plots
 from homeport.job_coordinator.ui.snapshot import snapshot
 
 MAX_STREAMS: Final = 32
-"""Pages that get what is new by themselves; a further one asks for it every few seconds."""
+"""Pages that have a stream of new states; a further page polls every few seconds."""
 
 MAX_PLOTTED: Final = 60
 """Containers whose plots one request gets."""
 
 _EVERY_S: Final = 1.0
-"""From one look at the job to the next while a page is open, of up to 500 containers; of more of
-them it is longer, as a look takes longer."""
+"""Between two looks at a job of up to 500 containers while a page is open; longer for larger jobs,
+as a look takes longer."""
 _CONTAINERS_A_SECOND: Final = 500
 _HEARTBEAT_S: Final = 10.0
 _STALL_S: Final = 30.0
-"""How long a page may take nothing of its stream."""
+"""How long a page may read nothing from its stream."""
 
 _TYPES: Final = {
     "css": "text/css",
@@ -57,21 +57,21 @@ _HEADERS: Final = {
 
 _SLASH, _PAGE, _FILE = "/ui", "/ui/", r"/ui/{file:[a-z_]+\.[a-z]+}"
 FILE_ROUTES: Final = frozenset({_SLASH, _PAGE, "/ui/{file}"})
-"""Where the page is, as the router names it, which is the same for every job."""
+"""The routes of the page's files, which are the same for every job."""
 
 _log = logging.getLogger(__name__)
 
 Look = Callable[[], Awaitable[ShownStatus]]
-"""The status now; UnavailableError where it is another server's to say."""
+"""Returns the status now; UnavailableError where another server answers for the job."""
 
 
 class Dashboard:
-    """Served between ``start`` and ``stop``, on the server's event loop.
+    """Serves the dashboard between ``start`` and ``stop``, on the server's event loop.
 
     Args:
-        look: how the job is now.
-        answers: what is shown, shared by all that ask.
-        size: how many containers the job has; None where this server does not answer for the job.
+        look: returns the job's status now.
+        answers: shares answers among callers.
+        size: returns how many containers the job has; None where another server answers for it.
     """
 
     def __init__(self, look: Look, answers: SharedAnswers, size: Callable[[], int | None]) -> None:
@@ -99,13 +99,13 @@ class Dashboard:
         ]
 
     def start(self) -> None:
-        """Take points from now on."""
+        """Take points of the plots from now on."""
         self._tasks = [
             asyncio.ensure_future(work()) for work in (self._take_points, self._keep_looking)
         ]
 
     async def stop(self) -> None:
-        """End all streams, and look at nothing any more."""
+        """End all streams and all looks at the job."""
         self._is_over = True
         self._seen.end()
         for task in self._tasks:
@@ -144,7 +144,7 @@ class Dashboard:
         )
 
     async def _get_stream(self, request: web.Request) -> web.StreamResponse:
-        """Send server-sent events: ``state`` when something is new, ``time`` after 10 s without."""
+        """Send server-sent events: ``state`` with each new state, ``time`` after 10 s without."""
         if self._is_over or self._streams >= MAX_STREAMS:
             raise UnavailableError(f"{MAX_STREAMS} pages have a stream already: ask for /ui/state")
         response = web.StreamResponse(
@@ -166,7 +166,7 @@ class Dashboard:
     async def _send(self, response: web.StreamResponse) -> None:
         """Send until the server ends, or no longer answers for the job.
 
-        A page that is slow gets the newest state when it has taken the one before: none waits.
+        A slow page gets the newest state when it has read the last one: no state is queued.
         """
         number = 0
         while self._serves():
@@ -179,7 +179,7 @@ class Dashboard:
                 number, body = self._seen.number, self._seen.body(wall_ms())
                 text = b"event: state\ndata: %s\n\n" % body
             else:
-                # The comment is for proxies; pages see events alone.
+                # The comment is for proxies; pages see only events.
                 text = b": alive\nevent: time\ndata: %d\n\n" % wall_ms()
             async with asyncio.timeout(_STALL_S):
                 await response.write(text)
@@ -205,9 +205,9 @@ class Dashboard:
                 await self._see()
             except UnavailableError:
                 pass  # another server answers for the job: its streams end
-            except Exception:  # noqa: BLE001 - one look's fault, which is logged, ends no page
+            except Exception:  # noqa: BLE001 - it is logged, and ends no page
                 _log.exception("the dashboard could not look at the job")
-            await asyncio.sleep(self._every_s())  # the job says nothing by itself
+            await asyncio.sleep(self._every_s())  # the job announces no news
 
     async def _take_points(self) -> None:
         while True:
@@ -227,7 +227,7 @@ class Dashboard:
 
 
 class _Seen:
-    """The newest state, and those that wait for a newer one."""
+    """The newest state, for which streams wait."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -237,7 +237,7 @@ class _Seen:
         self._news = asyncio.Event()
 
     def see(self, state: dict[str, Any], at_ms: int) -> None:
-        """See this state; it is news where it is another one than before."""
+        """Take this state; it is news if it differs from the last one."""
         self._at_ms = at_ms
         if state != self._state:
             self._state, self._body = state, compact_json(state)
@@ -245,7 +245,7 @@ class _Seen:
             self.end()
 
     def end(self) -> None:
-        """Wake those that wait."""
+        """Wake all waiting streams."""
         self._news.set()
         self._news = asyncio.Event()
 
@@ -255,11 +255,11 @@ class _Seen:
             await self._news.wait()
 
     def age_ms(self, now_ms: int) -> float:
-        """Return how long ago the state was seen; infinite before the first time."""
+        """Return the age of the state; infinite before the first one."""
         return float("inf") if self._at_ms is None else now_ms - self._at_ms
 
     def body(self, now_ms: int) -> bytes:
-        """Return the state with the time, which is no news."""
+        """Return the state with the time; a new time alone is no news."""
         return b'{"now_ms":%d,%s' % (now_ms, self._body[1:])
 
 

@@ -1,8 +1,8 @@
-"""What is served of JobModels: encoded, compressed and tagged once, however many ask for it.
+"""The documents of a JobModel: each is encoded, compressed and tagged once for all requests.
 
-SHELL: the work is done in a thread, so that check-ins are answered meanwhile. The whole JobModel,
-the part of one processor and the configuration share their pieces: a thousand containers that fetch
-their parts cost a thousand small encodings, and never one of the configuration.
+SHELL: a thread does the work, so that check-ins get their answers meanwhile. The whole JobModel,
+the part of one processor and the configuration share their pieces. A thousand containers that fetch
+their parts cost a thousand small encodings, and one encoding of the configuration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 
 _KEPT_MODELS: Final = 3
-"""The present version and, while a change goes on, those before it."""
+"""The present version and, during a change, earlier ones."""
 
 _GZIP_LEVEL: Final = 6
 _GZIP_WINDOW: Final = 31  # the largest window, with gzip's header and checksum
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a document is wanted: secrets masked or not, compressed by gzip or not."""
+    """The requested form of a document: secrets masked or not, compressed by gzip or not."""
 
     mask_secrets: bool
     gzip: bool
@@ -43,9 +43,9 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Bytes to be sent one part after the other, and their tag. ``gzip``: they are compressed.
+    """Bytes in parts, to be sent in order, and their tag. ``gzip``: whether they are compressed.
 
-    The tag of JSON is weak and the same for both encodings of the same content.
+    The tag of JSON is weak: both encodings of the same content have it.
     """
 
     parts: tuple[bytes, ...]
@@ -55,7 +55,7 @@ class Document:
 
     @property
     def size(self) -> int:
-        """All parts together, in bytes."""
+        """Bytes of all parts."""
         return sum(len(part) for part in self.parts)
 
 
@@ -77,7 +77,7 @@ class JobModelDocuments:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What comes before the containers, with the state of the checksum after it."""
+    """The bytes before the containers, with the state of the checksum after them."""
 
     pieces: JobModelPieces
     checksum: Any
@@ -99,7 +99,7 @@ class _Head:
 
 
 class _GzipHead:
-    """A head compressed, and the compressor that goes on after it."""
+    """A compressed head, and the compressor that continues after it."""
 
     def __init__(self, head: _Head) -> None:
         self._after = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)

@@ -1,8 +1,8 @@
-"""Lets a request through, or refuses it: token, role, number of wrong tokens, page of origin.
+"""Accepts or refuses a request by its token, role, number of wrong tokens, and page of origin.
 
-SHELL around ``access`` and ``port.connections``. The job's own token is let through also from an
-address that has shown too many wrong ones: 256 random bits are not guessed, and a program on a host
-of the cluster must not be able to keep the launchers there from their AM.
+SHELL around ``access`` and ``port.connections``. It accepts the job's own token even from an
+address with too many wrong tokens: 256 random bits are not guessed, and a program on a host of the
+cluster must not be able to keep the launchers of that host from their AM.
 """
 
 from __future__ import annotations
@@ -42,21 +42,19 @@ _log = logging.getLogger(__name__)
 
 
 def caller(request: web.Request) -> Caller:
-    """Return the caller of a request that was let through."""
+    """Return the caller of an accepted request."""
     found: Caller = request[_CALLER]
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Which role a request needs.
+    """The role that each request needs.
 
     Args:
-        changing: {route: of a request there that changes something}; of any other it is that of
-            the job's own programs.
-        reading: {route: of a request there that reads}; any other needs none, while reading is
-            open.
-        public: routes that hold nothing of a job, and need none ever.
+        changing: {route: role for a change}; on other routes a change needs ``Role.JOB``.
+        reading: {route: role for reading}; other routes need no role while reading is open.
+        public: routes without data of a job, which never need a role.
     """
 
     changing: Mapping[str, Role] = field(default_factory=dict)
@@ -79,12 +77,13 @@ class Rights:
 
 
 class Guard:
-    """To be used on one event loop.
+    """Checks each request; runs on one event loop.
 
     Args:
         access: has the job's own token.
-        config: in force, None while there is none: it has the tokens of operators.
-        rights: what a request needs.
+        config: returns the configuration in force, which has the tokens of operators; None: none
+            is in force yet.
+        rights: the role that each request needs.
         names: of this machine; ``learned`` adds others.
     """
 
@@ -108,13 +107,13 @@ class Guard:
         self._names |= names_of(names)
 
     async def show_access(self, request: web.Request) -> web.StreamResponse:
-        """Answer which token and certificate are valid, with the proof that it is so."""
+        """Answer which token and certificate are valid, with the proof."""
         address = address_text(request.get_extra_info("sockname"))
         return json_answer(compact_json(self._access.answer(request.query.get("nonce"), address)))
 
     @web.middleware
     async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Return the middleware: the handler's answer, or a refusal."""
+        """Return the handler's answer, or a refusal."""
         found = self._identified(request)
         if isinstance(found, Caller):
             request[_CALLER] = found
@@ -185,7 +184,7 @@ class Guard:
         )
 
     def _of_another_name(self, request: web.Request, config: Config | None) -> web.Response | None:
-        """Return a refusal where the request is for another server; a page has no token."""
+        """Return a refusal if the request is for another server; a page has no token."""
         key = keys.JOB_COORDINATOR_URL_NAMES
         further = () if config is None else names_of(key.read(config))
         for host in request.headers.getall("Host", ()):

@@ -1,6 +1,6 @@
-"""Serves launchers and stream containers of a job on YARN; a standalone job has neither.
+"""The routes of launchers and stream containers of a job on YARN; a standalone job has neither.
 
-SHELL. Decides nothing: every answer comes from a ``LauncherBackend``.
+SHELL. It decides nothing: every answer comes from a ``LauncherBackend``.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _T = TypeVar("_T")
 
 
 class LauncherBackend(Protocol):
-    """What a job on YARN answers its launchers. Errors as of a ``JobCoordinatorBackend``."""
+    """The answers of a job on YARN to its launchers. Errors as of a ``JobCoordinatorBackend``."""
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """Return {processor_id: the standby of a warm move}, which no JobModel has."""
+        """Return {processor_id: the standby of a warm move}; no JobModel has these."""
 
     async def package(self, name: str) -> bytes | None:
-        """Return the zip with that sha256 that the running job was given; None: it is not there."""
+        """Return the running job's zip with that sha256; None: there is none."""
 
     def is_running(self, resource_id: ResourceId) -> bool:
         """Return whether a stream container that this AM permitted runs there."""
 
     async def check_in(self, message: CheckIn) -> Order:
-        """Return what that launcher should do now."""
+        """Return the launcher's next order."""
 
     async def started(self, message: Started) -> None:
         """Note that a stream container has started."""
@@ -67,7 +67,7 @@ class LauncherBackend(Protocol):
 
 
 class LauncherRoutes:
-    """To be used on the server's event loop.
+    """Serves the routes; runs on the server's event loop.
 
     Args:
         backend: gives the answers; None: the job is standalone.
@@ -94,7 +94,7 @@ class LauncherRoutes:
         ]
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """Return those of the backend; none of a standalone job."""
+        """Return those of the backend; a standalone job has none."""
         return {} if self._backend is None else self._backend.temporary_standbys()
 
     def _posts(self, backend: LauncherBackend) -> Mapping[str, _Handler]:

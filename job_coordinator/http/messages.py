@@ -1,4 +1,4 @@
-"""What launcher, stream container and AM say to each other: immutable values and their JSON form.
+"""The messages between launcher, stream container and AM: immutable values and their JSON form.
 
 PURE.
 """
@@ -24,23 +24,23 @@ from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import SpareReport
 
 _MAX_NAME = 1_000
-"""Characters of a host, or of a container's id: a record of each has to fit into any topic."""
+"""Characters of a host, or of a container's id: a record with it has to fit into every topic."""
 _Name = Annotated[str, msgspec.Meta(max_length=_MAX_NAME)]
 _Package = Annotated[str, msgspec.Meta(pattern=rf"\A{PACKAGE_NAME}\Z")]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
 STARTED_BYTES = 64 * 1024
-"""A longer report of a start has sums: the AM keeps one of each container, and shows all of them.
+"""A longer report of a start has sums: the AM keeps one for each container, and shows all of them.
 
-Room for some hundred tasks; far below what the AM's server takes.
+This is room for some hundred tasks, and far below the longest body that the AM's server takes.
 """
 
 TOKEN_FILE_NAME = "homeport-token"  # noqa: S105 - the name of the file, not a token
-"""Name under which the job's bearer token is localised in every container's working directory."""
+"""Name of the file with the job's bearer token in every container's working directory."""
 
 
 _ORDER_NULLS = ("processor_id", "epoch", "model_version", "lease_url")
-"""Fields of an order that are null where it has no value for them."""
+"""Fields of an order that are written as null if they have no value."""
 
 
 class OrderKind(Enum):
@@ -63,7 +63,7 @@ class LeaseAnswer(Enum):
 
 
 class _Message:
-    """A body of HTTP; ``_flat``: the field whose own fields stand in the object itself."""
+    """An HTTP body; ``_flat``: the field whose own fields are in the object itself."""
 
     __slots__ = ()
     _what: ClassVar[str]
@@ -81,15 +81,14 @@ class _Message:
 
 @dataclass(frozen=True, slots=True)
 class CheckIn:
-    """A launcher's poll: its id, its host, and which incarnation runs below it (None: none).
+    """A launcher's poll: its id, its host, and the incarnation that it runs (None: none).
 
-    ``report``: the running container's last report of its work; None where there is none.
-    ``spare``: None where none is kept. ``package``: what the running container has; None: what YARN
-    has localised, as in an order. ``prepared``: the last package that was ordered and made ready
-    here: it is unpacked, and the spare, where one is kept, waits with it. ``unprepared``: why the
-    package that was ordered last is not here; None: it is, or comes. ``quiet_ms``: how long ago the
-    running container, an active one, has committed a transaction, or found that no input waits;
-    None: it has not yet.
+    ``report``: the running container's last report of its work. ``spare``: the spare process.
+    ``package``: the running container's; None: the one that YARN has localised, as in an order.
+    ``prepared``: the last ordered package that is ready here: it is unpacked, and a spare waits
+    with it. ``unprepared``: why the last ordered package is not here; None: it is here, or on its
+    way. ``quiet_ms``: how long ago the running active container has committed a transaction, or
+    found that no input waits; None: it has not yet.
     """
 
     resource_id: Annotated[ResourceId, msgspec.Meta(max_length=_MAX_NAME)]
@@ -121,12 +120,12 @@ class CheckIn:
 class Order:
     """The AM's answer to a check-in.
 
-    ``incarnation``, ``model_version`` and ``fence`` are set with RUN (and name what to stop with
-    STOP). With WAIT, ``model_version`` is the version in force: a running container takes its
-    tuning from it. ``next_ms``: when to poll again. ``lease_url``: where leases are renewed, with
-    RUN. ``is_replaced``: with STOP, this standby is replaced by its active container, whose permit
-    is likely to be the next order. ``package``: with RUN, what the incarnation runs with; with WAIT
-    to a launcher that has a container, what the next permit of that processor has; None: what YARN
+    ``incarnation``, ``model_version`` and ``fence`` are set with RUN; with STOP they name the
+    incarnation to stop. With WAIT, ``model_version`` is the version in force: a running container
+    takes its tuning from it. ``next_ms``: when to poll again. ``lease_url``: where to renew leases,
+    with RUN. ``is_replaced``: with STOP, the active container takes the place of this standby, and
+    its permit is likely to be the next order. ``package``: with RUN, the incarnation's; with WAIT
+    to a launcher that has a container, that of the processor's next permit; None: the one that YARN
     has localised.
     """
 
@@ -160,7 +159,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Renewal(_Message):
-    """A launcher asks for its child's lease to last longer, by ``POST /v1/lease``."""
+    """A launcher's request to renew its child's lease, by ``POST /v1/lease``."""
 
     _what = "a renewal"
     _flat = "incarnation"
@@ -190,7 +189,7 @@ class Started(_Message):
     seconds: Mapping[str, _Seconds] = field(default_factory=dict)
 
     def within(self, limit_bytes: int) -> Started:
-        """Return this report, with sums in the place of tasks where its body would be longer."""
+        """Return this report; with sums in place of tasks if its body would be longer."""
         if len(compact_json(self.to_json())) <= limit_bytes:
             return self
         return replace(
@@ -200,9 +199,9 @@ class Started(_Message):
 
 @dataclass(frozen=True)
 class Stopped(_Message):
-    """A launcher waited for its stream container and it is gone, by ``POST /v1/stopped``.
+    """A launcher's report that its stream container has ended, by ``POST /v1/stopped``.
 
-    ``age_ms``: how long ago the launcher saw the end, when it reports.
+    ``age_ms``: time from the end, as the launcher saw it, to this report.
     """
 
     _what = "a stop"

@@ -1,8 +1,8 @@
-"""``GET /metrics``: the state of the job coordinator in numbers, in Prometheus' text form.
+"""``GET /metrics``: the state of the job in Prometheus' text form.
 
-SHELL. They are those of ``GET /v1/status``, read at each request, the requests that the server has
-answered, and what others count. Each series that was shown once is shown for as long as the server
-lives.
+SHELL. The numbers are those of ``GET /v1/status``, read at each request, the count of answered
+requests, and the counts of other parts. A series that was shown once is shown for as long as the
+server lives.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Source = Callable[[ShownStatus], _Samples]
 def family(
     name: str, about: str, samples: _Samples, labels: tuple[str, ...] = (), *, grows: bool = False
 ) -> Metric:
-    """Return a counter where it only ``grows``, else a gauge, of the samples that have a value."""
+    """Return a counter if it ``grows``, else a gauge, of the samples that have a value."""
     metric = (CounterMetricFamily if grows else GaugeMetricFamily)(name, about, labels=labels)
     for values, value in samples:
         if value is not None:
@@ -49,7 +49,7 @@ def family(
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric, ``homeport_<name>``: where its samples come from, as (labels, value or None)."""
+    """One metric, ``homeport_<name>``, with the source of its samples (labels, value or None)."""
 
     name: str
     about: str
@@ -58,7 +58,7 @@ class Family:
     grows: bool = False
 
     def metric(self, status: ShownStatus) -> Metric:
-        """Return it with the samples that have a value."""
+        """Return the metric with the samples that have a value."""
         samples = self.samples(status)
         return family(f"homeport_{self.name}", self.about, samples, self.labels, grows=self.grows)
 
@@ -76,7 +76,7 @@ def _work(value: Callable[[ContainerReport], float | None]) -> _Source:
 
 
 def _items(group: str, field: str) -> _Source:
-    """Return a source: ``field`` of each item of the list ``group`` of a container's report."""
+    """Return the source of ``field`` of each item in the list ``group`` of the reports."""
     return lambda status: (
         ((name, item.store, item.task), getattr(item, field))
         for name, report in _reports(status)
@@ -172,7 +172,7 @@ _OF_STORES: Final = (
     ("adjuncts", "version", "adjunct_version", "The version that tasks see."),
     ("adjuncts", "late", "adjunct_late_versions", "Versions that have had no end for too long."),
 )
-"""(list of a container's report, field of its items, metric, what it is)."""
+"""(list in a container's report, field of its items, metric, meaning)."""
 
 _VERSION: Final = Family(
     "job_model_version",
@@ -288,9 +288,9 @@ def figures(status: ShownStatus) -> Iterator[Metric]:
 
 
 def stage_times(status: ShownStatus) -> Metric:
-    """Return how long each stage takes each time.
+    """Return the histogram of the stages' times.
 
-    A stage whose container has other bounds is left out: it is of another version.
+    Leave out a stage with other bounds: its container is of another version.
     """
     metric = HistogramMetricFamily(
         "homeport_stage_duration_seconds",
@@ -307,11 +307,11 @@ def stage_times(status: ShownStatus) -> Metric:
 
 
 class JobCoordinatorMetrics(Collector):
-    """The numbers of one server.
+    """The metrics of one server.
 
     Args:
-        status: of the job now.
-        others: what other parts of the AM count; None: nothing.
+        status: returns the job's status now.
+        others: returns the metrics of other parts of the AM; None: there are none.
     """
 
     def __init__(
@@ -327,14 +327,14 @@ class JobCoordinatorMetrics(Collector):
         self._registry.register(self)
 
     def answered(self, method: str, route: str, code: int) -> None:
-        """Count one more answered request. ``route``: as it is declared, not as requested.
+        """Count one more answered request. ``route``: as declared, not as requested.
 
-        A method that HTTP does not have counts as ``other``: each label is a series, for ever.
+        A method that HTTP does not have counts as ``other``: each label makes a lasting series.
         """
         self._requests[method if method in _METHODS else "other", route, code] += 1
 
     def text(self) -> bytes:
-        """Return all numbers as they are now."""
+        """Return all metrics as they are now."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:

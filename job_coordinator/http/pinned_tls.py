@@ -1,7 +1,7 @@
 """TLS between the programs of one submission: one certificate, which all clients know.
 
-SHELL. The submission makes key and certificate. The key goes to the ApplicationMaster's container
-alone. A client trusts that one certificate and no authority, so it asks for no name in it.
+SHELL. The submission makes key and certificate. Only the ApplicationMaster's container gets the
+key. A client trusts that one certificate and no authority, so it does not check the name in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def server_context(folder: Path) -> ssl.SSLContext | None:
     """Return the TLS of a server with the key and certificate in ``folder``; None without a key.
 
     Raises:
-        ConfigError: they are damaged.
+        ConfigError: key or certificate is damaged.
     """
     key = folder / KEY_FILE_NAME
     if not key.exists():
@@ -43,7 +43,7 @@ def url_at(address: tuple[str, int], context: ssl.SSLContext | None) -> str:
 
 
 def certificate_beside(token_file: Path) -> str | None:
-    """Return the certificate that came to a container with the job's token; None: none did."""
+    """Return the certificate beside the job's token in a container; None: there is none."""
     path = token_file.with_name(CERTIFICATE_FILE_NAME)
     return path.read_text(encoding="ascii") if path.exists() else None
 
@@ -55,7 +55,7 @@ def client_context(certificate: str) -> ssl.SSLContext:
         certificate: as PEM.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a certificate.
     """
     context = _client_context()
     try:
@@ -80,7 +80,7 @@ def _client_context() -> ssl.SSLContext:
 
 
 def secret_beside(token_file: Path) -> JobSecret | None:
-    """Return the submission's secret that came to a container with the job's token, if one did."""
+    """Return the submission's secret beside the job's token in a container; None: none."""
     path = token_file.with_name(SECRET_FILE_NAME)
     return JobSecret(path.read_bytes()) if path.exists() else None
 

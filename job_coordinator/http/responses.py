@@ -19,16 +19,16 @@ from homeport.job_coordinator.http.port.turns import end_turn
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 _PIECE_BYTES: Final = 32 * 1024
-"""What a reader that stops reading holds of this process's memory; the rest stays shared."""
+"""Memory of this process that one stalled reader can hold; the rest of a document is shared."""
 
 _STALL_S: Final = 30.0
-"""How long a reader may take nothing at all."""
+"""How long a reader may read nothing at all."""
 
 _BODY_S: Final = 30.0
 """How long a request may take until its body has arrived."""
 
 _SENDERS: Final = 4
-"""How many readers get what their sockets take before other requests get an answer."""
+"""How many readers have their sockets filled before other requests get an answer."""
 
 _SERVER: Final = "homeport"
 _GZIP: Final = re.compile(r"\s*(x-)?gzip\s*(;\s*q=(?P<quality>[\d.]+)\s*)?", re.ASCII)
@@ -41,7 +41,7 @@ SECURITY_HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Of every answer that has no such header of its own."""
+"""Headers of every answer that does not set them itself."""
 
 
 async def put_security_headers(_request: web.Request, response: web.StreamResponse) -> None:
@@ -66,17 +66,17 @@ def error_answer(
 
 
 def error_without_route(status: HTTPStatus, message: str) -> web.Response:
-    """Return an error for a request that reaches no route; the connection ends with it."""
+    """Return the error for a request that reaches no route; it closes the connection."""
     response = error_answer(status, message, {**SECURITY_HEADERS, "Server": _SERVER})
     response.force_close()
     return response
 
 
 async def request_body(request: web.Request) -> dict[str, Any]:
-    """Return the object that the body is.
+    """Return the JSON object in the body.
 
     Raises:
-        WireError: it is none.
+        WireError: the body is no JSON object.
     """
     try:
         async with asyncio.timeout(_BODY_S):
@@ -86,7 +86,7 @@ async def request_body(request: web.Request) -> dict[str, Any]:
 
 
 def takes_gzip(request: web.Request) -> bool:
-    """Return whether the answer may be compressed."""
+    """Return whether the caller accepts an answer that is compressed by gzip."""
     for item in ",".join(request.headers.getall("Accept-Encoding", ())).lower().split(","):
         match = _GZIP.fullmatch(item)
         if match is not None:
@@ -97,8 +97,8 @@ def takes_gzip(request: web.Request) -> bool:
 class DocumentSender:
     """Sends documents as fast as they are read, a little to each reader at a time.
 
-    Small questions are answered between: without turns, a thousand readers of megabytes would each
-    get hundreds of kilobytes before a check-in is looked at.
+    Small requests get their answers in between. Without turns, a thousand readers of megabytes
+    would each get hundreds of kilobytes before the server looks at a check-in.
     """
 
     def __init__(self) -> None:
@@ -107,9 +107,9 @@ class DocumentSender:
     async def answer(
         self, request: web.Request, document: Document, *, trusted: bool
     ) -> web.StreamResponse:
-        """Send 200 with the document; or 304 where the caller has it already.
+        """Send 200 with the document, or 304 if the caller has it already.
 
-        A reader that takes nothing for half a minute is cut off.
+        Close the connection of a reader that reads nothing for half a minute.
         """
         headers = {
             "Cache-Control": "private, no-cache" if trusted else "no-cache",
@@ -143,8 +143,8 @@ class DocumentSender:
         writer = await response.prepare(request)
         if transport is None or writer is None:
             return  # the caller is gone
-        # What the socket does not take at once waits in the transport, which says so from the
-        # first byte on.
+        # The transport keeps the bytes that the socket does not take at once, and reports from the
+        # first one on that it is full.
         transport.set_write_buffer_limits(high=0)
         pieces = _pieces(document)
         try:
@@ -162,8 +162,8 @@ async def _fill(
     transport: asyncio.WriteTransport, writer: AbstractStreamWriter, pieces: Iterator[memoryview]
 ) -> bool:
     for piece in pieces:
-        # To wait here would keep the turn. The abstract writer does not name the argument.
-        await writer.write(piece, drain=False)  # type: ignore[call-arg]  # as said
+        # A wait here would keep the turn. The abstract writer does not name the argument.
+        await writer.write(piece, drain=False)  # type: ignore[call-arg]  # as above
         if transport.get_write_buffer_size():
             return True
     return False

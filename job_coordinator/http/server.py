@@ -1,11 +1,11 @@
 """The job coordinator's HTTP server: the JobModel, and reports of launchers and containers.
 
-SHELL. Decides nothing: every answer comes from a ``JobCoordinatorBackend``. Every client that
-reaches the port can read, with secrets masked; the job's bearer token shows them, and is needed for
-every POST of its own programs. What a token of an operator allows is in ``access``, and what is
-refused, in ``guard``.
+SHELL. It decides nothing: every answer comes from a ``JobCoordinatorBackend``. Every client that
+reaches the port can read, with secrets masked. The job's bearer token shows secrets, and every POST
+of the job's own programs needs it. ``access`` has the rights of operators' tokens, ``guard`` the
+refusals.
 
-Routes that Samza 1.8 has are as there: ``/``, ``/locality``.
+The routes ``/`` and ``/locality`` are as in Samza 1.8.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ from homeport.job_coordinator.status.shape import ShownStatus
 from homeport.job_coordinator.ui.snapshot import configuration
 
 _SHUTDOWN_S: Final = 2.0
-"""How long requests under way may still take when the server stops."""
+"""How long requests may still take when the server stops."""
 
 _HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
 _AUDIT: Final = "/v1/audit"
 _NEVER_REDIRECTED: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
-"""Routes that each processor answers itself; "" stands for an unknown route."""
+"""Routes that each processor answers itself; "": an unknown route."""
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -81,30 +81,30 @@ T = TypeVar("T")
 
 
 class JobCoordinatorBackend(Protocol):
-    """What the server serves. Called on the server's event loop, so nothing here may block.
+    """The source of the server's answers. It runs on the server's event loop and must not block.
 
-    UnavailableError is answered by 503, WireError by 400. Any other exception is logged and
-    answered by 500: a backend that must end the AM attempt on it does so before it gets here.
+    The answer to UnavailableError is 503, to WireError 400. Any other exception is logged, and its
+    answer is 500: a backend that must end the AM attempt for it does so itself, before.
     """
 
     def job_model(self, version: int | None) -> JobModel | None:
-        """Return the JobModel of that version, or the present one; None where there is none."""
+        """Return the JobModel of that version, or the present one; None: there is none."""
 
     def locality(self) -> Mapping[ProcessorId, Host]:
-        """Return {processor_id: host} of the last successful start of each."""
+        """Return {processor_id: host of its last successful start}."""
 
     def status(self) -> ShownStatus:
-        """Return the state of the job; secrets in the ``last_lines`` of failures alone."""
+        """Return the state of the job; only the ``last_lines`` of failures may have secrets."""
 
 
 class DecisionSource(Protocol):
-    """Why the allocator decides what it decides, and what it would decide; errors as above."""
+    """The allocator's decisions with their reasons, past and possible; errors as above."""
 
     def events(self, asked: EventsAsked) -> bytes:
-        """Return the JSON body: the last events that decided something."""
+        """Return the last events that decided something, as JSON."""
 
     async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
-        """Return what would come of the loss of these hosts; nothing is changed."""
+        """Return the effects that the loss of these hosts would have; change nothing."""
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
         """Return {key of the configuration: its newest record}; None: no coordinator stream.
@@ -114,20 +114,20 @@ class DecisionSource(Protocol):
         """
 
     def metrics(self) -> Iterable[Metric]:
-        """Return the allocator in numbers."""
+        """Return the allocator's metrics."""
 
 
 class Peers(Protocol):
-    """The other servers of a job that has one for each processor; called as a backend is."""
+    """The other servers of a job in which each processor has one; called as a backend is."""
 
     def leader_url(self) -> str | None:
-        """Return where the job is answered for; empty: here; None: it is not known now."""
+        """Return the URL of the server that answers for the job; "": this one; None: unknown."""
 
     def url_of(self, processor_id: ProcessorId) -> str | None:
-        """Return where that processor answers; empty: here; None: it is unknown, or not there."""
+        """Return the URL of that processor; "": this server; None: unknown, or not there."""
 
     async def gather(self) -> None:
-        """Refresh what the status knows of the other processors."""
+        """Refresh the other processors in the status."""
 
     def own_status(self) -> ShownStatus:
         """Return the status of this processor alone."""
@@ -147,18 +147,19 @@ class JobCoordinatorServer:
         operators: Operators | None = None,
         launchers: LauncherBackend | None = None,
     ) -> None:
-        """Nothing is opened yet.
+        """Open nothing yet.
 
         Args:
-            backend: where the answers come from.
-            access: the job's bearer token, or that with its certificate and later generations.
+            backend: gives the answers.
+            access: the job's bearer token, or the token with its certificate and later generations.
             host: address to listen on.
             port: port to listen on; 0 for any free one.
-            decisions: answers about decisions; None: none.
-            peers: one of them answers for the job, and the others redirect to it; None: this one.
-            operators: what they may do, and where changes are written down; None: they may do
-                nothing, and changes are in the log alone.
-            launchers: answers the launchers of a job on YARN; None: it is a standalone job.
+            decisions: gives the answers about decisions; None: there are none.
+            peers: one of them answers for the job, and the others redirect to it; None: this server
+                answers.
+            operators: their actions, and the trail of changes; None: they have no actions, and
+                changes are in the log alone.
+            launchers: gives the answers to launchers; None: the job is standalone.
         """
         self._backend = backend
         may = operators or Operators(None, AuditTrail(lambda _: None))
@@ -188,7 +189,7 @@ class JobCoordinatorServer:
         )
 
     def known_as(self, name: str) -> None:
-        """Note a name of this host, beside those that the machine has for itself."""
+        """Note a name of this host, beside the machine's own names."""
         self._guard.learned([name])
 
     async def start(self) -> tuple[str, int]:
@@ -218,7 +219,7 @@ class JobCoordinatorServer:
         return address
 
     async def stop(self) -> None:
-        """Close the port once requests under way have ended; a second stop changes nothing."""
+        """Close the port when its requests have ended; a second stop changes nothing."""
         port, self._port = self._port, None
         await self._dashboard.stop()
         if port is not None:
@@ -299,7 +300,7 @@ class JobCoordinatorServer:
         return await self._sender.answer(request, await making, trusted=_sees_secrets(request))
 
     async def _get_locality(self, request: web.Request) -> web.StreamResponse:
-        # Samza's rule: one parameter, of whatever name, asks for one processor.
+        # Samza's rule: a query with one parameter, of any name, is for one processor.
         if len(set(request.query)) != 1:
             return await self._answers.answer(request, "locality", self._all_locality)
         localities = self._backend.locality()
@@ -375,7 +376,7 @@ class JobCoordinatorServer:
 
 
 def _own_names() -> tuple[str, str]:
-    """Return this machine's names, which may take a question to its resolver."""
+    """Return this machine's names; this may take a request to its resolver."""
     return socket.gethostname(), socket.getfqdn()
 
 

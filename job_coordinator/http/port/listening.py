@@ -1,8 +1,9 @@
-"""A listening socket whose connections are known from the first byte on.
+"""A listening socket that counts its connections from the first byte on.
 
-SHELL around ``connections``. Connections are accepted here and not by asyncio: a handshake of TLS
-that does not end holds a file before any protocol hears of it, and a server of asyncio (CPython
-3.11, ``Server._attach``) that closes between two turns loses what it has just accepted.
+SHELL around ``connections``. This module accepts connections itself, for two reasons. A TLS
+handshake that does not end holds a file before asyncio calls a protocol. And a server of asyncio
+(CPython 3.11, ``Server._attach``) that closes between two turns loses the connections that it has
+just accepted.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from homeport.job_coordinator.http.port.connections import FIRST_MS, Connections
 from homeport.job_coordinator.http.responses import error_without_route
 
 _BACKLOG: Final = 4096
-"""A client that connects while so many wait tries again only a second later."""
+"""A client that connects while this many wait tries again only a second later."""
 
 _AT_ONCE: Final = 16
 _TURNS: Final = 8
-"""So many connections are accepted at once, and the next ones that many turns of the loop later:
-what the first have sent is read before any of them can be closed for another one."""
+"""The listener accepts ``_AT_ONCE`` connections, and the next ones ``_TURNS`` turns of the loop
+later: it reads the first requests before it can close one of these connections for another."""
 
 _LOOK_S: Final = 1.0
-"""From one look for silent connections to the next, and until a full process accepts again."""
+"""Between two looks for silent connections, and until a full process accepts again."""
 
 _FULL: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -41,7 +42,7 @@ _OPEN_FILES: Final = 16_384
 """A usual limit of a process is 1024 files, fewer than a large job has containers."""
 
 _SEND_BUFFER_BYTES: Final = 256 * 1024
-"""What the kernel keeps for one slow reader; left to itself it would be megabytes."""
+"""The kernel's buffer for one slow reader; by default it grows to megabytes."""
 
 
 class Handler(web.RequestHandler):
@@ -58,11 +59,11 @@ class Handler(web.RequestHandler):
         self._listener.connections.asked(self)
 
     def is_known(self) -> None:
-        """Note that it has shown the job's token."""
+        """Note that the connection has shown the job's token."""
         self._listener.connections.is_known(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Give its place to others."""
+        """Free the place of the connection."""
         self._listener.connections.left(self)
         super().connection_lost(exc)
 
@@ -73,23 +74,23 @@ class Handler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no HTTP in the form of every answer, with nothing that was sent."""
+        """Answer invalid HTTP in the form of every error, with nothing from the request."""
         super().handle_error(request, status, exc, message)  # its line of the log
         found = HTTPStatus(status)
         return error_without_route(found, found.phrase)
 
 
 class Listener:
-    """One open port; to be used on one event loop.
+    """One open port; it runs on one event loop.
 
     Args:
-        make: the protocol of a new connection.
+        make: returns the protocol of a new connection.
         host: address to listen on.
         port: port to listen on; 0 for any free one.
-        tls: serves TLS; None: none.
+        tls: of the port; None: no TLS.
 
     Raises:
-        OSError: the address is not to be had.
+        OSError: the address is not available.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Listener:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
         self._socket.setblocking(False)  # noqa: FBT003 - the standard library's signature
-        # What is accepted inherits it.
+        # Accepted sockets inherit it.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self._loop = asyncio.get_running_loop()
@@ -111,7 +112,7 @@ class Listener:
         self._resting: asyncio.Handle | None = None
 
     async def close(self) -> None:
-        """Accept no connection any more; those that were accepted stay."""
+        """Accept no more connections; accepted ones stay open."""
         self._looking.cancel()
         if self._resting is not None:
             self._resting.cancel()
@@ -148,7 +149,7 @@ class Listener:
 
     async def _serve(self, handler: Handler, accepted: socket.socket) -> None:
         limit_s = None if self._tls is None else FIRST_MS / 1000
-        with suppress(OSError):  # it speaks no TLS, or is gone
+        with suppress(OSError):  # the client uses no TLS, or is gone
             await self._loop.connect_accepted_socket(
                 lambda: handler, accepted, ssl=self._tls, ssl_handshake_timeout=limit_s
             )
@@ -160,7 +161,7 @@ class Listener:
             accepted.close()
 
     def _full(self, error: OSError) -> None:
-        """Wait for a while where a stranger's file is needed and none is left."""
+        """Close a stranger for its file; without one, accept nothing until the next look."""
         if error.errno not in _FULL:
             raise error
         oldest = self.connections.oldest()

@@ -1,7 +1,7 @@
-"""One port of a job: its routes behind their guard, the same for every program that has one.
+"""One port of a job: its routes behind their guard, the same for every program that serves.
 
-SHELL. The job coordinator, a standalone processor and the lease keeper differ in their routes
-alone: connections, limits, headers, errors and the log of what is no HTTP are these.
+SHELL. The job coordinator, a standalone processor and the lease keeper differ only in their routes.
+They share connections, limits, headers, errors, and the log of invalid HTTP.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _LINES: Final = 60
 _MINUTE_MS: Final = 60_000
 _QUOTE: Final = re.compile(r"""\bb?['"]""")
-"""How aiohttp begins to quote what was sent; the names of headers that it quotes go too."""
+"""The begin of a quotation from the request in aiohttp's messages; header names are cut too."""
 
 
 class OneLineLog(logging.LoggerAdapter[logging.Logger]):
-    """aiohttp's log of what is no HTTP, or beyond its limits: a line each instead of a traceback.
+    """aiohttp's log of requests that are invalid or too large: one line instead of a traceback.
 
-    Any program that reaches the port can send such; the log must stay readable. So a line has none
-    of what was sent, which may be a token with one character too many, and there are at most
-    ``_LINES`` a minute.
+    Any program that reaches the port can send such requests, and the log must stay readable. So
+    there are at most ``_LINES`` a minute. A line quotes nothing from the request, which may be a
+    token with one character too many.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -55,7 +55,7 @@ class OneLineLog(logging.LoggerAdapter[logging.Logger]):
         self._lines = 0
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:  # noqa: ANN401 - the base's signature
-        """Log it, unless there were too many within the minute; the last line notes that."""
+        """Log the message unless the minute has too many; the last line reports that."""
         now_ms = boot_ms()
         if self._since_ms is None or now_ms - self._since_ms >= _MINUTE_MS:
             self._since_ms, self._lines = now_ms, 0
@@ -68,7 +68,7 @@ class OneLineLog(logging.LoggerAdapter[logging.Logger]):
     def process(
         self, msg: object, kwargs: MutableMapping[str, Any]
     ) -> tuple[str, MutableMapping[str, Any]]:
-        """Return the message, with that of the exception if there is one."""
+        """Return the message, with the text of an exception."""
         error = kwargs.pop("exc_info", None)
         # A message is formatted with its arguments later.
         reason = _QUOTE.split(" ".join(str(error or "").split()), maxsplit=1)[0]
@@ -77,19 +77,19 @@ class OneLineLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class NotFoundError(Exception):
-    """What the path or the query names does not exist."""
+    """The thing that the path or the query names does not exist."""
 
 
 class Port:
-    """Serves between ``open`` and ``close``; to be used on one event loop.
+    """Serves between ``open`` and ``close``; runs on one event loop.
 
     Args:
-        routes: what is served.
-        guard: lets requests through to them.
+        routes: of the program.
+        guard: accepts or refuses requests.
         log: of errors.
         before: middlewares that see every request and every answer.
-        behind: middlewares that see what the guard has let through.
-        shutdown_s: how long requests under way may still take at the end.
+        behind: middlewares that see accepted requests.
+        shutdown_s: how long requests may still take at the end.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Port:
         """Serve there, with TLS if it is given; return address and port.
 
         Raises:
-            OSError: the address or port is not to be had.
+            OSError: the address or port is not available.
         """
         server = await self._server()
 
@@ -138,12 +138,12 @@ class Port:
         return self._listener.address
 
     async def open_socket(self, path: Path) -> None:
-        """Serve at that Unix socket; OSError where it cannot be had."""
+        """Serve at that Unix socket; OSError where it is not available."""
         await self._server()
         await web.UnixSite(self._runner, str(path)).start()
 
     async def close(self) -> None:
-        """Serve no more; requests under way have ended. To close again changes nothing."""
+        """Serve no more; requests have ended when this returns. A second call changes nothing."""
         listener, self._listener = self._listener, None
         if listener is not None:
             await listener.close()
@@ -157,10 +157,10 @@ class Port:
         inner = server.request_handler
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            """Handle a request; one that expects anything but ``100-continue`` gets 417.
+            """Handle a request; answer 417 to every expectation but ``100-continue``.
 
-            aiohttp (3.14) answers these before any middleware, and fails at a value that is not
-            UTF-8.
+            aiohttp (3.14) answers expectations before any middleware, and fails at a value that is
+            not UTF-8.
             """
             if isinstance(request.protocol, Handler):
                 request.protocol.asked()
@@ -184,9 +184,9 @@ class Port:
         except (NotFoundError, WireError, UnavailableError) as error:
             return error_answer(_status_of(error), str(error))
         except (ConnectionError, web.RequestPayloadError):
-            # The caller is gone: this answer has no reader.
+            # The caller is gone: no one reads this answer.
             return error_answer(HTTPStatus.BAD_REQUEST, "the body broke off")
-        except Exception:  # noqa: BLE001 - one answer's fault, which is logged, ends no running job
+        except Exception:  # noqa: BLE001 - it is logged, and must not end a running job
             self._log.exception("%s %s failed", request.method, request.path)
             text = "internal error; its story is in the log of the AM"
             return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)

@@ -1,7 +1,7 @@
-"""Lets few callers be answered at a time, those of each address in turn.
+"""Answers a few requests at a time, from each address in turn.
 
-SHELL. For all but the job's own programs: what these say is looked at as it comes, and however many
-others ask, a check-in waits for the answers of a few of them.
+SHELL. The job's own programs need no turn: the server handles their requests as they come. However
+many other callers there are, a check-in waits for the answers of only a few of them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from homeport.job_coordinator.http.port.connections import network_of
 
 _AT_ONCE: Final = 4
 _WAIT_S: Final = 30.0
-"""How long a caller waits for its turn; then it gets 503."""
+"""How long a caller waits for its turn before it gets 503."""
 
 
 class Turn:
-    """The right to be answered now; to end it again changes nothing."""
+    """The right to an answer now; a second ``end`` changes nothing."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns: Turns | None = turns
 
     def end(self) -> None:
-        """Let the next one be answered, when the loop has looked at all that has come."""
+        """Pass the turn on when the loop has looked at all that has come."""
         turns, self._turns = self._turns, None
         if turns is not None:
             asyncio.get_running_loop().call_soon(turns.pass_on)
@@ -39,26 +39,26 @@ _TURN: Final = web.RequestKey("turn", Turn)
 
 
 def end_turn(request: web.Request) -> None:
-    """End its turn: the answer is only to be sent, which may take as long as its reader likes."""
+    """End the request's turn: its answer is ready, and a slow reader needs no turn."""
     turn = request.get(_TURN)
     if turn is not None:
         turn.end()
 
 
 class Turns:
-    """To be used on one event loop."""
+    """The turns of one port; runs on one event loop."""
 
     def __init__(self) -> None:
         self._free = _AT_ONCE
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        """{network: its callers, in order}, the network whose turn is next first."""
+        """{network: its callers, in order}, in the order of the networks' turns."""
 
     @asynccontextmanager
     async def one(self, request: web.Request) -> AsyncIterator[None]:
-        """Wait until the request may be answered.
+        """Wait for the request's turn, and hold it for the block.
 
         Raises:
-            UnavailableError: too many others are before it.
+            UnavailableError: too many other callers come before it.
         """
         if self._free:
             self._free -= 1
@@ -90,7 +90,7 @@ class Turns:
             raise
 
     def pass_on(self) -> None:
-        """Give the turn to the caller that is next, of the address that is next."""
+        """Give the turn to the next caller of the next address."""
         while self._waiting:
             network, callers = self._waiting.popitem(last=False)
             while callers:
