@@ -1,7 +1,7 @@
 """The part of a version's JobModel that one processor's child needs.
 
-PURE. Samza's JSON does not name the task that a standby is of: it follows from what it mirrors. So
-the tasks that the standbys are of are in it too, in their own containers.
+PURE. Samza's JSON does not name the active task of a standby: a reader finds the task that the
+standby mirrors. So the part also has these active tasks, in their own containers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Plans with which a job changes between YARN and standalone processors.
 
-PURE. Epochs of YARN and generations of processors are one number space. A plan of no processor
-that is present keeps what a later one has to know: the tasks' last owners, and what to fence. It
-is newer than all that ran before, so that no incarnation of an earlier plan may begin any more.
+PURE. Epochs of YARN and generations of processors are one number space. A handover plan has no
+present processor. It keeps what a later plan needs: the last owners of the tasks, and what to
+fence. It is newer than all that ran before, so that no incarnation of an earlier plan may begin.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from homeport.job_coordinator.standalone.plan import (
 
 
 def require_none_registered(job: str, processors: Collection[ProcessorId]) -> None:
-    """Require that no processor of the job is registered; ConfigError where one is."""
+    """Require that no processor of the job is registered; else ConfigError."""
     if processors:
         rule = "the job runs: these processors are registered in ZooKeeper: "
         raise ConfigError(keys.JOB_NAME.name, job, rule + ", ".join(processors), "stop them")
 
 
 def require_known(newest: Plan | None, highest: int) -> Plan:
-    """Return the newest version; each incarnation of the job is from it or from one before.
+    """Return the newest version; require that no incarnation has a higher number.
 
     ``highest``: the highest number that an incarnation has had.
 
@@ -53,16 +53,16 @@ def require_known(newest: Plan | None, highest: int) -> Plan:
 
 
 def is_handed_over(plan: Plan | None) -> bool:
-    """Return whether no processor has published a version since such a plan."""
+    """Return whether ``plan`` is a handover plan: no processor has published a version since."""
     return plan is not None and all(member.sequence == NO_SESSION for member in plan.members)
 
 
 def first_plan(version: int, model: JobModel) -> Plan:
-    """Return the plan that stands for what ran on YARN, which is fenced.
+    """Return the first plan after YARN, whose incarnations are fenced.
 
     Args:
         version: above every epoch that was permitted.
-        model: what ran.
+        model: that of the job on YARN.
     """
     members = tuple(
         Member(
@@ -80,8 +80,8 @@ def first_plan(version: int, model: JobModel) -> Plan:
 def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
     """Return the version after ``before``; each member is a new incarnation that never runs.
 
-    It lists all that may still write, also an owner that has not reported: nothing compares the
-    reports when such a plan is written. ``fenced``: as ``next_plan`` has it.
+    It lists all that may still write, even owners that have not reported: the transaction that
+    writes such a plan does not check the reports. ``fenced``: as in ``next_plan``.
     """
     members = before.members
     plan = next_plan(
@@ -97,5 +97,5 @@ def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
 
 
 def to_fence(plan: Plan) -> tuple[Incarnation, ...]:
-    """Return all that may still write, as far as such a plan knows, in order."""
+    """Return all incarnations that may still write by such a plan, in order."""
     return tuple(sorted({*plan.former, *(i for member in plan.members for i in member.fence)}))

@@ -1,6 +1,6 @@
-"""What the leader does: due, debounced, computed, published, and the barrier's end.
+"""The leader's part: it debounces, computes and publishes a version, and closes its barrier.
 
-PURE. See ``machine``, which calls these in its steps.
+PURE. ``machine`` calls these functions in its steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from homeport.job_coordinator.standalone.state import ProcessorDraft, ProcessorS
 
 
 def note_registrations(draft: ProcessorDraft, seen: ProcessorsSeen | Computed) -> None:
-    """Note all registrations; a change begins the debounce time again, and voids a computation."""
+    """Note all registrations; a change restarts the debounce time, and voids a computation."""
     if seen.registrations == draft.state.registrations:
         return
     led = draft.state.is_leader
@@ -36,7 +36,7 @@ def note_registrations(draft: ProcessorDraft, seen: ProcessorsSeen | Computed) -
 
 
 def compute(draft: ProcessorDraft, why: ProcessorReasonKind) -> None:
-    """Have the next version computed, which is due."""
+    """Have the next version computed."""
     version = draft.state.version
     draft.because(why, version=version)
     draft.state = replace(draft.state, computing=version)
@@ -44,7 +44,7 @@ def compute(draft: ProcessorDraft, why: ProcessorReasonKind) -> None:
 
 
 def take_computed(draft: ProcessorDraft, event: Computed) -> None:
-    """Publish the answer, where it is of the present processors and the newest version."""
+    """Publish the answer if it is about the present processors and the newest version."""
     state = draft.state
     if state.computing != event.base:
         return
@@ -75,13 +75,13 @@ def take_computed(draft: ProcessorDraft, event: Computed) -> None:
 
 
 def forget_publication(draft: ProcessorDraft) -> None:
-    """Forget a publication without an answer: it may be lost, and the changed inputs with it."""
+    """Forget a publication without an answer: it may be lost, with its changes of the inputs."""
     if draft.state.publishing:
         draft.state = replace(draft.state, publishing=0, has_new_inputs=True)
 
 
 def time_out(draft: ProcessorDraft) -> None:
-    """Time the newest barrier out; ``lead`` lets the timer run only while that is open."""
+    """Time the newest barrier out; ``lead`` runs the timer only while the barrier is open."""
     state = draft.state
     names = ", ".join(missing(state))
     draft.because(ProcessorReasonKind.BARRIER_TIMED_OUT, version=state.version, missing=names)
@@ -90,7 +90,7 @@ def time_out(draft: ProcessorDraft) -> None:
 
 
 def lead(draft: ProcessorDraft) -> None:
-    """Send a version that is due on its way, and time an open barrier; a leader only."""
+    """Prepare a version that is due, and close or time an open barrier, if this is the leader."""
     if not draft.state.is_leader:
         draft.cancel(ProcessorTimerKind.DEBOUNCE)
         draft.cancel(ProcessorTimerKind.BARRIER)
@@ -116,7 +116,7 @@ def _debounce(draft: ProcessorDraft) -> None:
     elif state.computing >= 0 or state.publishing:
         return
     elif are_back(state.plan, state.registrations):
-        # Nothing is gained by a wait, and the tasks of those that were away wait too.
+        # A wait gains nothing, and the tasks of the processors that were away would wait too.
         draft.cancel(ProcessorTimerKind.DEBOUNCE)
         compute(draft, ProcessorReasonKind.ALL_ARE_BACK)
     elif not draft.runs(ProcessorTimerKind.DEBOUNCE):
@@ -125,7 +125,7 @@ def _debounce(draft: ProcessorDraft) -> None:
 
 
 def due(state: ProcessorState) -> str:
-    """Return why a further version is due; empty where none is."""
+    """Return why a further version is due; empty if none is."""
     if not fits(state.plan, state.registrations):
         return "The processors are not the members of the newest version"
     if _is_timed_out(state):

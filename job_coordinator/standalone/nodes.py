@@ -1,9 +1,9 @@
-"""What the nodes of a job are called in ZooKeeper, and what they hold.
+"""The names and values of a job's nodes in ZooKeeper.
 
-PURE. The tree is HA-STANDALONE's, with what fencing needs; see the decisions on standalone jobs.
+PURE. The tree is HA-STANDALONE's, with additions for fencing; see the decisions on standalone jobs.
 
-Every value is JSON, but a version's: one line of JSON, then the plan, or no more where that is in
-segments. What cannot be read is a ``WireError``: a foreign or damaged node is never taken for none.
+The value of a version is one line of JSON, then the plan, unless that is in segments. A value that
+cannot be read is a ``WireError``: a foreign or damaged node never counts as absent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from homeport.job_coordinator.standalone.plan import (
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 
 SEGMENT_BYTES = 512 * 1024
-"""Most bytes of a node; ZooKeeper takes 1 MiB with the path, and a client's request, by default."""
+"""Most bytes of a node. ZooKeeper's default limit for a request, with its path, is 1 MiB."""
 KEPT_VERSIONS = 10
 
 PROCESSORS, JOB_MODELS, BARRIERS, LOCALITY, FENCED = (
@@ -48,7 +48,7 @@ PROCESSORS, JOB_MODELS, BARRIERS, LOCALITY, FENCED = (
     "fenced",
 )
 PREFIX = "processor."
-"""How the nodes below ``processors`` begin; ZooKeeper puts ten digits behind it."""
+"""The begin of the names below ``processors``; ZooKeeper appends ten digits."""
 _FORMAT = 1
 _SEQUENCE = re.compile(r"processor\.(\d{10})", re.ASCII)
 _VERSION = re.compile(r"[1-9]\d{0,17}", re.ASCII)
@@ -58,10 +58,10 @@ _VERSION = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 
 
 def escaped(text: str) -> str:
-    """``text`` as one name of a node: no two texts have the same one, in any case of letters.
+    """Return ``text`` as the name of a node: no two texts have the same name.
 
-    Letters, digits and ``_`` stay; everything else, ``.`` and ``-`` too, is escaped, so that no
-    name is "." or ".." and parts that are joined by hyphens stay apart (safety K3).
+    Letters, digits and ``_`` stay. Everything else is escaped, even ``.`` and ``-``: no name is "."
+    or "..", and parts that are joined by hyphens stay apart (safety K3).
     """
     if not text:
         return "%"
@@ -70,7 +70,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(name: str) -> str:
-    """Return the text that ``escaped`` made the name of; WireError where it made none such."""
+    """Return the text with this name; WireError if ``escaped`` does not make such a name."""
     text = "" if name == "%" else unquote(name, errors="surrogatepass")
     if escaped(text) != name:
         raise WireError(f"the node {name!r} has a name that Homeport does not give")
@@ -78,13 +78,15 @@ def unescaped(name: str) -> str:
 
 
 def root_of(base: str, *, app: tuple[str, str], job: tuple[str, str], stage: str) -> str:
-    """``<base>/<app name>-<app id>-<job name>-<job id>-<stage>``; ``app``, ``job``: (name, id)."""
-    name = "-".join(escaped(part) for part in (*app, *job, stage))
+    """Return ``<base>/<app name>-<app id>-<job name>-<job id>-<stage>``.
+
+    ``app``, ``job``: (name, id).
+    """    name = "-".join(escaped(part) for part in (*app, *job, stage))
     return f"{base.rstrip('/')}/{name}"
 
 
 def registration_number(name: str) -> int:
-    """The number of a node below ``processors``; WireError where it is none of a processor."""
+    """Return the number in the name of a node below ``processors``; WireError if it has none."""
     found = _SEQUENCE.fullmatch(name)
     if found is None:
         raise WireError(f"the node {PROCESSORS}/{name} is none of a processor")
@@ -97,9 +99,9 @@ def node_name(sequence: int) -> str:
 
 
 def versions_to_delete(names: Iterable[str], newest: int) -> list[int]:
-    """Return the versions with these names beyond the newest ``KEPT_VERSIONS``, oldest first.
+    """Return the versions with these names before the newest ``KEPT_VERSIONS``, oldest first.
 
-    One above ``newest``, which a leader is about to publish, stays, and names that are no version.
+    A version above ``newest``, which a leader is about to publish, stays. So do other names.
     """
     versions = sorted(int(name) for name in names if _VERSION.fullmatch(name))
     published = [version for version in versions if version <= newest]
@@ -123,7 +125,7 @@ def encode_registration(registration: Registration) -> bytes:
 
 
 def decode_registration(name: str, data: bytes) -> Registration:
-    """Return the registration that the node of this name holds; WireError where it holds none."""
+    """Return the registration in the node of this name; WireError if it has none."""
     what = f"{PROCESSORS}/{name}"
     body = value_of(_RegistrationBody, parse_object(data, what), what)
     number = registration_number(name)
@@ -136,7 +138,7 @@ def encode_version(version: int) -> bytes:
 
 
 def decode_version(data: bytes) -> int:
-    """Return the version that the value of ``jobModels`` names; WireError where it names none."""
+    """Return the version in the value of ``jobModels``; WireError if it has none."""
     return _number(data, f"the value of {JOB_MODELS} is no version")
 
 
@@ -146,7 +148,7 @@ def encode_number(number: int) -> bytes:
 
 
 def decode_number(folder: str, name: str, data: bytes) -> int:
-    """Return the number in the node ``name`` below ``folder``; WireError where it holds none."""
+    """Return the number in the node ``name`` below ``folder``; WireError if it has none."""
     return _number(data, f"the value of {folder}/{name} is no number")
 
 
@@ -158,7 +160,7 @@ def _number(data: bytes, fault: str) -> int:
 
 
 def decode_barrier(version: int, data: bytes) -> BarrierPhase:
-    """Return the phase that the node of a barrier holds; WireError where it holds none."""
+    """Return the phase in the node of a barrier; WireError if it has none."""
     text = data.decode("ascii", "replace")
     try:
         return BarrierPhase(text)
@@ -167,7 +169,7 @@ def decode_barrier(version: int, data: bytes) -> BarrierPhase:
 
 
 def decode_location(task: TaskName, data: bytes) -> Host:
-    """Return the location id in a task's node, as plain text; WireError where it is no text."""
+    """Return the location id in a task's node, as plain text; WireError if it is no text."""
     try:
         return Host(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -201,22 +203,22 @@ class _PlanBody(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """A version as its nodes hold it: the value, and the values of the segments, if any."""
+    """A version in its nodes: the value, and the values of the segments, if any."""
 
     value: bytes
     segments: tuple[bytes, ...] = ()
 
 
 def segment_name(writer: int, index: int) -> str:
-    """Return the node of a segment below its version: a leader never overwrites another one's."""
+    """Return the name of a segment below its version; no two leaders have the same names."""
     return f"{writer}.{index}"
 
 
 def encode_plan(plan: Plan, writer: int, segment_bytes: int = SEGMENT_BYTES) -> StoredPlan:
-    """Return the plan with its JobModel, which has the tasks, without the configuration.
+    """Return the plan with its JobModel, but without the configuration.
 
     Args:
-        plan: the containers of its JobModel are its members with tasks.
+        plan: its JobModel has a container for each member with tasks.
         writer: the leader's registration.
         segment_bytes: most bytes of one node.
     """
@@ -240,7 +242,7 @@ def _line(value: object) -> bytes:
 
 
 def segment_names(version: int, value: bytes) -> tuple[str, ...]:
-    """Return the nodes with the rest of the version of this value; WireError: none."""
+    """Return the names of the version's segments by its value; WireError if that is damaged."""
     head, _ = _head(version, value)
     return tuple(segment_name(head.writer, index) for index in range(head.segments))
 
@@ -249,7 +251,7 @@ def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> Plan:
     """Return the plan of this version; its JobModel has no configuration.
 
     Raises:
-        WireError: format, size, checksum, version or fields are not as they must be.
+        WireError: format, size, checksum, version or fields are wrong.
     """
     what = f"{JOB_MODELS}/{version}"
     head, inline = _head(version, value)

@@ -1,9 +1,9 @@
-"""What goes into the machine of one processor, and what comes out of it.
+"""The input and output of one processor's machine: events, records and instructions.
 
-PURE. Events are snapshots: what the shell read of a node, whole, or what befell the session or the
-work. The shell writes the records of a decision to ZooKeeper, in their order, then carries out its
-instructions. A write that ZooKeeper refuses is an event only where it is a publication: every other
-one is refused because a newer snapshot is on its way.
+PURE. An event is the whole value of a node that the shell has read, or a change of the session or
+of the work. The shell writes the records of a decision to ZooKeeper, in their order, and then
+carries out its instructions. A refused publication is an event. Every other refused write is none:
+ZooKeeper refuses it because a newer value, and so another event, is on its way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BarrierPhase(Enum):
 
 
 class ProcessorTimerKind(Enum):
-    """What a timer is for. The shell knows how long each takes."""
+    """The purpose of a timer; the shell knows its duration."""
 
     DEBOUNCE = "debounce"
     BARRIER = "barrier"
@@ -38,7 +38,7 @@ class ProcessorTimerKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessorTimer:
-    """One timer; ``version``: of a barrier's, the version, else 0."""
+    """One timer; ``version``: of the barrier, for other kinds 0."""
 
     kind: ProcessorTimerKind
     version: int = 0
@@ -57,15 +57,15 @@ class EndCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SessionBegun:
-    """A new session with ZooKeeper stands, and has no registration; the one before is over.
+    """A new session with ZooKeeper has begun, without a registration; the last one is over.
 
-    Events of that one may come until then, also after ``RenewSession``; none comes later.
+    Until this event, events of the last session may come, even after ``RenewSession``; none later.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """This processor's node is there, with this number."""
+    """This processor's node exists, with this number."""
 
     sequence: int
 
@@ -97,8 +97,8 @@ class BarrierSeen:
 class Computed:
     """The answer to ``ComputeModel``.
 
-    ``registrations`` were read after the plan of version ``base``, so that a member of that plan
-    that is not among them has lost its session. The rest is as in ``plan.plan_of``.
+    ``registrations`` were read after the plan of version ``base``: a member of that plan which they
+    lack has lost its session. The rest is as in ``plan.plan_of``.
     """
 
     base: int
@@ -109,14 +109,14 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class PublishRefused:
-    """The version was not the next one: what ``Publish`` requires did not hold."""
+    """ZooKeeper has refused to publish the version: a requirement of ``Publish`` did not hold."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class InputsChanged:
-    """Partition counts or configuration are not those of the newest version."""
+    """Partition counts or configuration differ from those of the newest version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class WorkStarted:
 
 @dataclass(frozen=True, slots=True)
 class WorkOvertaken:
-    """The incarnation found a newer generation in the newest version, and holds no task."""
+    """The incarnation has seen a newer generation in the newest version; it has no task."""
 
     generation: int
 
@@ -137,7 +137,7 @@ class WorkOvertaken:
 class WorkEnded:
     """The incarnation has ended and has no store open; ``text``: the reason, one line.
 
-    It has committed its work where ``cause`` is ORDERED.
+    If ``cause`` is ORDERED, it has committed its work.
     """
 
     generation: int
@@ -154,12 +154,12 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The connection is lost; the session may stand."""
+    """The connection is lost; the session may still exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconnected:
-    """The connection stands again, in the same session; each node is read again after it."""
+    """The connection is back, in the same session; events of all nodes follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class SessionExpired:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorTimerFired:
-    """The timer has come to its end."""
+    """The timer has run out."""
 
     timer: ProcessorTimer
 
@@ -205,9 +205,9 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A node in ``processors``, one for each session; the answer, ``Registered``, has its number.
+    """Create a node in ``processors``, one for each session; the answer is ``Registered``.
 
-    A session that has its node already, as an answer was lost, gets the number of that one.
+    If an answer was lost, the session has its node already, and the answer has its number.
     """
 
     processor_id: ProcessorId
@@ -216,17 +216,18 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Deregister:
-    """The node of this number is gone."""
+    """Delete the node of this number."""
 
     sequence: int
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """In one transaction: leader's node is there, the newest version becomes the plan's.
+    """Make the plan the newest version, with a barrier that is NEW, in one transaction.
 
-    It was the one before, and the barrier of the new one is NEW. None of ``unreported`` has
-    reported: they are in no list of the plan (see ``plan.unreported``).
+    It requires that the leader's node exists, and that the newest version is the one before. It
+    also requires that none of ``unreported`` has reported: the plan lists them nowhere (see
+    ``plan.unreported``).
     """
 
     plan: Plan
@@ -236,7 +237,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The processor, with this registration, holds nothing that the version gives to another."""
+    """Join the barrier: this registration has no task that the version gives to another one."""
 
     version: int
     processor_id: ProcessorId
@@ -245,7 +246,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class CloseBarrier:
-    """In one transaction: the version is the newest, its barrier was NEW and has this phase."""
+    """Give the version's barrier this phase, if it is NEW and its version the newest."""
 
     version: int
     phase: BarrierPhase
@@ -253,7 +254,7 @@ class CloseBarrier:
 
 @dataclass(frozen=True, slots=True)
 class WriteLocations:
-    """Each of the tasks, standbys by their own names, was last at this location."""
+    """Write the last location of the tasks; standbys have names of their own."""
 
     tasks: tuple[TaskName, ...]
     location: Host
@@ -267,26 +268,23 @@ Record = Register | Deregister | Publish | Join | CloseBarrier | WriteLocations
 
 @dataclass(frozen=True, slots=True)
 class ComputeModel:
-    """The shell reads the registrations and all else, runs the grouper, answers ``Computed``."""
+    """Read the registrations and all else, run the grouper, and answer ``Computed``."""
 
     base: int
 
 
 @dataclass(frozen=True, slots=True)
 class StopWork:
-    """Commit and stop the incarnation, if there is one; close all stores.
+    """Commit, stop the incarnation and close all stores; the answer is ``WorkEnded``."""
 
-    The answer is ``WorkEnded``.
-    """
 
 
 @dataclass(frozen=True, slots=True)
 class StartWork:
     """Begin as this incarnation: fence, check, restore, read input.
 
-    Without tasks it only keeps its standbys.
-
-    The answer is ``WorkStarted``, ``WorkOvertaken`` or ``WorkEnded``.
+    Without tasks it only keeps its standbys. The answer is ``WorkStarted``, ``WorkOvertaken`` or
+    ``WorkEnded``.
     """
 
     version: int
@@ -298,10 +296,10 @@ class StartWork:
 
 @dataclass(frozen=True, slots=True)
 class FollowStandbys:
-    """The incarnation keeps these replicas, and no others; its tasks are not disturbed.
+    """Keep these replicas, and no others; leave the active tasks alone.
 
-    No answer comes: the lock of a directory is what keeps two processes out of it (safety S5).
-    ``version``: the one that has the JobModel of these.
+    No answer comes: the lock of a directory keeps a second process out of it (safety S5).
+    ``version``: its JobModel has these standbys.
     """
 
     version: int
@@ -310,26 +308,26 @@ class FollowStandbys:
 
 @dataclass(frozen=True, slots=True)
 class RenewSession:
-    """The session is closed, and a new one begins; the answer is ``SessionBegun``."""
+    """Close the session and begin a new one; the answer is ``SessionBegun``."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartTimer:
-    """The timer runs from now, also where it ran before."""
+    """Start the timer, or start it again."""
 
     timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
 class StopTimer:
-    """The timer does not run."""
+    """Stop the timer."""
 
     timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
 class EndProcessor:
-    """The processor is over; ``text`` is one line for the user's program, empty without fault."""
+    """End the processor; ``text``: one line for the user's program, empty without a fault."""
 
     cause: EndCause
     text: str = ""

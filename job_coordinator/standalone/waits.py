@@ -1,4 +1,4 @@
-"""For what a processor waits, for people: each wait for another process names that process.
+"""What a processor waits for, in words: a wait for another process names that process.
 
 PURE.
 """
@@ -15,7 +15,7 @@ from homeport.job_coordinator.status.shape import ShownChange
 
 
 def waits(state: ProcessorState) -> Iterator[str]:
-    """Return what the processor waits for, and what its job does; empty where nothing is due."""
+    """Yield what the processor waits for, and what its job waits for."""
     entry, twin = state.entry, state.twin
     if not state.is_connected:
         yield "for ZooKeeper to answer"

@@ -1,6 +1,7 @@
-"""Clients of ZooKeeper as a job's keys want them: user, certificate, ACL of what they make.
+"""Clients of ZooKeeper by a job's keys: user, certificate, and the ACL of the nodes they make.
 
-SHELL. The secrets are read here, where the keys say they are, and are in no error and no log.
+SHELL. This module reads the secrets from the places that the keys name. No error and no log has
+one.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ from homeport.config.settings.zookeeper_access import ENV, FILE, ZooKeeperAccess
 from homeport.job_coordinator.clocks import boot_ms
 
 REFUSALS = (SessionClosedRequireSaslError, SASLException)
-"""Where a server takes no client without a user that it knows, or the exchange of SASL fails."""
+"""Errors of a server that requires a user that it knows, or of a failed exchange of SASL."""
 Credentials = Mapping[str, Any]
-"""What kazoo's client takes; to be shown nowhere."""
+"""Arguments of kazoo's client; they hold secrets."""
 
 
 def credentials_of(access: ZooKeeperAccess) -> Credentials:
-    """Return what a client shows ZooKeeper; files of TLS can be read now, and are read again later.
+    """Return the client's credentials; kazoo reads the files of TLS again for each connection.
 
     Raises:
-        ConfigError: a secret or a file is not where its key says.
+        ConfigError: a secret or a file is not where its key names it, or cannot be read.
     """
     found: dict[str, Any] = {}
     owner: tuple[str, str] | None = None
@@ -65,7 +66,7 @@ def credentials_of(access: ZooKeeperAccess) -> Credentials:
                 "password": password,
             }
     if access.is_owned:
-        # a certificate may be that of many jobs on a host: a user stands for itself alone
+        # many jobs of a host may share a certificate, but a user is one owner
         found["default_acl"] = [make_acl(*owner, all=True)] if owner else list(CREATOR_ALL_ACL)
     return found
 
@@ -76,10 +77,10 @@ _CLOSED = "socket connection broken"
 
 
 class Faults(logging.Logger):
-    """Kazoo's logger of one client, which keeps what went wrong last at each server.
+    """Kazoo's logger of one client, which keeps the last fault of each server.
 
     Args:
-        is_quiet: whether nothing is logged, as the fault goes into an error.
+        is_quiet: whether to log nothing, as the fault goes into an error.
     """
 
     def __init__(self, *, is_quiet: bool = False) -> None:
@@ -92,28 +93,28 @@ class Faults(logging.Logger):
 
     @property
     def last(self) -> str:
-        """The last faults, in their order, each once; "": nothing went wrong."""
+        """The last faults, in their order, each once; "": there is none."""
         return "; ".join(dict.fromkeys(self._found))
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is logging's
-        """Return True: faults always come to ``handle``, whatever is logged."""
+        """Return True for faults: ``handle`` gets them whatever is logged."""
         return level >= logging.WARNING or super().isEnabledFor(level)
 
     def handle(self, record: logging.LogRecord) -> None:
-        """Keep the last fault; log the record as ever."""
+        """Keep a fault; log the record as usual."""
         _, _, text = record.getMessage().partition(": ")
         if record.exc_info:
             self._found.append(repr(record.exc_info[1]))
-        elif record.levelno >= logging.WARNING and text:  # the others say nothing of the cause
+        elif record.levelno >= logging.WARNING and text:  # other lines have no cause
             self._found.append(_in_words(text.removeprefix("socket connection error: ")))
         if not self._is_quiet and super().isEnabledFor(record.levelno):
             super().handle(record)
 
     def watch(self, client: KazooClient) -> None:
-        """Watch for a refusal of the client's user, and for faults of each of its servers.
+        """Watch for a refusal of the client's user, and keep faults of each of its servers.
 
-        Kazoo tries the servers in rounds, each in an order of its own and each as often as it is
-        named (``with_short_waits``): so many faults in a row have at least one of each server.
+        Kazoo tries the servers in rounds, each round in another order, and each server as often as
+        it is named (``with_short_waits``). The kept number in a row has a fault of every server.
         """
         times = len(client.hosts) // len(set(client.hosts))
         self._found = deque(self._found, maxlen=2 * (len(client.hosts) - times) + 1)
@@ -126,10 +127,10 @@ class Faults(logging.Logger):
 
 
 def with_short_waits(connect: str) -> str:
-    """Return the connection string with each server as often as it takes to name three.
+    """Return the connection string with each server repeated until there are three names.
 
-    Kazoo waits for a server's answer for the session's time-out, divided by the number of servers.
-    A server that is just starting may take the connection and never answer it: with one name that
+    Kazoo waits for a server's answer for the session's time-out, divided by the number of names.
+    A server that is just starting may accept the connection and never answer: with one name that
     would cost the whole session.
     """
     servers, slash, root = connect.partition("/")
@@ -164,7 +165,7 @@ def new_client(
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """Kazoo's own, but for TLS: it trusts the named authorities alone, and closes what fails."""
+    """Kazoo's handler, except for TLS: it trusts only the named authorities, leaks no socket."""
 
     def __init__(self, has_tls: bool) -> None:  # noqa: FBT001 - of one place
         super().__init__()
@@ -182,13 +183,13 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             return context.wrap_socket(plain, server_hostname=named["hostname"])
-        except BaseException:  # whatever it was, nothing stays behind
+        except BaseException:  # whatever the error is, close the socket
             plain.close()
             raise
 
 
 def _context(ca: str) -> ssl.SSLContext:
-    """Return that of a client that trusts these authorities; empty: those of the system."""
+    """Return the context of a client that trusts these authorities; empty: the system's."""
     context = ssl.create_default_context(cafile=ca)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
@@ -225,7 +226,7 @@ def _watch_connections(client: KazooClient, on_connection: Callable[[int, int], 
 
 
 def refused_user(settings: StandaloneConfig) -> str:
-    """Return the line for a user that ZooKeeper refuses."""
+    """Return the error line for a user that ZooKeeper refuses."""
     access = settings.access
     if not access.scheme:
         return (
@@ -241,7 +242,7 @@ def refused_user(settings: StandaloneConfig) -> str:
 
 
 def no_right(settings: StandaloneConfig, root: str) -> str:
-    """Return the line for a job that may not read or write its nodes."""
+    """Return the error line for a job that may not read or write its nodes."""
     access, shown = settings.access, "a client that shows nothing"
     if access.scheme:
         key = keys.JOB_COORDINATOR_ZK_AUTH_USERNAME.name

@@ -1,7 +1,6 @@
 """The nodes of a standalone job that does not run, as tools read and write them.
 
-SHELL. Each write is done whole or not at all, and one that compares fails where another program
-was faster.
+SHELL. Each write is done whole or not at all. ``publish`` fails if another program was faster.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the nodes hold.
+    """The values of the nodes.
 
-    Shapes: ``version``: the newest one, 0 before the first; ``written``: how often the node that
-    says it was written; ``plan``: of that version; ``hosts`` {task: location};
-    ``fenced`` {processor: the generation in which it last reported to have fenced its list};
-    ``processors``: registered now.
+    ``version``: the newest one, 0 before the first. ``written``: how often the node with its number
+    has been written. ``plan``: of that version. ``processors``: registered now.
+    Shapes: ``hosts`` {task: location}; ``fenced`` {processor: the generation in which it last
+    reported that it fenced its list}.
     """
 
     version: int
@@ -61,10 +60,10 @@ class HandoverNodes:
         self._versions = VersionNodes(client, root)
 
     def read(self) -> Kept:
-        """Return what they hold now; a server that is behind the others catches up first.
+        """Return the present values; a server that is behind the others catches up first.
 
         Raises:
-            WireError: a node holds what Homeport does not write.
+            WireError: a node has a value that Homeport does not write.
         """
         self._catch_up()
         try:
@@ -84,7 +83,7 @@ class HandoverNodes:
         )
 
     def hosts(self) -> dict[TaskName, Host]:
-        """Return {task: where it last was}, read as ``read`` does."""
+        """Return {task: its last location}, as ``read`` does."""
         self._catch_up()
         try:
             found = values_below(self._client, self._path(nodes.LOCALITY))
@@ -93,7 +92,7 @@ class HandoverNodes:
         return {TaskName(t): nodes.decode_location(TaskName(t), d) for t, d in found.items()}
 
     def publish(self, kept: Kept, plan: Plan) -> bool:
-        """Publish the plan as the newest version, its barrier done; False: the nodes changed."""
+        """Publish the plan, its barrier DONE; return False if the nodes have changed since."""
         client = self._client
         if kept.written < 0:
             make_nodes(client, self._root, is_owned=self._settings.access.is_owned)
@@ -104,7 +103,7 @@ class HandoverNodes:
         return is_done(transaction)
 
     def write_hosts(self, hosts: Mapping[TaskName, Host]) -> None:
-        """Write that the tasks were last at these locations; others stay."""
+        """Write the last locations of these tasks; those of other tasks stay."""
         make_nodes(self._client, self._root, is_owned=self._settings.access.is_owned)
         for task, host in sorted(hosts.items()):
             path = self._path(nodes.LOCALITY, nodes.escaped(task))
@@ -114,7 +113,7 @@ class HandoverNodes:
                 self._client.set(path, host.encode())
 
     def _catch_up(self) -> None:
-        if not self._read_only:  # such a server may refuse it
+        if not self._read_only:  # a read-only server may refuse it
             self._client.sync(self._root)
 
     def _path(self, *names: str) -> str:
@@ -131,10 +130,10 @@ def handover_nodes(
 ) -> Iterator[HandoverNodes]:
     """Yield the nodes of the job, for a block.
 
-    ``read_only``: whether they are only shown, so that a server without a quorum will do.
+    ``read_only``: whether a server without a quorum will do, as the block only shows the nodes.
 
     Raises:
-        ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
+        ConfigError: the configuration does not name ZooKeeper, or its credentials.
         RefusedError: ZooKeeper refuses the user, or gives it no right.
         UnavailableError: ZooKeeper does not answer.
     """

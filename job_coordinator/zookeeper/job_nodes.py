@@ -1,6 +1,6 @@
-"""Makes the nodes of a job before its first processor registers; changes several at once.
+"""Makes the nodes of a job before its first processor registers; helps to change several at once.
 
-A transaction of ZooKeeper is done whole or not at all; kazoo returns what it was refused for.
+A transaction of ZooKeeper is done whole or not at all; kazoo returns the reason for a refusal.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _FOLDERS = (nodes.PROCESSORS, nodes.BARRIERS, nodes.LOCALITY, nodes.FENCED)
 
 
 def make_nodes(client: Any, root: str, *, is_owned: bool) -> None:  # noqa: ANN401 - of kazoo
-    """Make the nodes of the job below ``root``, as the client's ACL wants them.
+    """Make the nodes of the job below ``root``, with the client's ACL.
 
     Args:
         client: of kazoo.
         root: of the job.
-        is_owned: whether no other user may change them.
+        is_owned: whether no other user may change the nodes.
 
     Raises:
-        ConfigError: others made them, so that everybody may change them.
+        ConfigError: a node was made without an ACL, so that everybody may change it.
     """
     client.ensure_path(root)
     for name in ("", *_FOLDERS):
@@ -69,7 +69,7 @@ def is_open(acl: ACL) -> bool:
 
 
 def put_value(client: Any, transaction: Any, path: str, value: bytes) -> None:  # noqa: ANN401 - of kazoo
-    """Put the node's value by the transaction; the node is made where it is not there now."""
+    """Put the node's value by the transaction; create the node if it does not exist now."""
     if client.exists(path) is None:
         transaction.create(path, value)
     else:
@@ -77,14 +77,14 @@ def put_value(client: Any, transaction: Any, path: str, value: bytes) -> None:  
 
 
 def check_no_value(client: Any, transaction: Any, path: str, value: bytes) -> bool:  # noqa: ANN401 - of kazoo
-    """Return whether the node does not have the value now.
+    """Return whether the node has another value now, or does not exist.
 
-    The transaction is done only where the node is then as it is now, or is still not there.
+    The transaction requires that the node has not changed, or still does not exist, by then.
     """
     try:
         found, stat = client.get(path)
     except NoNodeError:
-        transaction.create(path, b"")  # refused where there is one; in no other eyes than its own
+        transaction.create(path, b"")  # refused if it exists; no one else sees this node
         transaction.delete(path)
         return True
     transaction.check(path, stat.version)
@@ -92,7 +92,7 @@ def check_no_value(client: Any, transaction: Any, path: str, value: bytes) -> bo
 
 
 def is_done(transaction: Any) -> bool:  # noqa: ANN401 - of kazoo
-    """Return whether all of it was done; else nothing was, as something was not as it must be."""
+    """Commit; return whether all of it was done. Else nothing was: a requirement did not hold."""
     results: Sequence[object] = transaction.commit()
     faults = [result for result in results if isinstance(result, KazooException)]
     others = [fault for fault in faults if not isinstance(fault, _REFUSED)]
@@ -102,7 +102,7 @@ def is_done(transaction: Any) -> bool:  # noqa: ANN401 - of kazoo
 
 
 def is_there(answer: Any) -> bool:  # noqa: ANN401 - of kazoo
-    """Return whether the node that was requested is there."""
+    """Return whether the requested node exists."""
     try:
         answer.get()
     except NoNodeError:
@@ -113,7 +113,7 @@ def is_there(answer: Any) -> bool:  # noqa: ANN401 - of kazoo
 def answers_of(
     ask: Callable[[str], Any], path: str, names: Iterable[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (name, answer) of each node that is there, by name; all requests go out at once."""
+    """Yield (name, answer) of each node that exists, by name; send all requests at once."""
     asked = {name: ask(f"{path}/{name}") for name in sorted(names)}
     for name, answer in asked.items():
         with contextlib.suppress(NoNodeError):

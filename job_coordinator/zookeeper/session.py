@@ -1,7 +1,7 @@
-"""Sessions with ZooKeeper: a kazoo client, what befalls its connection, and the lease that it is.
+"""Sessions with ZooKeeper: a kazoo client, the events of its connection, and the session's lease.
 
-A callback of kazoo's only puts what it gets into a queue. Each state of the connection has a
-``Connection`` of its own: what was read or written in one that is over says nothing.
+A callback from kazoo only puts what it gets into a queue. Each state of the connection has its own
+``Connection`` object: a read or write in a state that is over proves nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from homeport.job_coordinator.zookeeper.client import (
 _LOG = logging.getLogger(__name__)
 
 _PARTS = 10
-"""So often in a session's time it sends a question to ZooKeeper's leader.
+"""Requests to ZooKeeper's leader in the time-out of a session.
 
 A lease ends one such part before the session can (safety C1).
 """
@@ -43,7 +43,7 @@ _STOPPED_S = 0.1
 
 
 class SessionLease:
-    """Until when the work of one session may run: ms on CLOCK_BOOTTIME."""
+    """The deadline of one session's work, in ms on CLOCK_BOOTTIME."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,19 +52,19 @@ class SessionLease:
 
     @property
     def deadline_ms(self) -> int:
-        """When the work must be gone."""
+        """The time at which the work must have ended."""
         with self._lock:
             return self._deadline_ms
 
     def renew(self, deadline_ms: int) -> None:
-        """Make it last until then; it never gets shorter."""
+        """Make the lease last until ``deadline_ms``; never make it shorter."""
         with self._lock:
             self._deadline_ms = max(self._deadline_ms, deadline_ms)
             if self._take is not None:
                 self._take(self._deadline_ms)
 
     def hold(self, take: Callable[[int], None] | None) -> None:
-        """Give ``take`` the deadline, now and whenever it changes; None: no callback."""
+        """Call ``take`` with the deadline, now and at each change; None: call nothing."""
         with self._lock:
             self._take = take
             if take is not None:
@@ -73,7 +73,7 @@ class SessionLease:
 
 @dataclass(frozen=True, eq=False)
 class Connection:
-    """One state of the connection, between two changes; equal to itself alone."""
+    """One state of the connection, between two changes; it equals only itself."""
 
     is_up: bool = False
     lease: SessionLease = field(default_factory=SessionLease)
@@ -83,15 +83,16 @@ Put = Callable[[Connection, Event], None]
 
 
 class Session:
-    """Sessions of one client, one after another. ``close`` in any case.
+    """The sessions of one client, one after another. Call ``close`` in any case.
 
     The client is never ``read_only``: a server that has lost its quorum would answer, and renew a
-    lease whose session the others may have ended (safety C1).
+    lease whose session the other servers may have ended (safety C1).
 
     Args:
-        settings: servers and times. credentials: what it shows ZooKeeper.
-        put: gets what befalls the connection, in its order. A session has begun when its lease has.
-        broken: gets the one line that says why there is no going on.
+        settings: servers and times.
+        credentials: what the client shows ZooKeeper.
+        put: takes the events of the connection, in their order. A session begins with its lease.
+        broken: takes the one line with the cause why the client cannot go on.
     """
 
     def __init__(
@@ -126,12 +127,12 @@ class Session:
         self._prober = threading.Thread(target=self._probe, name="session-lease", daemon=True)
 
     def begin(self) -> None:
-        """Begin to connect, for as long as that takes."""
+        """Begin to connect; try until a server answers."""
         self.client.start_async()
         self._prober.start()
 
     def close(self) -> None:
-        """End the session where ZooKeeper answers, else let its time run out."""
+        """End the session if ZooKeeper answers; else its time-out ends it."""
         with self._lock:
             self._is_closed = True
             self._connection = Connection()
@@ -148,17 +149,17 @@ class Session:
 
     @property
     def last_fault(self) -> str:
-        """What went wrong last with the connection; "": nothing."""
+        """The last fault of the connection; "": there is none."""
         return self._faults.last
 
     @property
     def session_id(self) -> int | None:
-        """ZooKeeper's number of the session; None while there is none."""
+        """ZooKeeper's number of the session; None while there is no session."""
         client_id = self.client.client_id
         return None if client_id is None else int(client_id[0])
 
     def _on_state(self, state: str) -> None:
-        """Turn Kazoo's state of the connection into an event."""
+        """Make an event of Kazoo's new state of the connection."""
         with self._lock:
             if self._is_closed:
                 return
@@ -177,7 +178,7 @@ class Session:
         self._look_for_the_end()
 
     def _look_for_the_end(self) -> None:
-        """Look for the end: Kazoo gives up for a refused user, or after its own fault."""
+        """Notice that Kazoo has given up: for a refused user, or after its own fault."""
         state = self.client.client_state
         if state == KeeperState.AUTH_FAILED:
             self._give_up(refused_user(self._settings))
@@ -200,8 +201,8 @@ class Session:
     def _probe(self) -> None:
         """Renew the lease by answers of ZooKeeper's leader, counted from sending (safety C1).
 
-        A server that follows answers a read by itself, also one that is cut off from its leader,
-        which ends the session meanwhile. So each question is a ``sync``, which goes to the leader.
+        A follower answers a read by itself, even while it is cut off from the leader, which ends
+        the session meanwhile. So each request is a ``sync``, which goes to the leader.
         """
         while not self._stopped.is_set():
             connection, sent_ms = self.connection, boot_ms()
@@ -220,11 +221,11 @@ class Session:
             self._stopped.wait(_STOPPED_S)
 
     def _answered(self, connection: Connection, sent_ms: int) -> bool:
-        """Renew the lease, and wait for the next question; return False for an answer of no use.
+        """Renew the lease and wait until the next request; return False for a useless answer.
 
-        The lease lasts from the question before. The leader counts the session's time from its next
-        ping, by which the server reports the client. The earlier question is reported by now, this
-        one need not be.
+        The new deadline counts from the request before this one. The leader counts the session's
+        time from its next ping, with whose answer the server reports the client. The earlier
+        request is reported by now; this one may not be.
         """
         part_ms = self.timeout_ms // _PARTS
         with self._lock:

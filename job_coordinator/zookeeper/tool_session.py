@@ -84,7 +84,7 @@ def job_root(config: Config, settings: StandaloneConfig) -> str:
 def connected(
     settings: StandaloneConfig, root: str, timeout_s: float, *, read_only: bool = False
 ) -> Iterator[KazooClient]:
-    """Yield a client with its own session, for a block that uses the nodes below ``root``.
+    """Yield a client with a session of its own, for a block that uses the nodes below ``root``.
 
     Raises:
         RefusedError: ZooKeeper refuses the user, or gives it no right.
@@ -104,10 +104,10 @@ def registered_processors(config: Config, timeout_s: float) -> list[Registration
     ``HandoverNodes`` before an action that requires that no processor is registered.
 
     Raises:
-        ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
+        ConfigError: the configuration does not name ZooKeeper, or its credentials.
         RefusedError: ZooKeeper refuses the user, or gives it no right.
         UnavailableError: ZooKeeper does not answer.
-        WireError: a node holds what Homeport does not write.
+        WireError: a node has a value that Homeport does not write.
     """
     settings = StandaloneConfig.of(config)
     root = job_root(config, settings)

@@ -1,8 +1,8 @@
 """ZooKeeperTree: the nodes of one job, as the events and records of a standalone processor.
 
-Reads, and writes of records, run in one thread, in their order. Each is done within one state of
-the connection, or not at all as far as the machine is concerned: what a lost connection cost is
-looked for, and written again. So every write may happen twice, and the second one changes nothing.
+Reads, and writes of records, run in one thread, in their order. For the machine, each is done
+within one state of the connection or not at all. The machine looks for what a lost connection may
+have lost, and writes it again. So every write may happen twice, and the second one changes nothing.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ _AWAY = (ConnectionLoss, SessionExpiredError, ConnectionClosedError, SessionMove
 
 
 class Sink(Protocol):
-    """Where a tree puts what it has for the coordination. Called by other threads."""
+    """Takes what a tree has for the coordination; other threads call it."""
 
     def event(self, connection: Connection, event: protocol.Event) -> None:
-        """Take what was seen, or befell, in that state of the connection."""
+        """Take an event from that state of the connection."""
 
     def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
-        """Take whether the incarnation may go on (safety I3)."""
+        """Take the answer whether the incarnation may go on (safety I3)."""
 
     def broken(self, cause: str) -> None:
-        """Take the one line about why there is no going on."""
+        """Take the one line with the cause why the tree cannot go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What a computation reads.
+    """The facts for a computation.
 
-    Shapes: ``version``: the newest one, read first; ``task_hosts`` {task: location}; ``fenced``
-    {member of that version: the generation in which it last reported to have fenced its list}.
+    ``version``: the newest one, read first. Shapes: ``task_hosts`` {task: location}; ``fenced``
+    {member of that version: the generation in which it last reported that it fenced its list}.
     """
 
     version: int
@@ -77,16 +77,16 @@ class Readings:
 
 
 class ZooKeeperTree:
-    """``begin`` once, ``close`` in any case.
+    """The tree of one processor. Call ``begin`` once, and ``close`` in any case.
 
     Args:
         settings: servers and times.
-        root: the job's node; what is above it is made too.
+        root: the job's node; its parents are made too.
 
     Raises:
-        ConfigError: what it shows ZooKeeper is not where the keys say.
+        ConfigError: a secret or a file is not where its key names it.
 
-    ``url``: where the processor answers HTTP, to be set before it registers; empty: nowhere.
+    ``url``: where the processor answers HTTP, set before it registers; empty: nowhere.
     """
 
     def __init__(self, settings: StandaloneConfig, root: str) -> None:
@@ -107,19 +107,19 @@ class ZooKeeperTree:
     # --- for the coordination
 
     def begin(self, sink: Sink) -> None:
-        """Begin to connect; ``sink`` gets what is seen from now on."""
+        """Begin to connect; ``sink`` gets all events from now on."""
         self._sink = sink
         self._session = self._new_session()
         self._thread.start()
 
     def write(self, record: protocol.Record) -> None:
-        """Write the record, after all before it."""
+        """Write the record, after all earlier ones."""
         self._tasks.put(partial(self._in_connection, partial(self._write, record)))
 
     def confirm(self, incarnation: Incarnation) -> None:
-        """Confirm in the tree that it has fenced its list, if its generation is in the newest plan.
+        """Report in the tree that the incarnation has fenced its list, if the newest plan has it.
 
-        Where that is not certain, as the connection is lost, there is no answer.
+        The sink gets no answer if the connection is lost.
         """
         self._tasks.put(partial(self._in_connection, partial(self._confirm, incarnation)))
 
@@ -128,32 +128,32 @@ class ZooKeeperTree:
         self._tasks.put(self._renew)
 
     def model(self, version: int) -> JobModel:
-        """Return the JobModel of a version that was seen; it has no configuration."""
+        """Return the JobModel of a version that was seen, without configuration."""
         with self._lock:
             return self._plans[version].model
 
     @property
     def name(self) -> str:
-        """What it is, for errors."""
+        """A name for errors."""
         return f"ZooKeeper at {self._settings.connect}"
 
     @property
     def last_fault(self) -> str:
-        """What went wrong last with the connection; "": nothing."""
+        """The last fault of the connection; "": there is none."""
         return "" if self._session is None else self._session.last_fault
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long ZooKeeper keeps a session that is silent."""
+        """How long ZooKeeper keeps a silent session."""
         session = self._session
         return self._settings.session_timeout_ms if session is None else session.timeout_ms
 
     def readings(self) -> Readings:
-        """Return what a computation reads; a server that is behind the others catches up first.
+        """Return the facts for a computation; a server that is behind the others catches up first.
 
         Raises:
             UnavailableError: ZooKeeper does not answer.
-            WireError: a node holds what Homeport does not write.
+            WireError: a node has a value that Homeport does not write.
         """
         try:
             self._client.sync(self._path(nodes.JOB_MODELS))
@@ -180,7 +180,7 @@ class ZooKeeperTree:
         )
 
     def close(self) -> None:
-        """Write all that is left, if ZooKeeper answers, and end the session."""
+        """Write the remaining records, if ZooKeeper answers, and end the session."""
         session = self._session
         if session is None:
             return
@@ -198,7 +198,7 @@ class ZooKeeperTree:
             task()
 
     def _in_connection(self, act: Callable[[Connection], None]) -> None:
-        """Run ``act`` within the present state of the connection; not at all where that is down."""
+        """Run ``act`` within the present state of the connection, unless that is down."""
         sink, session = self._parts()
         connection = session.connection
         if not connection.is_up:
@@ -213,7 +213,7 @@ class ZooKeeperTree:
             sink.broken(str(error))
         except WireError as error:
             sink.broken(f"{self.name}, {self._root}: {error}")
-        except Exception as error:  # noqa: BLE001 - the thread would end, and nothing be seen
+        except Exception as error:  # noqa: BLE001 - else the thread would end unnoticed
             sink.broken(f"{self.name}, {self._root}: {error!r}")
 
     def _parts(self) -> tuple[Sink, Session]:
@@ -234,11 +234,11 @@ class ZooKeeperTree:
         try:
             session.close()
             self._session = self._new_session()
-        except Exception as error:  # noqa: BLE001 - the thread would end, and nothing be seen
+        except Exception as error:  # noqa: BLE001 - as above
             sink.broken(f"{self.name}: no new session can begin: {error!r}")
 
     def _on_connection(self, connection: Connection, event: protocol.Event) -> None:
-        """Pass the event on; read all nodes where the connection is up."""
+        """Pass the event on; read all nodes if the connection is up."""
         if isinstance(event, protocol.SessionBegun):
             # before the event, which may lead to a registration
             self._tasks.put(partial(self._in_connection, self._make_nodes))
@@ -282,7 +282,7 @@ class ZooKeeperTree:
             return
         plan = self._plan(version)
         if plan is None:
-            return  # others have replaced it ten times: the change of the newest is on its way
+            return  # it was replaced ten times: an event of the newest version is on its way
         self._put(connection, protocol.PlanSeen(plan))
         seen = self._barrier(version)
         if seen is not None:
@@ -304,7 +304,7 @@ class ZooKeeperTree:
         return tuple(sorted(found.values()))
 
     def _plan(self, version: int) -> Plan | None:
-        """Return the plan of a version; None where it is deleted."""
+        """Return the plan of a version; None if it is deleted."""
         with self._lock:
             known = self._plans.get(version)
         if known is not None:
@@ -326,7 +326,7 @@ class ZooKeeperTree:
             names = client.get_children(path, watch=self._look_at_plan)
         except NoNodeError:
             return None
-        # One registration joins a version, so a value that was read stays: each is read once.
+        # A registration joins a version once, so the value of its node does not change.
         known = {n: self._joined[version, n] for n in names if (version, n) in self._joined}
         known |= values_of(client, path, [name for name in names if name not in known])
         self._joined = {(version, name): value for name, value in known.items()}
@@ -360,10 +360,10 @@ class ZooKeeperTree:
             self._write_locality(record)
 
     def _register(self, record: protocol.Register, connection: Connection) -> None:
-        """Register one node for a session: the one that is there, where an answer was lost."""
+        """Register one node for a session; find it if the answer to its creation was lost."""
         client, path = self._client, self._path(nodes.PROCESSORS)
         own = self._parts()[1].session_id
-        if self._registered_in == own:  # else it has none yet: nothing is to be looked for
+        if self._registered_in == own:  # else this session has no node yet
             for name, stat in answers_of(client.exists_async, path, client.get_children(path)):
                 if stat is not None and stat.ephemeralOwner == own:
                     self._put(connection, protocol.Registered(nodes.registration_number(name)))

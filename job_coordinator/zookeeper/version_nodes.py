@@ -1,7 +1,7 @@
 """The nodes that decide: versions of the plan, their barriers, and reports of generations.
 
-SHELL. Each write is one transaction, done whole or not at all, which requires what its writer has
-read: what another processor changes meanwhile voids it.
+SHELL. Each write is one transaction, which is done whole or not at all. It requires that the nodes
+which its writer has read are unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from homeport.job_coordinator.standalone.protocol import BarrierPhase, CloseBarr
 from homeport.job_coordinator.zookeeper.job_nodes import check_no_value, is_done, put_value
 
 _FORGOTTEN = 1000
-"""So many reports go with one version: a transaction has a limit, and the next one takes more."""
+"""Reports to delete with one version: a transaction has a limit, and the next one goes on."""
 
 
 class VersionNodes:
@@ -30,7 +30,7 @@ class VersionNodes:
         self._root = root
 
     def newest(self, watch: Callable[..., None] | None = None) -> tuple[int, int]:
-        """Return the newest version, and how often the node that has its number was written."""
+        """Return the newest version, and how often the node with its number has been written."""
         data, stat = self._client.get(self._path(nodes.JOB_MODELS), watch=watch)
         return nodes.decode_version(data), stat.version
 
@@ -38,8 +38,8 @@ class VersionNodes:
         """Return the plan of a version.
 
         Raises:
-            NoNodeError: it is deleted.
-            WireError: the nodes hold what Homeport does not write.
+            NoNodeError: the version is deleted.
+            WireError: a node has a value that Homeport does not write.
         """
         path = self._path(nodes.JOB_MODELS, str(version))
         value, _ = self._client.get(path)
@@ -73,9 +73,9 @@ class VersionNodes:
         put_value(self._client, transaction, path, stored.value)  # it exists if it has segments
 
     def publish(self, record: Publish) -> bool:
-        """Make the plan the newest version; return False where that is refused.
+        """Make the plan the newest version; return False if that is refused.
 
-        What only former versions needed is deleted.
+        Delete the nodes that only former versions needed.
         """
         plan, client = record.plan, self._client
         newest, written = self.newest()
@@ -97,9 +97,9 @@ class VersionNodes:
         return True
 
     def join(self, record: Join) -> None:
-        """Join the barrier, only while the own node is there.
+        """Join the barrier while the processor's own node exists.
 
-        A late one does not take its successor's place.
+        So a late join does not take the successor's place.
         """
         path = self._path(nodes.BARRIERS, str(record.version), nodes.escaped(record.processor_id))
         transaction = self._client.transaction()
@@ -123,11 +123,11 @@ class VersionNodes:
     def confirm(self, incarnation: Incarnation, plan_of: Callable[[int], Plan | None]) -> bool:
         """Report that the incarnation has fenced its list; return whether it may go on.
 
-        It may while its generation stands in the newest version, which the report requires.
+        It may while the newest version has its generation, which the report requires.
 
         Args:
-            incarnation: what has fenced its list, and begun its own id.
-            plan_of: returns the plan of a version; None where that is deleted.
+            incarnation: it has fenced its list, and begun its own id.
+            plan_of: returns the plan of a version; None if that is deleted.
         """
         path, value = self._report(incarnation)
         while True:
@@ -135,7 +135,7 @@ class VersionNodes:
             plan = plan_of(newest) if newest else None
             members = () if plan is None else plan.members
             if newest and plan is None:
-                continue  # it was replaced meanwhile, many times
+                continue  # newer versions have replaced it meanwhile
             if incarnation not in {member.incarnation for member in members}:
                 return False
             transaction = self._client.transaction()
@@ -145,7 +145,7 @@ class VersionNodes:
                 return True
 
     def _report(self, incarnation: Incarnation) -> tuple[str, bytes]:
-        """Return the node that has the last report of the processor, and what this one writes."""
+        """Return the node with the processor's last report, and the value of this report."""
         name = nodes.escaped(incarnation.processor_id)
         return self._path(nodes.FENCED, name), nodes.encode_number(incarnation.epoch)
 
@@ -159,8 +159,8 @@ class VersionNodes:
     def _forget_reports(self, plan: Plan, written: int) -> None:
         """Delete the reports of processors that are no members, while the version is the newest.
 
-        A report has the next version list its generation, and only a member's is looked at. One
-        that is a member again is so in a later version, which voids this transaction.
+        The next version needs only reports of members. A processor that is a member again is one in
+        a later version, which voids this transaction.
         """
         path = self._path(nodes.FENCED)
         members = {nodes.escaped(member.processor_id) for member in plan.members}
