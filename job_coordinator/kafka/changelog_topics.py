@@ -1,10 +1,10 @@
-"""Changelog topics: what each must look like, whether one that is there may be used, making them.
+"""Changelog topics: their required form, the check of existing ones, and their creation.
 
-A topic that is there already is never altered. What would lose state, or could take no record, is
-refused; where something else differs from the configuration, the log has what is in force.
+No existing topic is altered. A topic that would lose state, or could take no record, is refused.
+The log has the value in force of every other setting that differs from the configuration.
 
-Tasks of a job with state stay what they are (its inputs may grow under them), so a changelog never
-needs more partitions than it was made with, and has exactly so many.
+The tasks of a job with state do not change, though their inputs may grow. So a changelog keeps its
+number of partitions, and must have exactly that number.
 
 Source: Samza 1.8, ChangelogStreamManager and KafkaConfig.
 """
@@ -54,11 +54,11 @@ _PATIENCE_S = 30.0
 def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
     """Return the changelog of ``store``, with exactly ``partitions`` partitions.
 
-    It is compacted, or, of a store whose entries are kept for a time only, deleted by age.
+    It is compacted; if the store keeps its entries only for a time, it is deleted by age.
     ``stores.<store>.changelog.kafka.*`` wins over every setting. Samza also sets
-    ``min.compaction.lag.ms``, because its restore may have to go back to a checkpoint; our stores
-    never hold what a checkpoint does not cover, so the lag is set only where it is configured, and
-    a restore from the beginning has less to read.
+    ``min.compaction.lag.ms``, because its restore may have to go back to a checkpoint. Our stores
+    never have changes that no checkpoint covers. So the lag is set only if it is configured, and a
+    restore from the beginning has less to read.
     """
     if store.changelog is None:
         raise InvariantViolation(f"store {store.name!r} has no changelog to describe")
@@ -82,7 +82,7 @@ def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
 
 
 def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> ConfigError | None:
-    """Return why the topic cannot be the changelog of ``store``; None where it can."""
+    """Return why the topic cannot be the changelog of ``store``; None if it can."""
     if found.partitions != spec.partitions:
         return ConfigError(
             "topic",
@@ -123,9 +123,9 @@ def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
 
 
 def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError | None:
-    """Return the error for a task whose number is beyond the state's ``partitions``; None: none.
+    """Return the error for a task whose number is beyond the state's ``partitions``, if any.
 
-    The state is where it was: the operator corrects the task's record.
+    The state itself is not lost: the operator corrects the task's record.
     """
     for task, number in sorted(numbers.items()):
         if number >= partitions:
@@ -140,9 +140,9 @@ def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError
 
 
 def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[str]:
-    """Return one line for each setting that is not as configured, and no fault; its value counts.
+    """Return one line for each setting that differs from the configuration without being a fault.
 
-    Sizes are named only where they are configured.
+    Leave out sizes that are not configured.
     """
     said = [
         f"changelog {spec.name}: {name} in force is {found.config[name]}, configured is {value}"
@@ -160,7 +160,7 @@ def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[
 
 
 class ChangelogTopics:
-    """The changelogs of one job's stores, at their brokers and in the coordinator stream.
+    """The changelogs of one job's stores, in Kafka and in the coordinator stream.
 
     Args:
         config: of the job.
@@ -180,26 +180,24 @@ class ChangelogTopics:
         self._admins = {name: TopicAdmin(SystemConfig.of(config, name)) for name in systems}
 
     def check(self, partitions: int | None, *, may_be_replaced: bool) -> list[str]:
-        """Check that no changelog that is there has a fault, and none that held state is gone.
-
-        Nothing is made.
+        """Check that no existing changelog has a fault, and that no state is gone; make nothing.
 
         Args:
-            partitions: how many each must have; None: as many as it has.
-            may_be_replaced: whether a topic that was recreated is taken for the one before,
-                if it holds records: they were copied back. So it is when a job is submitted.
+            partitions: how many each changelog must have; None: as many as it has.
+            may_be_replaced: whether a recreated topic with records counts as the former one, as the
+                records were copied back. A submission allows that.
 
         Returns:
             Differences from the configuration that are no fault, state that no store has any more,
             and at a submission changelogs with records that the job has not written.
 
         Raises:
-            ConfigError: one is at fault, or its state is gone.
+            ConfigError: a changelog has a fault, or its state is gone.
         """
         return list(self._checked(self._found(), partitions, may_be_replaced=may_be_replaced))
 
     def make(self, partitions: int) -> None:
-        """Make each changelog, and write its id into the stream; after ``check``."""
+        """Make each changelog, and write its id into the stream; ``check`` comes first."""
         found = self._found()
         for changelog, store in self._stores.items():
             if changelog not in found:
@@ -254,7 +252,7 @@ class ChangelogTopics:
     def _foreign(
         self, changelog: SystemStream, store: StoreConfig, topic: FoundTopic
     ) -> Iterator[str]:
-        """Yield each changelog that the job does not know, and that holds something."""
+        """Yield a line if the changelog, which the job does not know, has records."""
         if self._holds_records(changelog, topic):
             key = keys.STORE_CHANGELOG.named(store.name)
             yield (

@@ -1,4 +1,4 @@
-"""The job's checkpoint topic at its brokers: whether it still holds the input positions; making it.
+"""The job's checkpoint topic: the check that it still has the input positions, and its creation.
 
 Source: Samza 1.8, ``KafkaCheckpointManager``; safety S6.
 """
@@ -14,7 +14,7 @@ from homeport.job_coordinator.metadata.topics import CheckpointTopicManager, los
 
 
 class CheckpointTopic:
-    """The checkpoint topic of one job; nothing of it is done where checkpoints are turned off.
+    """The checkpoint topic of one job; it does nothing if checkpoints are turned off.
 
     Args:
         config: of the job.
@@ -31,16 +31,16 @@ class CheckpointTopic:
         self._admin = TopicAdmin(SystemConfig.of(config, self._topic.system))
 
     def check(self) -> None:
-        """Check that the topic that held the job's input positions is there, if any did.
+        """Check that the topic with the job's input positions exists, if there was one.
 
         Raises:
-            ConfigError: it is gone, or was recreated.
+            ConfigError: the topic is gone, or was recreated.
         """
         if self._task.checkpoint_enabled:
             self._require_same(self._topic_id())
 
     def make(self) -> None:
-        """Make the topic, and write its id into the stream; after ``check``.
+        """Make the topic, and write its id into the stream; ``check`` comes first.
 
         Raises:
             ConfigError: it exists in another shape, or was recreated since ``check``.

@@ -1,4 +1,4 @@
-"""Kafka clients of the job coordinator: how they are made, what their failures mean."""
+"""Kafka clients: how they are made, and what their failures mean."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from homeport.job_coordinator.kafka.connection import SaidOnce
 _T = TypeVar("_T")
 
 LIBRDKAFKA_LOG = logging.getLogger("homeport.librdkafka")
-# Without a handler of its own, Python would print the library's words about a broker that is away
-# to stderr, where a
-# command line promises one line. A program that sets up logging still gets them.
+# Without this handler Python would print the library's lines about an absent broker to stderr,
+# where a command promises one line. A program that sets up logging still gets them.
 LIBRDKAFKA_LOG.addHandler(logging.NullHandler())
 LIBRDKAFKA_LOG.addFilter(SaidOnce())
 
 _RECONNECTING: Mapping[str, str | int | float | bool] = {"reconnect.backoff.max.ms": 1000}
-"""At the library's ten seconds, a broker that is back is found that much later."""
+"""The library's ten seconds would delay the return to a broker that is back."""
 
 COMMITTED: Mapping[str, str | int | bool] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
-    # the offset to begin at may be deleted
+    # the first offset may be deleted
     "auto.offset.reset": "earliest",
 }
 """Properties of a consumer that reads committed records of partitions assigned by hand."""
@@ -47,11 +46,10 @@ FENCED = frozenset(
         KafkaError.PRODUCER_FENCED,
     }
 )
-"""Codes by which Kafka says that a newer producer has taken over the transactional id."""
+"""Codes of Kafka: a newer producer has taken over the transactional id."""
 
 _FORGOTTEN = frozenset({KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID})
-"""Codes by which Kafka says that the transactional id is another producer's, or unknown."""
-
+"""Codes of Kafka: the transactional id is another producer's, or unknown."""
 
 _NO_RIGHT = frozenset(
     {
@@ -61,7 +59,7 @@ _NO_RIGHT = frozenset(
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
-"""Codes by which Kafka refuses a right to a user that it knows."""
+"""Codes of Kafka: the user is known, and does not have the right."""
 
 _DROPPED: queue.SimpleQueue[AdminClient] = queue.SimpleQueue()
 """Admin clients without a reference, for the thread that destroys them."""
@@ -70,9 +68,9 @@ _DROPPED: queue.SimpleQueue[AdminClient] = queue.SimpleQueue()
 class _Admin:
     """An admin client that a thread of ours destroys, whichever thread drops it.
 
-    An admin client runs Python in a thread of its own, where a request ends. A failed request's
-    traceback keeps its client in a cycle of references. If the collector runs in that thread, it
-    destroys the client there, and librdkafka ends the process for that.
+    An admin client ends its requests in a thread of its own, which runs Python. The traceback of a
+    failed request keeps the client in a cycle of references. If the collector runs in that thread,
+    it destroys the client there, and librdkafka ends the process for that.
     """
 
     def __init__(self, client: AdminClient) -> None:
@@ -102,16 +100,16 @@ def is_end(error: KafkaError) -> bool:
 
 
 def ends_reading(error: KafkaError) -> bool:
-    """Return whether nothing more can be read; the library mends other errors by itself."""
+    """Return whether nothing more can be read; the library recovers from other errors."""
     gone = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
     return error.fatal() or error.code() in gone
 
 
 def forgotten(error: KafkaError, transactional_id: str) -> str | None:
-    """Return the story of a producer that Kafka does not know any more; None where it does.
+    """Return the error line for a producer that Kafka does not know any more; None if it does.
 
-    It must not write again, nor abort: the library would initialise the id once more for that, and
-    so let in one that was fenced.
+    Such a producer must not write, nor abort: the library would initialise the id once more, and so
+    revive a fenced producer.
     """
     if error.code() not in _FORGOTTEN:
         return None
@@ -132,9 +130,9 @@ def error_of(exception: KafkaException) -> KafkaError:
 def unavailable(
     system: SystemConfig, what: str, why: str | KafkaError, error: KafkaError | None = None
 ) -> UnavailableError:
-    """Return the one line for a Kafka that did not do ``what``.
+    """Return the one-line error for a Kafka that did not do ``what``.
 
-    ``error``: what Kafka answered, where ``why`` is a text around that.
+    ``error``: Kafka's answer, if ``why`` is a text around it.
     """
     if isinstance(why, KafkaError):
         error, why = why, why.str()
@@ -180,7 +178,7 @@ def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:
 
 
 def _without_secrets(system: SystemConfig, text: str) -> str:
-    """Return ``text`` of librdkafka, which quotes what it refuses, with every secret masked."""
+    """Return ``text`` from librdkafka with every secret masked: it quotes refused values."""
     for name, value in (*system.consumer.items(), *system.producer.items()):
         if value:
             text = text.replace(value, shown_value(name, value))

@@ -1,8 +1,8 @@
-"""What becomes of a client while its broker is away, and once the broker is back.
+"""Detects that a client has lost its broker, and waits for the broker's return.
 
-Measured on a real broker: a transaction that was begun while it was away cannot be ended when it
-is back (INVALID_TXN_STATE); and an admin client asks for offsets under the leader epoch that it
-knew before, refused each time, until its metadata is refreshed, after up to five minutes.
+Measured on a real broker: a transaction that begins while the broker is away cannot be ended after
+its return (INVALID_TXN_STATE). An admin client requests offsets under the old leader epoch, and the
+broker refuses them, until the client refreshes its metadata after up to five minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 class Client(Protocol):
-    """The parts of a producer that are needed here."""
+    """The methods of a producer that this module calls."""
 
     def poll(self, timeout: float) -> int:
         """Call callbacks; return how many."""
@@ -39,28 +39,28 @@ class Client(Protocol):
 
 
 class Connection:
-    """Whether a client has lost its broker; ``heard`` is to be its ``error_cb``."""
+    """Knows whether a client has lost its broker; ``heard`` must be the client's ``error_cb``."""
 
     def __init__(self) -> None:
         self._lost: KafkaError | None = None
 
     def heard(self, error: KafkaError) -> None:
-        """Note what the library reports of its brokers."""
+        """Note an error that the library reports."""
         if error.code() in DISCONNECTED:
             self._lost = error
 
     def lost(self, client: Client) -> str | None:
-        """Return how the connection was lost since ``recovered``; None where it was not."""
-        with contextlib.suppress(KafkaException):  # of a producer that is past saving: it will say
+        """Return how the connection was lost since the last answer; None if it was not."""
+        with contextlib.suppress(KafkaException):  # a failed producer reports that by itself
             client.poll(0)
         return None if self._lost is None else self._lost.str()
 
     def recovered(self, client: Client) -> bool:
-        """Return whether a broker answers; costs nothing where no connection was lost."""
+        """Return whether a broker answers; send no request if no connection was lost."""
         return self.lost(client) is None or self.answers(client)
 
     def wait(self, client: Client, pause: Callable[[float], None]) -> None:
-        """Wait without a limit until a broker answers, where the connection was lost.
+        """Wait without a limit until a broker answers, if the connection was lost.
 
         Args:
             client: whose connection it is.
@@ -77,18 +77,18 @@ class Connection:
             pause(_PAUSE_S)
 
     def answers(self, client: Client) -> bool:
-        """Return whether a broker answers now: one request."""
+        """Return whether a broker answers one request now."""
         try:
             client.list_topics(timeout=_PING_S)
         except KafkaException:
             return False
-        self.lost(client)  # what was said before the answer is served, and forgotten
+        self.lost(client)  # serve the callbacks from before the answer, then forget them
         self._lost = None
         return True
 
 
 class SaidOnce(logging.Filter):
-    """Of lines that differ in numbers only, one a minute: the library repeats itself every try."""
+    """Passes one of many lines that differ only in numbers a minute: the library repeats itself."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""The coordinator stream as it lies in Kafka: every committed record, with its offset.
+"""The coordinator stream as Kafka has it: every committed record, with its offset.
 
-For people that look at it. Programs that act on the stream use ``CoordinatorStreamStore``.
+Tools show it to people. Programs that act on the stream use ``CoordinatorStreamStore``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class LoggedRecord:
-    """One record; ``message`` is None where its bytes are damaged, as ``fault`` says."""
+    """One record; if its bytes are damaged, ``message`` is None and ``fault`` has the error."""
 
     offset: int
     message: CoordinatorStreamMessage | None
@@ -35,12 +35,12 @@ class LoggedRecord:
 
 
 class CoordinatorStreamLog:
-    """Reads one stream from its beginning; owned by one thread.
+    """Reads one stream from its beginning; for one thread.
 
     Args:
         system: the Kafka cluster of the stream.
-        job: the job whose stream it is; the topic exists.
-        timeout_s: longest wait, in seconds, for a sign of the broker on the way to the head.
+        job: the owner of the stream, whose topic exists.
+        timeout_s: longest wait, in seconds, between two records on the way to the head.
     """
 
     def __init__(self, system: SystemConfig, job: JobConfig, timeout_s: float) -> None:
@@ -62,7 +62,7 @@ class CoordinatorStreamLog:
         """Yield the records up to the end of the log.
 
         Raises:
-            ConfigError: (at the end) it is the stream of another job.
+            ConfigError: (at the end) another job owns the stream.
             UnavailableError: Kafka did not answer in time.
         """
         configs: dict[str, CoordinatorStreamMessage] = {}
@@ -84,7 +84,7 @@ class CoordinatorStreamLog:
                 yield record
 
     def onward(self) -> Iterator[LoggedRecord]:
-        """Yield the records that come from now on; does not end by itself.
+        """Yield the records that come from now on, without end.
 
         Raises:
             UnavailableError: the topic is gone, or may not be read any more.
@@ -95,7 +95,7 @@ class CoordinatorStreamLog:
                 yield _record(message)
 
     def _is_end(self, message: Message) -> bool:
-        """Return whether ``message`` means that nothing follows; the library mends other errors."""
+        """Return whether ``message`` is the end; raise an error that the library cannot mend."""
         error = message.error()
         if error is not None and clients.ends_reading(error):
             raise self._unavailable(error)

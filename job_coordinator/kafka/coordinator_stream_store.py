@@ -1,12 +1,12 @@
 """CoordinatorStreamStore: the coordinator stream in Kafka.
 
-Reading (safety K1, K4): the head is the end offset asked with read_uncommitted; it is reached when
-a PARTITION_EOF at or beyond it arrives. Records are read with read_committed, so that a model
-change is seen whole or not at all. The consumer stays assigned between catch-ups, so that one costs
-a question to the broker and no more where nothing is new.
+Reading (safety K1, K4): the head is the end offset under read_uncommitted. The reader has reached
+it when a PARTITION_EOF at or beyond it arrives. It reads records with read_committed, so that it
+sees a model change whole or not at all. The consumer stays assigned between catch-ups, so that a
+catch-up without news costs one request.
 
-Writing (safety K2): plainly, by an idempotent producer; or, for the driver alone, one transaction
-per ``write``.
+Writing (safety K2): the driver alone writes each ``write`` as one transaction. All others use an
+idempotent producer.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     **clients.COMMITTED,
-    # how often the leader of a new assignment is looked for: half a second at each start, if left
+    # between two looks for the leader of a new assignment; the default costs half a second a start
     "topic.metadata.refresh.fast.interval.ms": 20,
     "fetch.queue.backoff.ms": 10,
-    # a fetch that waited this long in vain reports the end of the partition: each catch-up that
-    # finds something waits so once
+    # a fetch that waits this long in vain reports the end of the partition: each catch-up that
+    # finds records waits once
     "fetch.wait.max.ms": 50,
     "fetch.min.bytes": 1,
 }
@@ -67,7 +67,7 @@ def local_address() -> str:
 def _username() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as YARN may run us under
+    except (KeyError, OSError):  # YARN may run us under a user id without a name
         return ""
 
 
@@ -77,12 +77,15 @@ class CoordinatorStreamStore:
     Safe for many threads.
 
     Args:
-        system: the Kafka cluster of the stream. topic: the stream's topic, which must exist.
-            source: the writer, put into each message that names no source itself. transactional_id:
-            makes each ``write`` one transaction, and this store the only one of that id. timeout_s:
-            limit of each call, in seconds. owner: whose stream it is; None: anybody's.
-            has_packages: whether its state has the packages of the job's code. keeps_keys: see
-            ``StreamState``.
+        system: the Kafka cluster of the stream.
+        topic: the stream's topic, which must exist.
+        source: the writer's name for messages without one.
+        transactional_id: makes each ``write`` one transaction, and this store the only one with
+            that id.
+        timeout_s: limit of each call, in seconds.
+        owner: the stream's required owner; None: any.
+        has_packages: whether its state has the packages of the job's code.
+        keeps_keys: see ``StreamState``.
     """
 
     def __init__(
@@ -126,7 +129,7 @@ class CoordinatorStreamStore:
         has_packages: bool = True,
         keeps_keys: bool = False,
     ) -> Self:
-        """Return the stream of the job in ``config``, which refuses to be another job's.
+        """Return the stream of the job in ``config``, and require that this job owns it.
 
         Raises:
             ConfigError: the configuration names no job, or no system for its stream.
@@ -151,13 +154,13 @@ class CoordinatorStreamStore:
 
     @property
     def damaged_count(self) -> int:
-        """How many records were skipped because their bytes are damaged."""
+        """Number of records with damaged bytes, which were skipped."""
         return self._state.damaged_count
 
     def fence(self) -> None:
-        """Keep older holders of this store's transactional id from writing (init_transactions).
+        """Fence older holders of this store's transactional id (init_transactions).
 
-        Nothing to do for a store without a transactional id.
+        A store without a transactional id only connects.
 
         Raises:
             FencedError: a newer holder came first.
@@ -167,51 +170,50 @@ class CoordinatorStreamStore:
             self._writer.open()
 
     def connect(self) -> None:
-        """Connect the client, if it has no transactional id: the first record is written sooner.
+        """Connect a client without a transactional id, so that its first write is faster.
 
-        One that comes while the library is still connecting waits for half a second (measured).
+        A record that comes while the library is still connecting waits half a second (measured).
         """
         with self._lock:
             if isinstance(self._writer, PlainWriter):
                 self._writer.open()
 
     def bootstrap(self) -> None:
-        """Read the whole stream, up to the head as it was when this was called.
+        """Read the whole stream, up to its head at the time of the call.
 
         Raises:
-            ConfigError: the topic is missing, is not one compacted partition, or is the stream of
-                another job.
+            ConfigError: the topic is missing, is not one compacted partition, or another job owns
+                it.
             UnavailableError: Kafka did not answer in time.
         """
         with self._lock:
             if self._consumer is None:
                 self._topics.validate(self._topic, 1, "compact")
                 consumer = clients.consumer(self._system, _CONSUMER)
-                # not OFFSET_BEGINNING: the library answers that half a second later
+                # not OFFSET_BEGINNING: with that the library answers half a second later
                 consumer.assign([TopicPartition(self._topic, 0, 0)])
                 self._consumer = consumer
             self.catch_up()
             self.require_own()
 
     def require_own(self) -> None:
-        """Require that, as last caught up, the stream is this job's, or has no owner yet.
+        """Require that this job owns the stream, or no job yet, as of the last catch-up.
 
         Raises:
-            ConfigError: it belongs to another job.
+            ConfigError: another job owns it.
         """
         if self._owner is not None:
             self._owner.require(self.latest(MessageType.SET_CONFIG), self._topic)
 
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Read to the head as it is when this is called (safety K1); return what is new.
+        """Read to the head at the time of the call (safety K1).
 
         Returns:
-            The records that are new since the last call, in their order; damaged ones are left out
-            and counted.
+            The new records since the last call, in their order. Damaged ones are only counted.
 
         Raises:
-            InvariantViolation: the store was never bootstrapped, or is closed. UnavailableError:
-                Kafka did not answer in time; what was read until then is in the state.
+            InvariantViolation: the store was never bootstrapped, or is closed.
+            UnavailableError: Kafka did not answer in time; the state has the records that came.
         """
         with self._lock:
             consumer = self._open_consumer()
@@ -228,28 +230,28 @@ class CoordinatorStreamStore:
             return tuple(found)
 
     def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
-        """Return {key: last record} of one type as of the last catch-up, without deleted keys."""
+        """Return {key: last record} for one type as of the last catch-up, without deleted keys."""
         with self._lock:
             return self._state.latest(message_type)
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Return the records of keys since the last call, where the store keeps them."""
+        """Return the records of keys since the last call, if the store keeps them."""
         with self._lock:
             return self._state.taken_keys()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
         """Write all ``messages``, in their order; they are acknowledged when this returns.
 
-        With a transactional id they are one transaction: all of them, or none where this raises.
+        With a transactional id they are one transaction: if this raises, none is written.
 
         Raises:
             FencedError: a newer holder of the transactional id exists; this store can write no
                 more.
-            WriterOverError: Kafka takes no transaction of this process any more; it must end.
+            WriterOverError: Kafka accepts no transaction of this process any more; it must end.
             UnavailableError: Kafka did not acknowledge in time. Without a transactional id some of
-                the messages may be in the stream; with one, the next ``write`` first settles what
-                became of this one.
-            WireError: a message cannot be put into bytes, or is too large. Nothing was written.
+                the messages may be in the stream; with one, the next ``write`` first settles the
+                outcome of this one.
+            WireError: a message cannot be encoded, or is too large. Nothing was written.
         """
         with self._lock:
             now_ms = time.time_ns() // 1_000_000
@@ -268,10 +270,7 @@ class CoordinatorStreamStore:
                 self._writer.write(records)
 
     def close(self) -> None:
-        """Close all that the store has open.
-
-        An open transaction is aborted by the broker's time limit.
-        """
+        """Close all clients; the broker's time limit aborts an open transaction."""
         with self._lock:
             if self._consumer is not None:
                 self._consumer.close()
@@ -286,7 +285,7 @@ class CoordinatorStreamStore:
         return self._consumer
 
     def _late(self, head: int) -> HomeportError:
-        """Return the one line for a head that was not reached in time, and what is in its way."""
+        """Return the one-line error for a head that was not reached in time, with its obstacle."""
         why = f"head {head} not reached within {self._timeout_s:g} s"
         try:
             stable = self._topics.end_offset(self._topic, 0, IsolationLevel.READ_COMMITTED)
@@ -299,8 +298,8 @@ class CoordinatorStreamStore:
 
     def _take_some(self, consumer: Consumer, found: list[CoordinatorStreamMessage]) -> None:
         """Put what the library has fetched into the state, and its records into ``found``."""
-        # one is waited for, the others are taken as they lie there: asked for many, consume() waits
-        # for all of them or for its whole time limit
+        # wait for one record, then take those that are here: a consume() of many waits for all of
+        # them, or for its whole time limit
         records = consumer.consume(1, _POLL_S)
         if records:
             records += consumer.consume(_BATCH, 0)
@@ -313,14 +312,14 @@ class CoordinatorStreamStore:
             message = self._state.take(record.offset(), record.key(), record.value())
             if message is not None:
                 found.append(message)
-        if failure is not None:  # only now: a record that was fetched with it would be lost
+        if failure is not None:  # not earlier: a record that was fetched with it would be lost
             what = f"reading topic {self._topic!r}"
             raise clients.unavailable(self._system, what, failure)
 
     def _failure(self, record: Message, error: KafkaError) -> KafkaError | None:
-        """Return ``error`` where it ends the reading; None for a partition's end, noted.
+        """Return ``error`` if it ends the reading; note the end of the partition.
 
-        Anything else the library tries again by itself, until our own time limit.
+        The library retries after other errors, until our own time limit.
         """
         if clients.is_end(error):
             self._end_offset = max(self._end_offset, record.offset() or 0)

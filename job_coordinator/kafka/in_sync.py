@@ -1,4 +1,4 @@
-"""Which partitions take no records, because too few of their replicas are in sync."""
+"""Finds partitions that take no records, because too few of their replicas are in sync."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def await_writable(
 
     Args:
         system: whose topics they are.
-        connection: that of ``client``.
+        connection: of ``client``.
         client: a producer of the system.
-        places: what is going to be written to.
-        pause: waits the seconds given; raises to give up.
+        places: where the next records go.
+        pause: waits the given seconds; raises to give up.
     """
     began = time.monotonic()
     said = began - _PROGRESS_S
@@ -59,10 +59,10 @@ def await_writable(
 
 
 def shortage(system: SystemConfig, client: Client, places: Collection[OutputPlace]) -> str | None:
-    """Return what one of ``places`` lacks to take records, and what helps; None: nothing is short.
+    """Return what one of ``places`` lacks to take records, and what helps; None: nothing.
 
-    One request, and one more for a topic of which replicas are not in sync. A topic that Kafka does
-    not know lacks nothing: a write to it fails because it is absent.
+    This takes one request, and one more for a topic with replicas that are not in sync. A topic
+    that Kafka does not know lacks nothing: a write to it fails because it is absent.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -84,7 +84,7 @@ def shortage(system: SystemConfig, client: Client, places: Collection[OutputPlac
 def known_shortage(
     system: SystemConfig, client: Client, places: Collection[OutputPlace]
 ) -> str | None:
-    """Return as ``shortage``; None, too, where Kafka does not answer."""
+    """Return as ``shortage``; None also if Kafka does not answer."""
     try:
         return shortage(system, client, places)
     except UnavailableError:
@@ -105,7 +105,7 @@ def _thin(system: SystemConfig, name: str, partitions: Sequence[PartitionMetadat
         return None
     configured = int(TopicAdmin(system, _PATIENCE_S).topic_config(name)[MIN_IN_SYNC])
     for found in thin:
-        # A broker asks for no more than there are.
+        # A broker requires no more replicas than there are.
         needed = min(configured, len(found.replicas))
         if len(found.isrs) < needed:
             return (

@@ -1,4 +1,4 @@
-"""The line about a transaction that holds up readers, or the next holder of its id."""
+"""Error lines about a transaction that holds up readers, or the next holder of its id."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _METADATA_S = 2.0
 def how_to_end(system: SystemConfig, topic: str, partition: int, stable: int) -> str:
     """Return how to find and end the transaction that began at the last stable offset.
 
-    Kafka ends an open one when its time is over; one whose end it left out of the partition
-    (KAFKA-20734) stays for ever.
+    Kafka ends an open transaction when its time is over. A transaction whose end is missing in the
+    partition (KAFKA-20734) stays for ever.
     """
     tool = _tool(system)
     return (
@@ -31,7 +31,7 @@ def how_to_end(system: SystemConfig, topic: str, partition: int, stable: int) ->
 
 
 def abort_command(system: SystemConfig, topic: str, partition: int, start: int) -> str:
-    """Return the command that aborts what began at the offset ``start`` and has no end there."""
+    """Return the command that aborts the transaction from offset ``start`` on without an end."""
     place = f"--topic {topic} --partition {partition}"
     return f"{_tool(system)} abort {place} --start-offset {start}"
 
@@ -39,11 +39,10 @@ def abort_command(system: SystemConfig, topic: str, partition: int, start: int) 
 def not_initialised(
     system: SystemConfig, client: Client, transactional_id: str, error: KafkaError
 ) -> UnavailableError:
-    """Return the one line for an id that Kafka did not initialise in time.
+    """Return the one-line error for an id that Kafka did not initialise in time.
 
-    It does not while the end of the id's last transaction has not reached all of its partitions,
-    which may be for ever: the coordinator may have lost what it had to send, until it is loaded
-    again.
+    Kafka waits until all partitions of the id's last transaction have its end. That may take for
+    ever: the coordinator may have lost the ends that it had to send, until it is loaded again.
     """
     what = f"initialising {transactional_id}"
     is_ending = error.code() == KafkaError.CONCURRENT_TRANSACTIONS

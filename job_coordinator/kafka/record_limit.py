@@ -15,7 +15,7 @@ _TIMEOUT_S = 5.0
 
 
 def record_limit(system: SystemConfig, topic: str) -> int:
-    """Return how many bytes the producer sends and ``topic``, which exists, takes.
+    """Return the bytes of the largest record to ``topic``, which exists.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -27,5 +27,5 @@ def record_limit(system: SystemConfig, topic: str) -> int:
 
 
 def producer_limit(system: SystemConfig) -> int:
-    """Return bytes that the system's producer sends in one record."""
+    """Return the bytes of the largest record that the system's producer sends."""
     return int(system.producer.get(_PRODUCER_KEY, _PRODUCER_DEFAULT))

@@ -31,21 +31,19 @@ from homeport.job_coordinator.kafka.record_limit import producer_limit
 Record = tuple[bytes, bytes | None]
 
 _TRANSACTION_TIMEOUT_MS = 10_000
-"""How long a transaction of a frozen writer can hide later records from readers.
+"""How long a frozen writer's transaction can hide later records; ours take milliseconds."""
 
-Ours take milliseconds.
-"""
 _POLL_EACH = 1000
-"""Records between two looks for delivery reports."""
+"""Records between two polls for delivery reports."""
 
 _OVERHEAD_BYTES = 36
-"""What the library adds to key and value before it compares."""
+"""Bytes that the library adds to key and value before it compares."""
 
 
 class WriterOverError(HomeportError):
-    """Kafka takes no transaction of this writer any more.
+    """Kafka accepts no transaction of this writer any more.
 
-    Its process must end: the next one inits the id and reads which rank leads before it writes.
+    Its process must end: the next one inits the id, and reads which rank leads before it writes.
     """
 
 
@@ -86,7 +84,7 @@ class RecordWriter(ABC):
     def close(self) -> None:
         """Drop what is still queued; the next use makes a new producer."""
         if self._made is not None:
-            with contextlib.suppress(KafkaException):  # of a producer that is past saving
+            with contextlib.suppress(KafkaException):  # a failed producer may refuse it
                 self._made.purge()
                 self._made.flush(0)
         self._made = None
@@ -187,13 +185,13 @@ class PlainWriter(RecordWriter):
             if self._outstanding:
                 raise self._late(f"no acknowledgement within {self._timeout_s:g} s")
         except HomeportError:
-            # what is queued must not appear later, after the caller has seen that it failed
+            # queued records must not appear later: the caller has seen the failure
             self.close()
             raise
 
 
 class _Pending(Enum):
-    """What must still be done with the last transaction before another may begin."""
+    """The call that must still end the last transaction before another may begin."""
 
     COMMIT = "commit_transaction"
     ABORT = "abort_transaction"
@@ -202,8 +200,8 @@ class _Pending(Enum):
 class TransactionalWriter(RecordWriter):
     """Writes each sequence of records as one transaction, under an id that it holds alone.
 
-    A transaction whose outcome is not known is settled before anything else is written. A writer
-    that was fenced never takes its id again: that would fence its successor.
+    The writer settles a transaction with an unknown outcome before it writes anything else. A
+    fenced writer never takes its id again: that would fence its successor.
     """
 
     def __init__(
@@ -216,7 +214,7 @@ class TransactionalWriter(RecordWriter):
             {
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
-                # the library wants these two within the transaction's limit
+                # the library requires these two within the transaction's limit
                 "message.timeout.ms": _TRANSACTION_TIMEOUT_MS,
                 "socket.timeout.ms": _TRANSACTION_TIMEOUT_MS,
             },
@@ -227,11 +225,11 @@ class TransactionalWriter(RecordWriter):
         self._final: HomeportError | None = None
 
     def open(self) -> None:
-        """Keep older holders of the id from writing.
+        """Fence older holders of the id.
 
         Raises:
             FencedError: a newer holder came first.
-            UnavailableError: Kafka did not answer in time; calling again goes on.
+            UnavailableError: Kafka did not answer in time; the next call tries again.
         """
         if self._final is not None:
             raise self._final
@@ -245,13 +243,13 @@ class TransactionalWriter(RecordWriter):
     def write(self, records: Sequence[Record]) -> None:
         """Write all ``records``; they are committed when this returns.
 
-        None is begun while the broker is away: it could not be ended once the broker is back.
+        Begin nothing while the broker is away: the transaction could not be ended after its return.
 
         Raises:
             FencedError: a newer holder of the id exists; nothing was written, nothing will be.
-            WriterOverError: this writer can write no more. UnavailableError: nothing was written,
-                or (its text says so) the outcome is not known yet. WireError: a record is too
-                large; nothing was written.
+            WriterOverError: this writer can write no more.
+            UnavailableError: nothing was written, or, as its text states, the outcome is not known.
+            WireError: a record is too large; nothing was written.
         """
         self.open()
         self._refuse_too_large(records)
@@ -274,15 +272,12 @@ class TransactionalWriter(RecordWriter):
         self._end_last_transaction()
 
     def close(self) -> None:
-        """Close all that is open.
-
-        The broker aborts what was not committed when its time limit passes.
-        """
+        """Close the producer; the broker's time limit aborts an open transaction."""
         super().close()
         self._final = InvariantViolation("the coordinator stream is written after close()")
 
     def _end_last_transaction(self) -> None:
-        """Commit or abort the last transaction, as it was decided."""
+        """Commit or abort the last transaction, as ``_pending`` has it."""
         if self._pending is _Pending.COMMIT:
             try:
                 self._call("commit_transaction")
@@ -300,12 +295,12 @@ class TransactionalWriter(RecordWriter):
         self._pending = None
 
     def _require_known(self) -> None:
-        """Require that Kafka knows the id: the library would take one again that was forgotten.
+        """Require that Kafka still knows the id: an abort would take a forgotten id again.
 
-        A caller that begins a transaction gets the reason why the open one has failed.
+        An attempt to begin a transaction raises the reason why the open one has failed.
 
         Raises:
-            WriterOverError: Kafka has forgotten it.
+            WriterOverError: Kafka has forgotten the id.
         """
         try:
             self._producer().begin_transaction()
@@ -318,7 +313,7 @@ class TransactionalWriter(RecordWriter):
         return clients.forgotten(error, self._transactional_id)
 
     def _ended(self, error: KafkaError) -> HomeportError:
-        """Return the failure after which this writer cannot be used any more."""
+        """Return the failure that ends this writer."""
         story = self._forgotten(error)
         if story is not None:
             self._final = WriterOverError(f"{story}; this writer can write no more")
@@ -329,7 +324,7 @@ class TransactionalWriter(RecordWriter):
         return self._final
 
     def _call(self, operation: str) -> None:
-        """Call one operation of the producer again for as long as Kafka states that this may help.
+        """Call an operation of the producer; repeat it while the error is retriable.
 
         Raises:
             KafkaException: the transaction must be aborted.

@@ -1,7 +1,6 @@
 """Makes and checks the topics that a job needs, and asks brokers about them and their offsets.
 
-A topic that is there already is never altered: it is checked, and a wrong one is refused with what
-is wrong with it.
+An existing topic is never altered: a wrong one is refused, with the fault.
 """
 
 from __future__ import annotations
@@ -52,20 +51,20 @@ LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # unt
 _BROKERS_DEFAULT = -1
 _T = TypeVar("_T")
 DELETE_RETENTION = "delete.retention.ms"
-"""Property of a compacted topic: how long it keeps deletions."""
+"""A property of compacted topics: how long they keep deletions."""
 MIN_IN_SYNC = "min.insync.replicas"
-"""Property of a topic: with fewer replicas in sync than this, it takes no record."""
+"""A property of topics: with fewer replicas in sync a topic takes no record."""
 _COMPACT = "compact"
 _METADATA_POLL_S = 0.05
 _SPREAD_S = 10.0
-"""For so long after a topic was made, brokers may not know it yet."""
+"""How long some brokers may not know a new topic."""
 _MADE: dict[tuple[str, str], float] = {}
 """{(bootstrap servers, topic): when this process made it, or found it made}, monotonic seconds."""
 
 
 @dataclass(frozen=True)
 class TopicSpec:
-    """What a topic must be.
+    """The required form of a topic.
 
     ``replication_key``: the configuration key that sets its replication.
     """
@@ -86,8 +85,8 @@ class TopicSpec:
 class FoundTopic:
     """A topic as the brokers have it.
 
-    ``topic_id``: a topic that is recreated gets another one. ``replication``: of the partition
-    that has the fewest replicas. Shapes: ``config`` {property: value}, defaults included.
+    ``topic_id``: a recreated topic has another one. ``replication``: of the partition with the
+    fewest replicas. Shapes: ``config`` {property: value}, with defaults.
     """
 
     topic_id: str
@@ -97,7 +96,7 @@ class FoundTopic:
 
 
 def policies(text: str) -> frozenset[str]:
-    """Return what a ``cleanup.policy`` lists, in whatever order."""
+    """Return the policies in a ``cleanup.policy``."""
     return frozenset(part.strip() for part in text.split(","))
 
 
@@ -133,8 +132,8 @@ def checkpoint_topic_spec(task: TaskConfig) -> TopicSpec:
 class TopicAdmin:
     """Looks at and creates topics of one system.
 
-    An answer may take ``timeout_s`` seconds; requests with errors that pass are repeated for as
-    long.
+    An answer may take ``timeout_s`` seconds. Requests are repeated for that time after transient
+    errors.
 
     Raises:
         UnavailableError: (from every method) Kafka did not answer in time.
@@ -152,9 +151,9 @@ class TopicAdmin:
     def await_reachable(
         self, log: logging.Logger, may_go_on: Callable[[], object] = lambda: None
     ) -> None:
-        """Wait for a broker of the system, for as long as it takes, and log that.
+        """Wait without a limit for a broker of the system, and log that.
 
-        ``may_go_on`` is called before each look; what it raises ends the waiting.
+        ``may_go_on`` is called before each look; an exception from it ends the wait.
         """
         while True:
             may_go_on()
@@ -170,7 +169,7 @@ class TopicAdmin:
         return frozenset(self._metadata().topics)
 
     def partition_counts(self, streams: Iterable[str]) -> dict[str, int]:
-        """Return {topic: its number of partitions} of those of ``streams`` that exist."""
+        """Return {topic: its number of partitions} for those of ``streams`` that exist."""
         names = list(streams)
         while True:
             topics = self._metadata().topics
@@ -186,10 +185,7 @@ class TopicAdmin:
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str]
     ) -> bool:
-        """Create the topic as described and await it in the brokers' metadata; whether it was new.
-
-        Returns:
-            Whether it was created by this call.
+        """Create the topic and wait until the brokers' metadata has it; return whether it is new.
 
         Raises:
             ConfigError: it exists with another shape, or Kafka refuses to create it.
@@ -319,10 +315,10 @@ class TopicAdmin:
                 self._admin.list_topics(name, self._timeout_s)
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """Return {topic: the broker's id of it}; a topic that is recreated has another one.
+        """Return {topic: its id}; a recreated topic has another one.
 
         Raises:
-            UnavailableError: one does not exist, or Kafka did not answer in time.
+            UnavailableError: a topic does not exist, or Kafka did not answer in time.
         """
         found = self.existing_ids(names)
         missing = next((name for name in names if name not in found), None)
@@ -332,11 +328,11 @@ class TopicAdmin:
         return found
 
     def existing_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """Return as ``topic_ids``, of those that exist."""
+        """Return as ``topic_ids``, for the topics that exist."""
         return {name: str(topic.topic_id) for name, topic in self._descriptions(names).items()}
 
     def described(self, names: Sequence[str]) -> dict[str, FoundTopic]:
-        """Return {topic: how it is} of those of ``names`` that exist."""
+        """Return {topic: its form} for those of ``names`` that exist."""
         return {
             name: FoundTopic(
                 str(topic.topic_id),
@@ -382,18 +378,18 @@ class TopicAdmin:
         return clients.unavailable(self._system, what, f"no answer within {self._timeout_s:g} s")
 
     def _is_new(self, name: str) -> bool:
-        """Return whether the topic was just made: a broker may be behind the others."""
+        """Return whether the topic was just made, so that some brokers may not know it yet."""
         made_s = _MADE.get((self._system.cluster, name))
         return made_s is not None and time.monotonic() - made_s < _SPREAD_S
 
     def _answer(self, ask: Callable[[], Future[_T]], what: str, existing: str | None = None) -> _T:
-        """Return the brokers' answer; repeat after a transient error, while there is time.
+        """Return the brokers' answer; repeat the request after a transient error, in time.
 
-        ``existing``: a topic; that it is unknown is transient while it is new.
+        ``existing``: a topic; while it is new, the error that it is unknown is transient.
 
         Raises:
-            KafkaException: they refuse, or the error has not passed in time.
-            UnavailableError: they do not answer in time.
+            KafkaException: the brokers refuse, or the error has not passed in time.
+            UnavailableError: the brokers do not answer in time.
         """
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -415,14 +411,14 @@ class TopicAdmin:
 
     def _metadata(self) -> ClusterMetadata:
         try:
-            # all topics, not one by name: asking for a name may create it
+            # all topics, not one by name: a request with a name may create the topic
             return self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as exception:
             error = clients.error_of(exception)
             raise clients.unavailable(self._system, "listing topics", error) from None
 
     def _explain_creation(self, spec: TopicSpec, error: KafkaError) -> None:
-        """Return where the topic exists already; else raise what the user can do about it."""
+        """Return if the topic exists already; else raise the error with the remedy."""
         code = error.code()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
             return
@@ -459,22 +455,21 @@ class TopicAdmin:
         while not holds():
             if time.monotonic() > deadline:
                 raise self._no_answer(what)
-            # brokers announce nothing that could be waited for
+            # brokers announce no changes, so poll
             time.sleep(_METADATA_POLL_S)
 
 
 def topics_of(config: Config, system: str) -> frozenset[str]:
-    """Return the topics of a system of ``config``; errors as of the system."""
+    """Return the topics of a system of ``config``; raise as ``SystemConfig.of`` and ``names``."""
     return TopicAdmin(SystemConfig.of(config, system)).names()
 
 
 def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | None = None) -> int:
     """Return the answer to a request with ``AdminClient.list_offsets``.
 
-    Measured on a broker that stands still, or whose answers are lost on the way: the library
-    reports no error when the time limit of the request is over, but a result without an offset. As
-    the end of a changelog that number would mean that there is nothing to read, or that the store
-    is ahead of it.
+    Measured with a frozen broker, or with lost answers: when the request's time is over, the
+    library reports no error, but a result without an offset. As the end of a changelog that number
+    would mean that there is nothing to read, or that the store is ahead of it.
 
     Raises:
         KafkaException: the broker refused, or did not answer.
@@ -488,10 +483,10 @@ def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | Non
 
 
 def create_outputs(config: Config) -> tuple[str, ...]:
-    """Create the declared outputs that are missing, where the configuration wants that.
+    """Create missing declared outputs and topics of snapshot reporters, if that is configured.
 
-    So are the topics of snapshot reporters. One that exists stays as it is, whatever the number of
-    its partitions. Returns the names, system.stream, of those that were created.
+    An existing topic stays as it is, whatever its number of partitions. Return the names,
+    system.stream, of the new ones.
 
     Raises:
         ConfigError: Kafka refuses to create one.
@@ -516,10 +511,10 @@ def create_outputs(config: Config) -> tuple[str, ...]:
 
 
 class StreamMetadataCache:
-    """Partition counts of a job's streams; one client per system, made when it is first asked.
+    """Asks for partition counts of a job's streams; it has one client for each system in use.
 
     Args:
-        config: the job's configuration, which describes its systems.
+        config: of the job; it describes the systems.
     """
 
     def __init__(self, config: Config) -> None:

@@ -1,12 +1,12 @@
 """The errors that pass by themselves: one table for all readers and writers of Kafka.
 
 Kafka's own Java clients retry what extends ``RetriableException`` (org.apache.kafka.common.errors,
-Kafka 4.3); librdkafka retries most of it too, and hands out the rest. Left out of the table:
+Kafka 4.3). librdkafka retries most of these errors too, and reports the rest. The table leaves out:
 
 - UNKNOWN_TOPIC_OR_PART, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID: the topic is gone or was replaced,
   which each caller has to see;
-- CORRUPT_MESSAGE: a record that is damaged on the broker's disk stays so;
-- errors of consumer groups, of share groups and of leader elections, none of which is used here.
+- CORRUPT_MESSAGE: a record that is damaged on the broker's disk stays damaged;
+- errors of consumer groups, share groups and leader elections: nothing here uses these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DISCONNECTED = frozenset(
         KafkaError._RESOLVE,  # noqa: SLF001 - as above
     }
 )
-"""What the library says when it has lost a broker."""
+"""The library has lost a broker."""
 
 OVERDUE = frozenset(
     {
@@ -30,7 +30,7 @@ OVERDUE = frozenset(
         KafkaError._WAIT_COORD,  # noqa: SLF001 - as above
     }
 )
-"""What the library says when the brokers have not done in time what it asks again and again."""
+"""The library has repeated a request until its time was over."""
 
 RETRIABLE = frozenset(
     {
@@ -59,7 +59,7 @@ RETRIABLE = frozenset(
         KafkaError.THROTTLING_QUOTA_EXCEEDED,
     }
 )
-"""What a broker says while a partition, a coordinator or the cluster itself is changing."""
+"""A partition, a coordinator or the cluster itself is changing."""
 
 _TRANSIENT = DISCONNECTED | OVERDUE | RETRIABLE
 

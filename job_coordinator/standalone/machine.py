@@ -2,29 +2,29 @@
 
 PURE: no I/O, clock, randomness, logging. Same state and event, same decision.
 
-Rules for editing: a handler notes what the event says, and nothing else; what follows from it is
-``_conclude``'s, which compares what is with what should be after every event. So no order of the
-events has a rule of its own, and one that comes twice, or late, does no harm. A new event needs a
-class, a handler in ``_HANDLERS``, a move in ``tests/exhaustive/standalone``, and a mutant.
+Rules for editing: a handler only notes the facts of its event. ``_conclude`` compares the state
+with the goal after every event, and decides. So no order of the events needs a rule of its own, and
+an event that comes twice, or late, does no harm. A new event needs a class, a handler in
+``_HANDLERS``, a move in ``tests/exhaustive/standalone``, and a mutant.
 
 Decisions.
 
-* *The leader* is the first registration; no vote and no node of its own. A leader that does not
-  know that its session is over does no harm: a publication compares the newest version and requires
-  the leader's own node, and a barrier is closed only while it is NEW and its version the newest.
+* *The leader* is the first registration; there is no vote, and no node for it. A leader that does
+  not know the end of its session does no harm. A publication requires the newest version and the
+  leader's own node; a barrier is closed only while it is NEW and its version the newest.
 * *Twins*: of two registrations with one processor id the first counts. The second waits, as the
-  first may be the rest of its own predecessor, and ends where it stays.
-* *A session that begins is the end of the one before*, whether or not that was heard of: a renewal
-  takes a while, in which the old session's connection may come and go once more.
-* *Nothing is written while there is no connection*, and after a reconnection what was written is
-  written again where it is not seen: ZooKeeper may have lost it with the connection.
-* *Work stops* where the newest version has another generation for it, before its barrier is
-  joined; and where the session is over, or was out of reach for as long as it lasts.
-* *Work that ends without an order* begins again in a new session where nothing in the job is at
-  fault; its processor leaves where the end is in order, and fails otherwise (``WORK_ENDS``).
-* *Work starts* where the barrier of the newest version is DONE, each generation once.
+  first may be left from its own predecessor, and ends if the first stays.
+* *A new session ends the last one*, even without an event: a renewal takes a while, and meanwhile
+  the old session's connection may come and go once more.
+* *Nothing is written without a connection.* After a reconnection the processor writes again what it
+  does not see: ZooKeeper may have lost it with the connection.
+* *Work stops* if the newest version has another generation for it, before the processor joins the
+  barrier. It also stops when the session is over, or was out of reach for its whole time-out.
+* *Work that ends without an order* begins again in a new session if the job is not at fault. If the
+  end is in order, its processor leaves; else it fails (``WORK_ENDS``).
+* *Work starts* when the barrier of the newest version is DONE, each generation once.
 * *Standbys* change without a new generation: they write nothing. So a version that only moves
-  replicas stops no active task. A standby that is promoted does: its processor has one task more.
+  replicas stops no active task. A promoted standby does: its processor gets one more task.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def step(state: ProcessorState, event: Event) -> ProcessorDecision:
     return draft.decision()
 
 
-# --- what an event says
+# --- the facts of an event
 
 
 def _session_begun(draft: ProcessorDraft, _event: SessionBegun) -> None:
-    """Begin from the start, whatever was heard late of the session before, or was written."""
+    """Begin from the start, whatever late events or writes of the last session there were."""
     _forget_session(draft)
     draft.state = replace(draft.state, is_connected=True)
 
@@ -153,10 +153,10 @@ def _work_ended(draft: ProcessorDraft, event: WorkEnded) -> None:
 
 
 def _begin_other_work(draft: ProcessorDraft, text: str, facts: Mapping[str, object]) -> None:
-    """Give the session up: a registration of a new number gets a generation that may start.
+    """Give the session up: a new registration gets a generation that may start.
 
-    A client without a connection is given up, too: a ZooKeeper that has come back with less than
-    it has seen answers none but a new one.
+    Give up a client without a connection, too: a ZooKeeper that has come back with less data than
+    the client has seen answers only a new client.
     """
     draft.because(ProcessorReasonKind.WORK_LOST, error=text, **facts)
     if draft.state.is_connected:
@@ -192,7 +192,7 @@ WORK_ENDS: Mapping[StopCause, Callable[[ProcessorDraft, str, Mapping[str, object
         }
     )
 )
-"""What the end of work that was not ordered to stop means; it has every cause."""
+"""{cause of an end without an order: the reaction}, for every cause."""
 
 
 def _broken(draft: ProcessorDraft, event: Broken) -> None:
@@ -207,7 +207,7 @@ def _disconnected(draft: ProcessorDraft, _event: Disconnected) -> None:
 
 
 def _reconnected(draft: ProcessorDraft, _event: Reconnected) -> None:
-    """Look for what was written, which may be lost, and write it again."""
+    """Forget what was written: it may be lost, and is then written again."""
     draft.state = replace(draft.state, is_connected=True, joined=0, closed=0, barrier=None)
     draft.cancel(ProcessorTimerKind.SESSION)
     work = draft.state.work
@@ -223,7 +223,7 @@ def _session_expired(draft: ProcessorDraft, _event: SessionExpired) -> None:
 
 
 def _forget_session(draft: ProcessorDraft) -> None:
-    """Note that the session is over: with it go the registration and all that awaits an answer."""
+    """Note the end of the session, of its registration, and of all writes without an answer."""
     draft.cancel(ProcessorTimerKind.SESSION)
     draft.state = replace(
         draft.state,
@@ -294,7 +294,7 @@ _HANDLERS: Mapping[type, Callable[[ProcessorDraft, Any], None]] = MappingProxyTy
 )
 
 
-# --- what follows from it
+# --- the conclusions
 
 
 def _conclude(draft: ProcessorDraft) -> None:
@@ -325,10 +325,10 @@ def _leave(draft: ProcessorDraft) -> None:
 
 
 def _begin_again(draft: ProcessorDraft) -> None:
-    """Begin again after a session that is over, or given up: no work, then a new registration.
+    """Begin again after a session that is over, or given up: stop all work, then register.
 
-    One that is given up and stands after all is closed: a second node in it could get lost, and
-    the first would stay, with a generation that does not start twice.
+    Close a session that was given up and still exists: a second node in it could get lost. Then the
+    first node would stay, with a generation that does not start twice.
     """
     if not _has_stopped(draft) or not draft.state.is_connected:
         return
@@ -342,7 +342,7 @@ def _begin_again(draft: ProcessorDraft) -> None:
 
 def _await_twin(draft: ProcessorDraft) -> None:
     twin = draft.state.twin
-    # A server that was away gives the session of a predecessor its whole time again.
+    # A server that was away restarts the time-out of the predecessor's session.
     if twin is None or not draft.state.is_connected:
         draft.cancel(ProcessorTimerKind.DUPLICATE)
     elif not draft.runs(ProcessorTimerKind.DUPLICATE):
@@ -385,10 +385,9 @@ def _follow(draft: ProcessorDraft) -> None:
 
 
 def _follow_standbys(draft: ProcessorDraft, planned: tuple[Standby, ...]) -> None:
-    """What the version takes away is let go of at once; what it gives is kept once it is in force.
+    """Drop standbys that the version takes away at once; take new ones when it is in force.
 
-    The active tasks work on. Before the version is in force another processor of this location may
-    still have the files.
+    Before that, another processor of this location may still use the files. The active tasks go on.
     """
     state = draft.state
     had = state.work.standbys

@@ -81,7 +81,8 @@ def root_of(base: str, *, app: tuple[str, str], job: tuple[str, str], stage: str
     """Return ``<base>/<app name>-<app id>-<job name>-<job id>-<stage>``.
 
     ``app``, ``job``: (name, id).
-    """    name = "-".join(escaped(part) for part in (*app, *job, stage))
+    """
+    name = "-".join(escaped(part) for part in (*app, *job, stage))
     return f"{base.rstrip('/')}/{name}"
 
 

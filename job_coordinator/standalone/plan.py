@@ -1,7 +1,7 @@
-"""A plan: one version of the members, their tasks, their incarnations, and what each fences.
+"""A plan: one version of the members, with their tasks, incarnations, and lists to fence.
 
 PURE. An incarnation is a processor with its generation: the version in which its registration or
-its tasks last changed. Versions grow and never recur, and so do generations (safety C4).
+its tasks last changed. Versions and generations grow, and never recur (safety C4).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
 
 NO_SESSION = 9_999_999_999
-"""The registration of a member that is no processor: ZooKeeper counts to 2,147,483,647."""
+"""The registration of a member without a processor: ZooKeeper counts to 2,147,483,647."""
 
 
 _NO_MODEL = JobModel(Config({}), {})
@@ -39,7 +39,7 @@ class Registration:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Standby:
-    """One replica: the task whose state it keeps, and its own name, which is Samza's."""
+    """One replica: the task whose state it keeps, and its own name as in Samza."""
 
     task: TaskName
     name: TaskName
@@ -47,13 +47,11 @@ class Standby:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a plan says of one processor. ``tasks``, ``fence`` and ``standbys`` are sorted.
-
-    ``standbys``: the replicas that it keeps beside its tasks. They write nothing, so that they have
-    no part in generations and fences.
+    """One processor in a plan. ``tasks``, ``fence`` and ``standbys`` are sorted.
 
     ``fence``: every incarnation that may write to one of the tasks, and that no successor has
-    reported as fenced.
+    reported as fenced. ``standbys``: its replicas; they write nothing, so generations and fences
+    do not depend on them.
     """
 
     processor_id: ProcessorId
@@ -65,7 +63,7 @@ class Member:
 
     @property
     def incarnation(self) -> Incarnation:
-        """The processor as its generation."""
+        """The processor with its generation."""
         return Incarnation(self.processor_id, self.generation)
 
 
@@ -73,13 +71,13 @@ class Member:
 class Plan:
     """One version of the assignment; members by processor id in sorted order.
 
-    ``lost``: tasks that had an owner in the version before that is no member now. ``unbacked``:
-    those of them that start where no standby of theirs was (STANDBY, part 4: ideally 0). Both are 0
-    where the version before had no standbys. ``former``, sorted: the incarnations that may still
-    write to tasks that are gone, and may come back.
+    ``lost``: number of tasks whose last owner is no member now. ``unbacked``: number of these that
+    start where no standby of theirs was (STANDBY, part 4: ideally 0). Both are 0 if the version
+    before had no standbys. ``former``, sorted: the incarnations that may still write to tasks that
+    are gone, and may come back.
 
-    ``model``: the JobModel of the version; tasks and standbys of a member are names of it, those of
-    the container with the member's id. Versions are compared without it.
+    ``model``: the JobModel of the version; the container with a member's id has the member's tasks
+    and standbys. Comparisons of versions leave it out.
     """
 
     version: int
@@ -90,7 +88,7 @@ class Plan:
     model: JobModel = field(default=_NO_MODEL, compare=False, repr=False)
 
     def of(self, sequence: int | None) -> Member | None:
-        """Return the member with this registration; None where there is none."""
+        """Return the member with this registration; None if there is none."""
         return next((m for m in self.members if m.sequence == sequence), None)
 
 
@@ -111,7 +109,7 @@ def fits(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
 
 
 def are_back(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
-    """Return whether the plan's members are the present processors, some in another session."""
+    """Return whether all members are present again, and some of them in another session."""
     if plan is None or fits(plan, registrations):
         return False
     there = {r.processor_id for r in registrations}
@@ -124,7 +122,7 @@ def plan_of(
     model: JobModel,
     fenced: Mapping[ProcessorId, int],
 ) -> Plan:
-    """Return the version after ``before`` that has this JobModel; the rest is as in ``next_plan``.
+    """Return the version after ``before`` with this JobModel; the rest is as in ``next_plan``.
 
     Raises:
         InvariantViolation: as in ``next_plan``.
@@ -165,21 +163,21 @@ def next_plan(
 ) -> Plan:
     """Return the version after ``before``: the present processors with the assigned tasks.
 
-    A processor keeps its generation where registration and tasks are as before and no task of it
-    is among ``changed``: those whose inputs are others now. Every incarnation that owns a task
-    under ``before`` and has reported, and every one that an owner still had to fence, is in the
-    list of the task's next owner, if that is another incarnation (safety I1). A task that is not in
-    ``before`` may have been gone: its owner lists all that may still write to tasks that are.
+    A processor keeps its generation if its registration and tasks are as before and none of its
+    tasks is among ``changed``. A task's next owner, if it is another incarnation, lists two kinds
+    to fence (safety I1): the owner under ``before`` if it has reported, and every incarnation that
+    this owner still had to fence. A task that is not in ``before`` may have been gone: its owner
+    lists all that may still write to tasks that are gone.
 
-    One that has not reported is in no list: what ``unreported`` has of it must hold.
+    An owner that has not reported is in no list: the condition of ``unreported`` must hold for it.
 
     Args:
         before: the newest version; None before the first one.
-        registrations: those of the present processors at least.
-        assignment: {processor: its tasks}; processors without a task may be left out.
-        fenced: {processor: the generation in which it last reported to have fenced its list}.
-        changed: tasks whose model differs from that of ``before``.
-        standbys: {processor: the replicas that it keeps}.
+        registrations: of the present processors.
+        assignment: {processor: its tasks}; it may leave out processors without a task.
+        fenced: {processor: the generation in which it last reported that it fenced its list}.
+        changed: tasks with another model than under ``before``, such as other inputs.
+        standbys: {processor: its replicas}.
 
     Raises:
         InvariantViolation: a task has two owners, an owner or the processor of a standby is not
@@ -216,10 +214,10 @@ def next_plan(
 def unreported(
     before: Plan | None, plan: Plan, fenced: Mapping[ProcessorId, int]
 ) -> tuple[Incarnation, ...]:
-    """Return the owners of tasks that ``plan`` overtakes and lists nowhere, for want of a report.
+    """Return the owners that ``plan`` replaces and lists nowhere, as they have not reported.
 
-    A report comes before the first write of its generation, and only while that stands in the
-    newest version. So these never write, if none has reported when ``plan`` is published.
+    A report comes before the first write of its generation, and only while the newest version has
+    that generation. So these owners never write if none has reported when ``plan`` is published.
     """
     stay = {member.incarnation for member in plan.members}
     members = () if before is None else before.members
@@ -256,7 +254,7 @@ def check_standbys(
     """Check that no location has a task twice (STANDBY, Invariant-1).
 
     Raises:
-        InvariantViolation: one has; or the processor of a standby is not present.
+        InvariantViolation: a location has one twice, or the processor of a standby is not present.
     """
     places = {r.processor_id: r.location for r in registrations}
     taken = {(places.get(p), task) for p, tasks in assignment.items() for task in tasks}

@@ -278,7 +278,6 @@ class StopWork:
     """Commit, stop the incarnation and close all stores; the answer is ``WorkEnded``."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class StartWork:
     """Begin as this incarnation: fence, check, restore, read input.

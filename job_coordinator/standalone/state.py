@@ -1,4 +1,4 @@
-"""All that one processor's machine knows, as a value, and one step's working copy of it.
+"""The state of one processor's machine, as a value, and the working copy of one step.
 
 PURE. Rules for editing: ``ProcessorDraft`` alone starts and stops timers; no field is a time.
 """
@@ -25,7 +25,7 @@ from homeport.job_coordinator.standalone.reasons import ProcessorReason, Process
 
 
 class Life(Enum):
-    """Where a processor is between its beginning and its end."""
+    """The phases of a processor."""
 
     OUT = "out"
     REGISTERING = "registering"
@@ -35,7 +35,7 @@ class Life(Enum):
 
 
 class WorkPhase(Enum):
-    """What the work does; ``IDLE``: no incarnation lives."""
+    """The phases of the work; ``IDLE``: no incarnation lives."""
 
     IDLE = "idle"
     STARTING = "starting"
@@ -45,10 +45,10 @@ class WorkPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeldWork:
-    """The incarnation that works, or worked last.
+    """The present or last incarnation.
 
-    ``generation``: the highest one that was ever started here; no lower or equal one starts again.
-    ``held``: its tasks. ``standbys``: the replicas that it keeps.
+    ``generation``: the highest one that was ever started here; only a higher one starts.
+    ``held``: its tasks. ``standbys``: its replicas.
     """
 
     phase: WorkPhase = WorkPhase.IDLE
@@ -66,11 +66,11 @@ class HeldWork:
 class ProcessorState:
     """The state between two events.
 
-    ``is_given_up``: the connection was away for as long as a session lasts.
+    ``is_given_up``: the session is over, or given up; a new registration follows.
     ``joined``, ``closed``: the version whose barrier this registration has joined, or closed.
-    ``publishing``: the version whose publication is not answered, else 0.
-    ``computing``: the version that a computation goes from, -1 where none is under way.
-    ``has_new_inputs``: inputs changed since the last computation began.
+    ``publishing``: the version whose publication has no answer yet, else 0.
+    ``computing``: the version that a computation begins from; -1: none runs.
+    ``has_new_inputs``: inputs have changed since the last computation.
     """
 
     processor_id: ProcessorId
@@ -94,18 +94,18 @@ class ProcessorState:
 
     @property
     def version(self) -> int:
-        """The newest version that was seen; 0 where there is none."""
+        """The newest version that was seen; 0: none."""
         return 0 if self.plan is None else self.plan.version
 
     @property
     def is_leader(self) -> bool:
-        """Whether the first registration is its own; ZooKeeper has the last word at each write."""
+        """Whether the first registration is its own; ZooKeeper checks that at each write."""
         first = self.registrations[0].sequence if self.registrations else None
         return self.is_connected and self.sequence is not None and self.sequence == first
 
     @property
     def twin(self) -> Registration | None:
-        """The earlier registration with its processor id; None where there is none."""
+        """The earlier registration with its processor id; None: there is none."""
         if self.sequence is None:
             return None
         for registration in present(self.registrations):
@@ -115,12 +115,12 @@ class ProcessorState:
 
     @property
     def entry(self) -> Member | None:
-        """What the newest version says of its registration."""
+        """The member of the newest version with its registration."""
         return None if self.plan is None else self.plan.of(self.sequence)
 
     @property
     def barrier_phase(self) -> BarrierPhase | None:
-        """Of the newest version; None where its barrier was not seen yet."""
+        """The phase of the newest version's barrier; None until that is seen."""
         if self.barrier is None or self.barrier.version != self.version:
             return None
         return self.barrier.phase
@@ -128,7 +128,7 @@ class ProcessorState:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorDecision:
-    """What one event led to. Records are written first, in their order."""
+    """The result of one event. Records are written first, in their order."""
 
     state: ProcessorState
     records: tuple[Record, ...] = ()
@@ -137,7 +137,7 @@ class ProcessorDecision:
 
 
 class ProcessorDraft:
-    """A state being changed, and what the changes demand of the shell."""
+    """The working copy of the state, and the output of the step so far."""
 
     def __init__(self, state: ProcessorState) -> None:
         self.state = state
@@ -159,15 +159,15 @@ class ProcessorDraft:
                 self.instructions.append(StopTimer(timer))
 
     def runs(self, kind: ProcessorTimerKind, version: int = 0) -> bool:
-        """Return whether the timer runs."""
+        """Return whether the timer is running."""
         return ProcessorTimer(kind, version) in self.state.timers
 
     def because(self, kind: ProcessorReasonKind, **facts: object) -> None:
-        """Give the decision this reason."""
+        """Add a reason to the decision."""
         self.reasons.append(ProcessorReason(kind, tuple(sorted(facts.items()))))
 
     def decision(self) -> ProcessorDecision:
-        """Return the end of the step."""
+        """Return the result of the step."""
         return ProcessorDecision(
             self.state, tuple(self.records), tuple(self.instructions), tuple(self.reasons)
         )
