@@ -90,9 +90,11 @@ def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
         nonlocal granted_ms
         granted_ms = session_ms
 
-    session_s = settings.session_timeout_ms / 1000
-    with tool_session(settings, session_s, _TIMEOUT_S, on_connection=note_time_out) as client:
-        place, is_seen = _nearest(client, job_root(config, settings))
+    root, session_s = job_root(config, settings), settings.session_timeout_ms / 1000
+    with tool_session(
+        settings, root, _TIMEOUT_S, session_s=session_s, on_connection=note_time_out
+    ) as client:
+        place, is_seen = _nearest(client, root)
         if not is_seen:
             refusal = no_right(settings, place)
             return SessionFacts(settings.session_timeout_ms, granted_ms, place, refusal)

@@ -122,11 +122,6 @@ def _upgrade(status: ShownStatus) -> _Samples:
     return [] if status.upgrade is None else [((status.upgrade.phase,), len(status.upgrade.given))]
 
 
-def _reachable(status: ShownStatus) -> float | None:
-    fault = status.coordinator_stream
-    return None if fault is None else int(fault == "ok")
-
-
 def _stream_age_s(status: ShownStatus) -> float | None:
     age_ms = status.coordinator_stream_age_ms
     return None if age_ms is None else age_ms / _MS_PER_S
@@ -260,7 +255,7 @@ _OF_JOB: Final = (
     Family(
         "coordinator_stream_reachable",
         "1 where the last reading and writing of the coordinator stream went well.",
-        _job(_reachable),
+        _job(lambda s: None if s.coordinator_stream is None else int(s.coordinator_stream == "ok")),
     ),
     Family(
         "coordinator_stream_age_seconds",

@@ -133,30 +133,20 @@ def decode_registration(name: str, data: bytes) -> Registration:
     return Registration(number, body.processor_id, body.location_id, body.url or "")
 
 
-def encode_version(version: int) -> bytes:
-    """Return the value of ``jobModels``: the newest version, 0 before the first one."""
-    return str(version).encode()
-
-
-def decode_version(data: bytes) -> int:
-    """Return the version in the value of ``jobModels``; WireError if it has none."""
-    return _number(data, f"the value of {JOB_MODELS} is no version")
-
-
 def encode_number(number: int) -> bytes:
-    """Return the value of a processor's node below ``fenced`` (a generation) or a barrier."""
+    """Return the value of a node with a number.
+
+    ``jobModels`` has the newest version, 0 before the first one; a processor's node below
+    ``fenced`` a generation, and below a barrier the number of a registration.
+    """
     return str(number).encode()
 
 
-def decode_number(folder: str, name: str, data: bytes) -> int:
-    """Return the number in the node ``name`` below ``folder``; WireError if it has none."""
-    return _number(data, f"the value of {folder}/{name} is no number")
-
-
-def _number(data: bytes, fault: str) -> int:
+def decode_number(node: str, data: bytes) -> int:
+    """Return the number in the value of ``node``; WireError if it has none."""
     text = data.decode("ascii", "replace")
     if text != "0" and not _VERSION.fullmatch(text):
-        raise WireError(f"{fault}: {data[:40]!r}")
+        raise WireError(f"the value of {node} is no number: {data[:40]!r}")
     return int(text)
 
 

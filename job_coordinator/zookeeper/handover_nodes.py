@@ -25,7 +25,7 @@ from homeport.job_coordinator.zookeeper.job_nodes import (
     put_value,
     values_below,
 )
-from homeport.job_coordinator.zookeeper.tool_session import connected, job_root, registrations
+from homeport.job_coordinator.zookeeper.tool_session import job_root, registrations, tool_session
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 
@@ -70,7 +70,7 @@ class HandoverNodes:
             data, stat = self._client.get(self._path(nodes.JOB_MODELS))
         except NoNodeError:
             return Kept(0, -1, None, {}, {}, self._processors())
-        version = nodes.decode_version(data)
+        version = nodes.decode_number(nodes.JOB_MODELS, data)
         plan = self._versions.read(version) if version else None
         fenced = values_below(self._client, self._path(nodes.FENCED))
         return Kept(
@@ -78,7 +78,10 @@ class HandoverNodes:
             stat.version,
             plan,
             self.hosts(),
-            {ProcessorId(p): nodes.decode_number(nodes.FENCED, p, d) for p, d in fenced.items()},
+            {
+                ProcessorId(name): nodes.decode_number(f"{nodes.FENCED}/{name}", data)
+                for name, data in fenced.items()
+            },
             self._processors(),
         )
 
@@ -139,5 +142,5 @@ def handover_nodes(
     """
     settings = StandaloneConfig.of(config)
     root = job_root(config, settings)
-    with connected(settings, root, timeout_s, read_only=read_only) as client:
+    with tool_session(settings, root, timeout_s, read_only=read_only) as client:
         yield HandoverNodes(client, settings, root, read_only=read_only)

@@ -46,7 +46,7 @@ def make_nodes(client: Any, root: str, *, is_owned: bool) -> None:  # noqa: ANN4
             _require_owned(client, path)
     path = f"{root}/{nodes.JOB_MODELS}"
     with contextlib.suppress(NodeExistsError):
-        client.create(path, nodes.encode_version(0))
+        client.create(path, nodes.encode_number(0))
     if is_owned:
         _require_owned(client, path)
 

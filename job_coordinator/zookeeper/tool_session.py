@@ -35,9 +35,10 @@ class RefusedError(HomeportError):
 @contextlib.contextmanager
 def tool_session(
     settings: StandaloneConfig,
-    session_s: float,
+    root: str,
     limit_s: float,
     *,
+    session_s: float | None = None,
     read_only: bool = False,
     on_connection: Callable[[int, int], None] = lambda *_: None,
 ) -> Iterator[KazooClient]:
@@ -45,24 +46,32 @@ def tool_session(
 
     Args:
         settings: where ZooKeeper is, and the client's credentials.
-        session_s: the requested time-out of the session.
+        root: the node whose tree the block uses.
         limit_s: the longest wait for the session.
+        session_s: the requested time-out of the session; None: ``limit_s``.
         read_only: whether a server without a quorum will do.
         on_connection: as in ``new_client``.
 
     Raises:
         ConfigError: a secret or a file is not where its key names it.
-        RefusedError: ZooKeeper refuses the user.
+        RefusedError: ZooKeeper refuses the user, or gives it no right.
         UnavailableError: ZooKeeper does not answer; the line has the cause.
     """
     faults = Faults(is_quiet=True)
     credentials = credentials_of(settings.access)
     client = new_client(
-        settings, credentials, faults, on_connection, timeout=session_s, read_only=read_only
+        settings,
+        credentials,
+        faults,
+        on_connection,
+        timeout=limit_s if session_s is None else session_s,
+        read_only=read_only,
     )
     try:
         client.start(limit_s)
         yield client
+    except NoAuthError:
+        raise RefusedError(no_right(settings, root)) from None
     except (KazooException, KazooTimeoutError) as error:
         if faults.is_refused or isinstance(error, REFUSALS):
             raise RefusedError(refused_user(settings)) from None
@@ -80,23 +89,6 @@ def job_root(config: Config, settings: StandaloneConfig) -> str:
     return nodes.root_of(settings.root, app=names, job=names, stage=STAGE)
 
 
-@contextlib.contextmanager
-def connected(
-    settings: StandaloneConfig, root: str, timeout_s: float, *, read_only: bool = False
-) -> Iterator[KazooClient]:
-    """Yield a client with a session of its own, for a block that uses the nodes below ``root``.
-
-    Raises:
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-        UnavailableError: ZooKeeper does not answer.
-    """
-    with tool_session(settings, timeout_s, timeout_s, read_only=read_only) as client:
-        try:
-            yield client
-        except NoAuthError:
-            raise RefusedError(no_right(settings, root)) from None
-
-
 def registered_processors(config: Config, timeout_s: float) -> list[Registration]:
     """Return the registrations of the job's processors for people, the leader's first.
 
@@ -111,7 +103,7 @@ def registered_processors(config: Config, timeout_s: float) -> list[Registration
     """
     settings = StandaloneConfig.of(config)
     root = job_root(config, settings)
-    with connected(settings, root, timeout_s, read_only=True) as client:
+    with tool_session(settings, root, timeout_s, read_only=True) as client:
         return registrations(client, root)
 
 

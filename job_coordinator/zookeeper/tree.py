@@ -174,7 +174,9 @@ class ZooKeeperTree:
             registrations,
             {task: nodes.decode_location(task, data) for task, data in tasks.items()},
             {
-                ProcessorId(nodes.unescaped(name)): nodes.decode_number(nodes.FENCED, name, data)
+                ProcessorId(nodes.unescaped(name)): nodes.decode_number(
+                    f"{nodes.FENCED}/{name}", data
+                )
                 for name, data in reports.items()
             },
         )
@@ -331,7 +333,7 @@ class ZooKeeperTree:
         known |= values_of(client, path, [name for name in names if name not in known])
         self._joined = {(version, name): value for name, value in known.items()}
         joined = [
-            (ProcessorId(nodes.unescaped(name)), nodes.decode_number(path, name, value))
+            (ProcessorId(nodes.unescaped(name)), nodes.decode_number(f"{path}/{name}", value))
             for name, value in known.items()
         ]
         return protocol.BarrierSeen(

@@ -32,7 +32,7 @@ class VersionNodes:
     def newest(self, watch: Callable[..., None] | None = None) -> tuple[int, int]:
         """Return the newest version, and how often the node with its number has been written."""
         data, stat = self._client.get(self._path(nodes.JOB_MODELS), watch=watch)
-        return nodes.decode_version(data), stat.version
+        return nodes.decode_number(nodes.JOB_MODELS, data), stat.version
 
     def read(self, version: int) -> Plan:
         """Return the plan of a version.
@@ -68,7 +68,7 @@ class VersionNodes:
                 self._client.create(name, segment)
             except NodeExistsError:
                 self._client.set(name, segment)
-        number = nodes.encode_version(plan.version)
+        number = nodes.encode_number(plan.version)
         transaction.set_data(self._path(nodes.JOB_MODELS), number, version=written)
         put_value(self._client, transaction, path, stored.value)  # it exists if it has segments
 

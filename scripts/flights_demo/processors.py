@@ -332,7 +332,7 @@ class Processors:
 
     def _plan(self) -> Plan | None:
         value = self._get(nodes.JOB_MODELS)
-        version = 0 if value is None else nodes.decode_version(value[0])
+        version = 0 if value is None else nodes.decode_number(nodes.JOB_MODELS, value[0])
         stored = self._get(nodes.JOB_MODELS, str(version)) if version else None
         if stored is None:
             return None

@@ -194,7 +194,9 @@ ZOOKEEPER: Mapping[str, Body] = {
     "registration": Body(
         (_REGISTRATION, _REGISTRATION.url), nodes.encode_registration(_REGISTRATION), _registration
     ),
-    "version": Body(7, nodes.encode_version(7), nodes.decode_version, adds=False),
+    "version": Body(
+        7, nodes.encode_number(7), lambda data: nodes.decode_number("jobModels", data), adds=False
+    ),
     "plan": Body((PLAN, MODEL), _plan_lines(_STORED), _plan_of, adds=False),
     "plan-head": Body(_HEAD, compact_json(_HEAD), json.loads, adds=False),
 }

@@ -143,13 +143,13 @@ def test_a_tree_that_is_an_older_copy_is_refused(
         newest = tree.read().version
         assert newest > older
         newer = f"{tree._root}/{nodes.JOB_MODELS}"
-        tree._client.set(newer, nodes.encode_version(older))
+        tree._client.set(newer, nodes.encode_number(older))
         late = job.processor("three")
         assert late.wait(DEADLINE_S) == 1
         assert "under another tree of zookeeper, or a later copy, which is not at" in job.logs()
         place = ("checkpoint", "set", "--task=Partition 0", f"--ssp=kafka.{job.name}-in.0")
         line = "or an older one than has run; name the same job.coordinator.zk.connect"
         assert line in refusal(job.tool(*place, "--offset=3"))
-        tree._client.set(newer, nodes.encode_version(newest))
+        tree._client.set(newer, nodes.encode_number(newest))
     assert "has state" in refusal(job.tool(*place, "--offset=3"))
     ran(job, "two")
