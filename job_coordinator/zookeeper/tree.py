@@ -162,8 +162,8 @@ class ZooKeeperTree:
             hosts = values_below(self._client, self._path(nodes.LOCALITY))
             plan = self._plan(version) if version else None
             members = () if plan is None else plan.members
-            names = [nodes.escaped(member.processor_id) for member in members]
-            reports = values_of(self._client, self._path(nodes.FENCED), names)
+            ids = {nodes.escaped(member.processor_id): member.processor_id for member in members}
+            found = values_of(self._client, self._path(nodes.FENCED), ids)
         except _AWAY as error:
             raise UnavailableError(f"{self.name}: {error!r}") from None
         except NoAuthError:
@@ -173,12 +173,7 @@ class ZooKeeperTree:
             version,
             registrations,
             {task: nodes.decode_location(task, data) for task, data in tasks.items()},
-            {
-                ProcessorId(nodes.unescaped(name)): nodes.decode_number(
-                    f"{nodes.FENCED}/{name}", data
-                )
-                for name, data in reports.items()
-            },
+            {ids[n]: nodes.decode_number(f"{nodes.FENCED}/{n}", data) for n, data in found.items()},
         )
 
     def close(self) -> None:
