@@ -244,7 +244,7 @@ class ProcessorPage:
     def _container(self, state: ProcessorState) -> ShownContainer:
         """Return the processor in the form of a container on YARN."""
         report, work = self._report(), state.work
-        is_live = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
+        is_live = work.is_live
         return ShownContainer(
             processor_id=self._served.processor_id,
             host=self._served.location,

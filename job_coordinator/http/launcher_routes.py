@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import ETag, web
 
@@ -35,7 +35,7 @@ _ZIP: Final = "application/zip"
 _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_T = TypeVar("_T")
+_T = TypeVar("_T", Started, Stopped, Unfit)
 
 
 class LauncherBackend(Protocol):
@@ -86,45 +86,45 @@ class LauncherRoutes:
 
     def routes(self) -> list[web.RouteDef]:
         """Return what the server adds to its own."""
-        posts = self._refused() if self._backend is None else self._posts(self._backend)
         return [
             web.get("/containerHeartbeat", self._get_heartbeat),
-            *(web.post(path, handler) for path, handler in posts.items()),
+            web.post("/v1/check-in", self._post_check_in),
+            web.post("/v1/started", self._report(Started, lambda to, m: to.started(m))),
+            web.post("/v1/stopped", self._report(Stopped, lambda to, m: to.stopped(m))),
+            web.post("/v1/unfit", self._report(Unfit, lambda to, m: to.unfit(m))),
+            web.post(SHUTDOWN_ROUTE, self._post_shutdown),
             web.get(PACKAGE_ROUTE, self._get_package),
         ]
 
-    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """Return those of the backend; a standalone job has none."""
-        return {} if self._backend is None else self._backend.temporary_standbys()
-
-    def _posts(self, backend: LauncherBackend) -> Mapping[str, _Handler]:
-        async def check_in(request: web.Request) -> web.StreamResponse:
-            order = await backend.check_in(CheckIn.from_json(await request_body(request)))
-            return json_answer(compact_json(order.to_json()))
-
-        async def shutdown(request: web.Request) -> web.StreamResponse:
-            by = caller(request)
-            self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
-            await backend.shutdown()
-            return json_answer(b"{}")
-
-        return {
-            "/v1/check-in": check_in,
-            "/v1/started": _report(Started.from_json, backend.started),
-            "/v1/stopped": _report(Stopped.from_json, backend.stopped),
-            "/v1/unfit": _report(Unfit.from_json, backend.unfit),
-            SHUTDOWN_ROUTE: shutdown,
-        }
-
-    @staticmethod
-    def _refused() -> Mapping[str, _Handler]:
-        async def refuse(request: web.Request) -> web.StreamResponse:
+    def _of_yarn(self, request: web.Request) -> LauncherBackend:
+        if self._backend is None:
             raise WireError(
                 f"{request.path} has no meaning for a standalone job: its user places processors"
             )
+        return self._backend
 
-        names = ("check-in", "started", "stopped", "unfit")
-        return dict.fromkeys((*(f"/v1/{name}" for name in names), SHUTDOWN_ROUTE), refuse)
+    async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
+        backend = self._of_yarn(request)
+        order = await backend.check_in(CheckIn.from_json(await request_body(request)))
+        return json_answer(compact_json(order.to_json()))
+
+    async def _post_shutdown(self, request: web.Request) -> web.StreamResponse:
+        backend, by = self._of_yarn(request), caller(request)
+        self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
+        await backend.shutdown()
+        return json_answer(b"{}")
+
+    def _report(
+        self, kind: type[_T], take: Callable[[LauncherBackend, _T], Awaitable[None]]
+    ) -> _Handler:
+        """Return the handler of a report of this kind."""
+
+        async def post(request: web.Request) -> web.StreamResponse:
+            backend = self._of_yarn(request)
+            await take(backend, kind.from_json(await request_body(request)))
+            return json_answer(b"{}")
+
+        return post
 
     async def _get_heartbeat(self, request: web.Request) -> web.StreamResponse:
         resource_id = request.query.get("executionContainerId", "")
@@ -155,13 +155,3 @@ class LauncherRoutes:
                 return None
             self._last_package = Document((data,), ETag(name), gzip=False, content_type=_ZIP)
             return self._last_package
-
-
-def _report(
-    read: Callable[[Mapping[str, Any]], _T], take: Callable[[_T], Awaitable[None]]
-) -> _Handler:
-    async def post(request: web.Request) -> web.StreamResponse:
-        await take(read(await request_body(request)))
-        return json_answer(b"{}")
-
-    return post

@@ -178,7 +178,7 @@ class JobCoordinatorServer:
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
         self._answers = SharedAnswers(self._sender)
-        self._launchers = LauncherRoutes(launchers, may.audit, self._sender)
+        self._launchers = launchers
         self._decisions = decisions
         self._tls = served.tls
         self._peers = peers
@@ -241,7 +241,7 @@ class JobCoordinatorServer:
             self._answers.route("/ui/configuration", self._configuration),
             *self._dashboard.routes(),
             *self._actions.routes(),
-            *self._launchers.routes(),
+            *LauncherRoutes(self._launchers, self._audit, self._sender).routes(),
         ]
 
     @web.middleware
@@ -284,7 +284,8 @@ class JobCoordinatorServer:
         processor_id = ProcessorId(request.match_info["processor_id"])
         model = self._model(version_asked(request.query))
         if processor_id not in model.containers:
-            if processor_id not in (added := self._launchers.temporary_standbys()):
+            added = {} if self._launchers is None else self._launchers.temporary_standbys()
+            if processor_id not in added:
                 raise NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
             model = replace(model, containers={**model.containers, **added})
         part = self._documents.of(model).part(processor_id, _form(request))

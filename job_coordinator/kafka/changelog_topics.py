@@ -12,7 +12,7 @@ Source: Samza 1.8, ChangelogStreamManager and KafkaConfig.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from confluent_kafka import TopicPartition
 
@@ -194,7 +194,34 @@ class ChangelogTopics:
         Raises:
             ConfigError: a changelog has a fault, or its state is gone.
         """
-        return list(self._checked(self._found(), partitions, may_be_replaced=may_be_replaced))
+        found, known, numbers = self._found(), self._manager.read(), self._partitions.read()
+        lines = list(left_behind(known, self._stores))
+        for changelog, store in self._stores.items():
+            topic = found.get(changelog)
+            topic_id = None if topic is None else topic.topic_id
+            lost = lost_state(changelog, known.get(changelog), topic_id)
+            if lost is not None:
+                if topic is None or not (may_be_replaced and self._holds_records(changelog, topic)):
+                    raise lost
+                lines.append(
+                    f"changelog {changelog} was recreated, and the state is what it holds now"
+                )
+            if topic is None:
+                continue
+            if may_be_replaced and changelog not in known and self._holds_records(changelog, topic):
+                key = keys.STORE_CHANGELOG.named(store.name)
+                lines.append(
+                    f"changelog {changelog} holds records that this job has not written: they "
+                    f"become the state of store {store.name}, of a Samza job those up to its last "
+                    f"checkpoint; where they are another job's, name another topic in {key}"
+                )
+            spec = changelog_topic_spec(store, partitions or topic.partitions)
+            beyond = task_beyond(numbers, topic.partitions) if changelog in known else None
+            fault = beyond or topic_fault(store, spec, topic)
+            if fault is not None:
+                raise fault
+            lines += differences(store, spec, topic)
+        return lines
 
     def make(self, partitions: int) -> None:
         """Make each changelog, and write its id into the stream; ``check`` comes first."""
@@ -218,48 +245,6 @@ class ChangelogTopics:
                 [c.stream for c in self._stores if c.system == system]
             ).items()
         }
-
-    def _checked(
-        self,
-        found: Mapping[SystemStream, FoundTopic],
-        partitions: int | None,
-        *,
-        may_be_replaced: bool,
-    ) -> Iterator[str]:
-        known = self._manager.read()
-        numbers = self._partitions.read()
-        yield from left_behind(known, self._stores)
-        for changelog, store in self._stores.items():
-            topic = found.get(changelog)
-            topic_id = None if topic is None else topic.topic_id
-            lost = lost_state(changelog, known.get(changelog), topic_id)
-            if lost is not None:
-                if topic is None or not (may_be_replaced and self._holds_records(changelog, topic)):
-                    raise lost
-                yield f"changelog {changelog} was recreated, and the state is what it holds now"
-            if topic is not None:
-                if may_be_replaced and changelog not in known:
-                    yield from self._foreign(changelog, store, topic)
-                beyond = task_beyond(numbers, topic.partitions)
-                if beyond is not None and changelog in known:
-                    raise beyond
-                spec = changelog_topic_spec(store, partitions or topic.partitions)
-                fault = topic_fault(store, spec, topic)
-                if fault is not None:
-                    raise fault
-                yield from differences(store, spec, topic)
-
-    def _foreign(
-        self, changelog: SystemStream, store: StoreConfig, topic: FoundTopic
-    ) -> Iterator[str]:
-        """Yield a line if the changelog, which the job does not know, has records."""
-        if self._holds_records(changelog, topic):
-            key = keys.STORE_CHANGELOG.named(store.name)
-            yield (
-                f"changelog {changelog} holds records that this job has not written: they become "
-                f"the state of store {store.name}, of a Samza job those up to its last checkpoint; "
-                f"where they are another job's, name another topic in {key}"
-            )
 
     def _holds_records(self, changelog: SystemStream, topic: FoundTopic) -> bool:
         system = SystemConfig.of(self._config, changelog.system)

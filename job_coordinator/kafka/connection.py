@@ -55,10 +55,6 @@ class Connection:
             client.poll(0)
         return None if self._lost is None else self._lost.str()
 
-    def recovered(self, client: Client) -> bool:
-        """Return whether a broker answers; send no request if no connection was lost."""
-        return self.lost(client) is None or self.answers(client)
-
     def wait(self, client: Client, pause: Callable[[float], None]) -> None:
         """Wait without a limit until a broker answers, if the connection was lost.
 
@@ -67,7 +63,7 @@ class Connection:
             pause: waits the seconds given; raises to give up.
         """
         began = said = time.monotonic()
-        while not self.recovered(client):
+        while self.lost(client) is not None and not self.answers(client):
             now = time.monotonic()
             if now - said >= _PROGRESS_S:
                 said = now

@@ -356,16 +356,15 @@ def _follow(draft: ProcessorDraft) -> None:
     if state.plan is None:
         return
     if entry is None:
-        if work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}:
+        if work.is_live:
             draft.because(ProcessorReasonKind.NOT_PLANNED, version=state.version)
             _has_stopped(draft)
         return
-    is_own = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
-    if is_own and work.generation == entry.generation:
+    if work.is_live and work.generation == entry.generation:
         _join(draft, ProcessorReasonKind.WORK_STAYS, generation=entry.generation)
         _follow_standbys(draft, entry.standbys)
         return
-    if is_own:
+    if work.is_live:
         facts = {"held": len(work.held), "kept": len(set(work.held) & set(entry.tasks))}
         draft.because(ProcessorReasonKind.WORK_CHANGES, version=state.version, **facts)
     if not _has_stopped(draft):

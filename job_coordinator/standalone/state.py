@@ -57,6 +57,11 @@ class HeldWork:
     standbys: tuple[Standby, ...] = ()
 
     @property
+    def is_live(self) -> bool:
+        """Whether an incarnation lives that has no order to stop."""
+        return self.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
+
+    @property
     def here(self) -> tuple[TaskName, ...]:
         """The names of its tasks and of its standbys."""
         return (*self.held, *(standby.name for standby in self.standbys))

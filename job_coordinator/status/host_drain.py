@@ -87,12 +87,11 @@ def left_on_drained_hosts(status: ShownStatus) -> Iterator[str]:
 
 def moves(host: Host, status: ShownStatus) -> list[Move]:
     """Return what must leave the host, active ones first."""
-    here = [
-        c
+    found = [
+        (c.processor_id, c.role == "active")
         for c in status.containers
         if c.host == host and c.phase not in _TERMINAL and not c.is_temporary
     ]
-    found = [(c.processor_id, c.role == "active") for c in here]
     return sorted(found, key=lambda move: (not move[1], move[0]))
 
 

@@ -28,6 +28,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.model.json_values import compact_json, required_field
+from homeport.job_coordinator.model.wire_form import value_of
 from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 
@@ -147,7 +148,7 @@ class JobOnPage(Backend):
 
     def status(self) -> ShownStatus:
         """As the test has set it."""
-        return status_of(self.current)
+        return value_of(ShownStatus, self.current, "the status")
 
     def events(self, asked: EventsAsked) -> bytes:
         """Those that the test has decided."""

@@ -181,8 +181,12 @@ class Port:
             kept = {name: value for name, value in error.headers.items() if name == "Allow"}
             text = f"{error.reason}: {request.method} {request.path}"
             return error_answer(HTTPStatus(error.status), text, kept)
-        except (NotFoundError, WireError, UnavailableError) as error:
-            return error_answer(_status_of(error), str(error))
+        except (NotFoundError, WireError) as error:
+            is_absent = isinstance(error, NotFoundError)
+            status = HTTPStatus.NOT_FOUND if is_absent else HTTPStatus.BAD_REQUEST
+            return error_answer(status, str(error))
+        except UnavailableError as error:
+            return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except (ConnectionError, web.RequestPayloadError):
             # The caller is gone: no one reads this answer.
             return error_answer(HTTPStatus.BAD_REQUEST, "the body broke off")
@@ -190,11 +194,3 @@ class Port:
             self._log.exception("%s %s failed", request.method, request.path)
             text = "internal error; its story is in the log of the AM"
             return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-
-
-def _status_of(error: Exception) -> HTTPStatus:
-    if isinstance(error, NotFoundError):
-        return HTTPStatus.NOT_FOUND
-    return (
-        HTTPStatus.BAD_REQUEST if isinstance(error, WireError) else HTTPStatus.SERVICE_UNAVAILABLE
-    )

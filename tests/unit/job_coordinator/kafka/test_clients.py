@@ -137,7 +137,7 @@ def test_without_a_loss_there_is_no_request() -> None:
     connection = Connection()
     client = Client(connection)
     client.words = [KafkaError._MAX_POLL_EXCEEDED]
-    assert connection.recovered(client)
+    connection.wait(client, lambda _s: pytest.fail("it waits"))
     assert client.asked == 0
 
 
@@ -146,10 +146,12 @@ def test_a_loss_lasts_until_a_broker_answers() -> None:
     connection = Connection()
     client = Client(connection)
     client.words, client.is_up = [KafkaError._ALL_BROKERS_DOWN], False
-    assert not connection.recovered(client)
-    assert connection.lost(client) is not None
-    client.is_up = True
-    assert connection.recovered(client)
+
+    def pause(_s: float) -> None:
+        assert connection.lost(client) is not None
+        client.is_up = True
+
+    connection.wait(client, pause)
     assert connection.lost(client) is None
     assert client.asked == 2
 
