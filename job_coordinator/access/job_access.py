@@ -1,9 +1,8 @@
-"""What the programs of one submission show each other, and how it changes while they run.
+"""The token and the certificate of one submission, and their exchange while the job runs.
 
-PURE. A submission makes a token and a secret. The token goes with each request; the secret goes
-with none. From it every program derives the tokens of later generations, and knows a server that
-has a new certificate: a token or a certificate that others have got is of no use after the next
-generation has begun.
+PURE. A submission makes a token and a secret. Each request has the token; none has the secret. With
+the secret every program derives the tokens of later generations, and recognises a server with a new
+certificate. So a stolen token or certificate is useless after the next generation has begun.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ _NONCE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ShownAccess:
-    """What a server shows of itself to every caller.
+    """The access that a server shows to every caller.
 
-    ``certificate``: as PEM; None: http. ``address``: that the request came to, as ``address_text``.
+    ``certificate``: as PEM; None: http. ``address``: the server's end of the connection, as
+    ``address_text`` writes it.
     """
 
     generation: int
@@ -38,23 +38,23 @@ class ShownAccess:
 
 @dataclass(frozen=True, slots=True)
 class JobSecret:
-    """What a submission gives to its programs, and no program ever sends."""
+    """The secret that a submission gives to its programs; no program ever sends it."""
 
     value: bytes = field(repr=False)
 
     def token(self, generation: int) -> str:
-        """Return the token of ``generation``, from 1 on; the first one is the submission's."""
+        """Return the token of ``generation``, from 1 on; the submission's own is generation 0."""
         return base64.urlsafe_b64encode(self._code(f"token {generation}")).decode().rstrip("=")
 
     def proof(self, nonce: str, access: ShownAccess) -> str:
-        """Return what a holder of the secret alone can answer to ``nonce`` about ``access``."""
+        """Return the proof of ``access`` for ``nonce``, which needs the secret."""
         return self._code(f"access {nonce} {json_text(access)}").hex()
 
     def proven(self, nonce: str, body: Mapping[str, Any]) -> ShownAccess:
-        """Return what ``body`` shows.
+        """Return the access in ``body``.
 
         Raises:
-            WireError: the server that sent it does not have the secret, or a field is wrong.
+            WireError: its server does not have the secret, or a field is wrong.
         """
         access = value_of(ShownAccess, body, "the access that the server shows")
         proof = required_field(body, "proof", str)
@@ -67,12 +67,12 @@ class JobSecret:
 
 
 def address_text(socket_name: object) -> str:
-    """Return host and port of one end of a connection, as both its ends write it."""
+    """Return host and port of one end of a connection, in the same form at both ends."""
     return ":".join(map(str, socket_name[:2])) if isinstance(socket_name, tuple) else ""
 
 
 def require_nonce(text: str | None) -> str:
-    """Return the nonce of a request; WireError where it is none of ours."""
+    """Return the nonce of a request; WireError if it has another form than ours."""
     if text is None or _NONCE.fullmatch(text) is None:
         raise WireError(f"nonce must be 32 hexadecimal digits, not {shown(text)}")
     return text

@@ -1,6 +1,6 @@
 """Makes the token and the certificate with which one server answers, generation by generation.
 
-SHELL around ``job_access``. To be used on the server's event loop.
+SHELL around ``job_access``; it runs on the server's event loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from homeport.config.errors import WireError
 from homeport.job_coordinator.access.job_access import JobSecret, ShownAccess, require_nonce
 
 _FORMER = 100
-"""Tokens of so many generations before are known for what they are."""
+"""Number of former generations whose tokens are recognised as exchanged."""
 
 _log = logging.getLogger(__name__)
 
@@ -26,11 +26,11 @@ _LIFE = dt.timedelta(days=36500)
 
 
 class ServedAccess:
-    """What a server's clients must show, and what it shows them.
+    """The token that a server requires, and the access that it shows.
 
     Args:
         token: the submission's own, of generation 0; white space around it does not count.
-        secret: the submission's; None: there is one generation alone.
+        secret: of the submission; None: there is only one generation.
         tls: of the server's port; None: http.
         certificate: of ``tls``, as PEM.
         on_certificate: called with each new certificate.
@@ -60,9 +60,9 @@ class ServedAccess:
         return self._shown.certificate
 
     def exchange(self, generation: int) -> None:
-        """Go over to ``generation``; without a secret, or to no later one, nothing changes.
+        """Change to a later ``generation``; without a secret, change nothing.
 
-        Connections that are open stay; ``former`` has the tokens that were valid before.
+        Open connections stay; ``former`` has the tokens that were valid before.
         """
         if self._secret is None or generation <= self._shown.generation:
             return
@@ -77,10 +77,10 @@ class ServedAccess:
             self._on_certificate(certificate)
 
     def answer(self, nonce: str | None, address: str) -> Mapping[str, Any]:
-        """Return what a caller at ``address`` is shown, and the proof that it is this submission's.
+        """Return the access for a caller at ``address``, with its proof.
 
         Raises:
-            WireError: the nonce is none, or there is no secret to prove anything by.
+            WireError: the nonce is wrong, or there is no secret for a proof.
         """
         if self._secret is None:
             raise WireError("this job's token is not exchanged while it runs")
@@ -90,7 +90,7 @@ class ServedAccess:
 
 def _new_certificate(tls: ssl.SSLContext) -> str:
     certificate, key = make_certificate("homeport")
-    # In memory: a full disk ends no server.
+    # In memory: a full disk must not end a server.
     with os.fdopen(os.memfd_create("homeport-access"), "wb", buffering=0) as file:
         file.write(certificate + key)
         tls.load_cert_chain(f"/proc/self/fd/{file.fileno()}")

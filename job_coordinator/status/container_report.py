@@ -1,4 +1,4 @@
-"""What a stream container reports of its work while it runs; its launcher sends it on to the AM.
+"""The report of a running stream container about its work; its launcher sends it on to the AM.
 
 PURE. ``/v1/status`` shows it as it came, and ``/metrics`` in numbers.
 """
@@ -17,16 +17,16 @@ from homeport.job_coordinator.status.figures import Sample, known_samples
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
 STAGE_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds of the buckets of a stage's times, but for the last, which has none."""
+"""Upper bounds of the buckets of a stage's times; one more bucket has no bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreProgress:
-    """How far the restore of one store of one task has come.
+    """The progress of the restore of one task's store.
 
-    ``remaining``: offsets up to the head, of which some hold no record. ``records_per_s``: of
-    late, 0 where nothing came. ``seconds_left``: at that rate; None where there is none.
-    ``merging``: files that are merged once all is read, before the store is used.
+    ``remaining``: offsets up to the head; some have no record. ``records_per_s``: the recent rate.
+    ``seconds_left``: at that rate; None without one. ``merging``: files to merge after the reading,
+    before the store is used.
     """
 
     store: str
@@ -41,7 +41,7 @@ class RestoreProgress:
 
 @dataclass(frozen=True, slots=True)
 class StoreLag:
-    """How far a store that follows its changelog is behind it; ``seconds`` None: not known."""
+    """How far a store is behind the changelog that it follows; ``seconds`` None: not known."""
 
     store: str
     task: TaskName
@@ -51,7 +51,7 @@ class StoreLag:
 
 @dataclass(frozen=True, slots=True)
 class DroppedValues:
-    """How many values were too large for a store that skips such, since its container began."""
+    """Number of values that a store has skipped as too large, since its container began."""
 
     store: str
     task: TaskName
@@ -60,12 +60,12 @@ class DroppedValues:
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """How long one stage of an active container has worked, in ms, since the container began.
+    """The time that one stage of an active container has worked, in ms, since the container began.
 
-    ``fetch`` counts the waiting for a batch's first record too. The stages work side by side.
+    ``fetch`` includes the wait for a batch's first record. The stages work side by side.
     ``times``: how often it has worked: ``sending`` once in a transaction, others once in a batch.
-    None: a container of an earlier version does not report it. ``buckets``: how many of these took
-    so long, one number for each of ``STAGE_BOUNDS_S`` and one for what was longer.
+    None: a container of an earlier version does not report it. ``buckets``: how many of these times
+    are within each of ``STAGE_BOUNDS_S``, and how many are longer.
     """
 
     stage: str
@@ -78,15 +78,14 @@ class StageTime:
 class AdjunctState:
     """One adjunct store of a container.
 
-    ``task``: by whose name its records come. ``input``: its stream. ``kind``: ``partitioned``, or
-    ``broadcast`` where the container has it whole. ``records``: of the stream, that it has taken;
-    of a version, those of it. ``bytes``: on the disk; None: it is in memory. ``positions``:
-    {partition: next offset}. ``lag``: offsets up to the ends that are known. ``remaining``: offsets
-    that other inputs still wait for, and ``seconds_left`` how long, at the rate so far; None: none
-    waits. ``age_seconds``: since the newest record that came since the container began; of a
-    version, since its first record. ``version``: the one that tasks see. ``late``: how many
-    versions have had no end for too long. ``awaits``: what its first version lacks. None: not
-    known, or nothing.
+    ``task``: the task whose name its records have. ``input``: its stream. ``kind``:
+    ``partitioned``, or ``broadcast`` if the container has it whole. ``records``: taken from the
+    stream; of a version, its own. ``bytes``: on the disk; None: it is in memory. ``positions``:
+    {partition: next offset}. ``lag``: offsets up to the known ends. ``remaining``: offsets that
+    other inputs still wait for, and ``seconds_left`` for how long, at the rate so far; None: none
+    waits. ``age_seconds``: since the newest record since the container began; of a version, since
+    its first record. ``version``: the one that tasks see. ``late``: how many versions have had no
+    end for too long. ``awaits``: what its first version lacks. None: not known, or nothing.
     """
 
     store: str
@@ -109,16 +108,15 @@ class AdjunctState:
 class ContainerReport:
     """The newest report of a container about its work.
 
-    ``restoring``: the restores under way. ``lags``: of standbys, each store. ``lag``: records that
-    all of them are behind together, ``lag_seconds`` of the one that is furthest behind; None where
-    nothing is followed, or it is not known. ``first_commit_ms``: so long after its first own step
-    an active one has committed its first transaction, ``caught_up_ms``: before that, has seen that
-    no input waits; None: it has not. ``dropped``: of the stores that have skipped values.
-    ``processed``: records of the input in its committed transactions. ``input_lag``: offsets from
-    what it has read to the heads of its input that it knows. ``stages``: those that have worked;
-    all three of active containers. ``input_lost``: offsets of the input that Kafka had deleted
-    before they were read; None: none. ``adjuncts``: each adjunct store, of either role.
-    ``figures``: what an active one has measured of itself last.
+    ``restoring``: the present restores. ``lags``: of each store of standbys. ``lag``: their records
+    behind, in sum; ``lag_seconds``: of the store that is furthest behind; None: not known, or there
+    are no standbys. ``first_commit_ms``: time from the first own step of an active container to its
+    first committed transaction; ``caught_up_ms``: to the moment before that when no input waited;
+    None: not yet. ``dropped``: of the stores that have skipped values. ``processed``: input records
+    in its committed transactions. ``input_lag``: offsets from its positions to the known heads of
+    its input. ``stages``: those that have worked, three in an active container. ``input_lost``:
+    offsets of the input that Kafka had deleted before they were read; None: none. ``adjuncts``:
+    each adjunct store, of either role. ``figures``: the last samples of an active container.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
@@ -140,12 +138,12 @@ class ContainerReport:
 
     @property
     def works_after_ms(self) -> int | None:
-        """How long it took until an active one did its work; None: it does not yet."""
+        """Time until an active container did its work; None: not yet."""
         return self.first_commit_ms if self.caught_up_ms is None else self.caught_up_ms
 
     @property
     def left_to_read(self) -> int | None:
-        """What it is behind as a standby, or what its restores have left; None: not known."""
+        """Records that a standby is behind, or that restores have left; None: not known."""
         if self.lag is not None or not self.restoring:
             return self.lag
         return sum(progress.remaining + progress.merging for progress in self.restoring)
@@ -154,7 +152,7 @@ class ContainerReport:
     def following(
         lags: Sequence[StoreLag], adjuncts: Sequence[AdjunctState] = ()
     ) -> ContainerReport:
-        """Return the report of a standby whose stores are so far behind."""
+        """Return the report of a standby whose stores have these lags."""
         seconds = [lag.seconds for lag in lags if lag.seconds is not None]
         return ContainerReport(
             lags=tuple(lags),
@@ -164,7 +162,7 @@ class ContainerReport:
         )
 
     def beside(self, standbys: ContainerReport) -> ContainerReport:
-        """Return this one of active tasks, with that of the standbys in the same container."""
+        """Return this report of active tasks, with that of the standbys in the same container."""
         return replace(
             self,
             restoring=(*self.restoring, *standbys.restoring),
@@ -175,7 +173,7 @@ class ContainerReport:
         )
 
     def in_brief(self) -> ContainerReport:
-        """Return it without single stores."""
+        """Return the report without single stores."""
         return replace(self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=(), figures=())
 
     def to_json(self) -> dict[str, Any]:

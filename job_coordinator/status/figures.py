@@ -1,8 +1,8 @@
 """The figures that an active container samples of itself.
 
-PURE. One table declares each figure; the container reports values under its name, and ``/metrics``
-shows them with the processor's id before their own labels. A name that is not in the table is left
-out: it comes from a container of another version.
+PURE. One table declares each figure. The container reports values under its name, and ``/metrics``
+shows them with the processor's id before their own labels. Names that are not in the table are left
+out: they come from a container of another version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure: its metric is ``homeport_<name>``, ``_total`` behind what only grows.
+    """One figure, with the metric ``homeport_<name>``, or ``homeport_<name>_total`` if it grows.
 
     ``labels``: those beside the processor. ``grows``: whether it counts since the container began.
     """
@@ -62,10 +62,10 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
 
 
 def known_samples(samples: Iterable[Sample]) -> tuple[Sample, ...]:
-    """Return ``samples`` without those of unknown names.
+    """Return ``samples`` without unknown names.
 
     Raises:
-        ValueError: a sample has not the labels of its figure.
+        ValueError: a sample does not have the labels of its figure.
     """
     known = tuple(sample for sample in samples if sample.name in FIGURES)
     for sample in known:

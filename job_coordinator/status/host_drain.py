@@ -1,8 +1,8 @@
-"""How the containers of a job leave a host: which go, in which order, and when it is over.
+"""The drain of a host: which containers leave it, in which order, and when the drain is over.
 
-PURE. The rules of ``homeport drain`` and of the dashboard's action alike. Which hosts are drained
-is a key of the configuration; each container that is on one is moved by a request of its own, to
-any other host, an active one warm.
+PURE. ``homeport drain`` and the dashboard's action share these rules. A key of the configuration
+names the drained hosts. Each container on one has its own request to move to any other host; an
+active container moves warm.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
 _ROUNDS = 3
-"""How often a container that comes again, or whose move fails, is moved."""
+"""How often a container is moved that comes back, or whose move fails."""
 TAKEN_MS = 60_000
-"""How long the key may take until it is in force; else another key of the stream is refused."""
+"""How long the key may take to be in force; if it takes longer, another key is refused."""
 _TERMINAL = frozenset({Phase.FINISHED, Phase.FAILED, Phase.STOPPED})
 
 UNDONE = "what has no order to stop stays, and moves that are under way for the drain end"
-"""The end of a drain that the operator takes back."""
+"""The last words about a drain that the operator takes back."""
 
 Move = tuple[ProcessorId, bool]
-"""A container that is to go, and whether its state is to be read at its destination first."""
+"""A container that must leave, and whether its destination first reads its state (warm)."""
 
 
 class HostDrain:
-    """The moves of all containers of a host, as far as they have come."""
+    """The progress of all moves away from a host."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -38,9 +38,9 @@ class HostDrain:
         self._failed: dict[ProcessorId, str] = {}
 
     def next_moves(self, status: ShownStatus) -> list[Move]:
-        """Return the moves that are due now; none where the drain is over, or was taken back.
+        """Return the moves that are due now; none if the drain is over, or was taken back.
 
-        All earlier moves have an answer.
+        Call this when all earlier moves have an answer.
         """
         if self._rounds == 0 or not self._is_drained(status):
             return []
@@ -49,16 +49,16 @@ class HostDrain:
         return moves(self.host, status)
 
     def answered(self, processor: ProcessorId, status: PlacementStatus, message: str) -> None:
-        """Take the final answer to the move of that container."""
+        """Note the final answer to a container's move."""
         if status is not PlacementStatus.SUCCEEDED:
             self._failed[processor] = message
 
     def done(self) -> str:
-        """Return the sentence for when it is over and all have left."""
+        """Return the sentence for a drain that is over, when all containers have left."""
         return f"{self.host} has no container of the job"
 
     def fault(self, status: ShownStatus) -> str | None:
-        """Return which containers have stayed, where it is over, and why; None: all have left."""
+        """Return which containers have stayed in a drain that is over, and why; None: none."""
         left = [processor for processor, _ in moves(self.host, status)]
         if not left:
             return None
@@ -75,7 +75,7 @@ class HostDrain:
 
 
 def left_on_drained_hosts(status: ShownStatus) -> Iterator[str]:
-    """Yield which containers stand on drained hosts, a sentence for each host."""
+    """Yield which containers are on drained hosts, a sentence for each host."""
     for name in status.drained_hosts:
         here = [processor for processor, _ in moves(Host(name), status)]
         if here:
@@ -96,7 +96,7 @@ def moves(host: Host, status: ShownStatus) -> list[Move]:
 
 
 def require_host(host: Host, status: ShownStatus) -> None:
-    """Require that the job knows the host; ConfigError where it does not."""
+    """Require that the job knows the host; else ConfigError."""
     used = {c.host for c in status.containers if c.host}
     known = sorted({*status.hosts, *used})
     if host not in known:
@@ -106,8 +106,8 @@ def require_host(host: Host, status: ShownStatus) -> None:
 
 
 def am_stays(host: Host, status: ShownStatus) -> str | None:
-    """Return a sentence where the AM runs on the host, as no command moves it; else None."""
-    if status.job.host != host:  # an AM of an earlier version does not say it
+    """Return a sentence if the AM runs on the host, as no command moves it; else None."""
+    if status.job.host != host:  # an AM of an earlier version does not report its host
         return None
     return (
         f"the ApplicationMaster runs on {host}, and stays there: when that host goes down all "
@@ -116,7 +116,7 @@ def am_stays(host: Host, status: ShownStatus) -> str | None:
 
 
 def without_place(outlook: ShownOutlook) -> str | None:
-    """Return which containers have no place elsewhere, by ``what-if``; None: all have one."""
+    """Return which containers have no place elsewhere by ``what-if``; None: none."""
     if not outlook.unplaced:
         return None
     rule = f"the other hosts have no place for processor {', '.join(outlook.unplaced)}"
@@ -124,14 +124,14 @@ def without_place(outlook: ShownOutlook) -> str | None:
 
 
 def not_taken(key: str) -> UnavailableError:
-    """Return the error where the running job does not take the key in time."""
+    """Return the error for a running job that does not take the key in time."""
     return UnavailableError(
         f"the running job has not taken {key} in {TAKEN_MS} ms: see config in homeport status"
     )
 
 
 def host_change(before: Sequence[str], host: Host, *, is_drained: bool) -> ListChange:
-    """Return the change of the drained hosts by which that host is one of them, or is none."""
+    """Return the change that adds the host to the drained hosts, or removes it."""
     known = tuple(name for name in before if host_of(name) == host)
     if is_drained:
         return ListChange(() if known else (host,))

@@ -1,4 +1,4 @@
-"""The body of ``GET /v1/what-if``: what would come of the loss of hosts. PURE."""
+"""The body of ``GET /v1/what-if``: the effects that the loss of hosts would have. PURE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from homeport.job_coordinator.model.wire_form import about
 class ShownFate(
     msgspec.Struct, frozen=True, kw_only=True, rename={"host_before": "from", "host": "to"}
 ):
-    """What would become of one container."""
+    """The effect on one container."""
 
     processor_id: Annotated[ProcessorId, about("its name in the JobModel")]
     role: Annotated[str, about("active or standby")]
@@ -27,7 +27,7 @@ class ShownFate(
 
 
 class ShownOutlook(msgspec.Struct, frozen=True, kw_only=True):
-    """What would come of it, in the order of the containers' ids."""
+    """The effects on all containers, in the order of their ids."""
 
     version: Annotated[int, about("of this form")] = 1
     hosts: Annotated[tuple[Host, ...], about("that would be lost")]

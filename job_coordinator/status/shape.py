@@ -1,9 +1,9 @@
-"""The body of ``GET /v1/status``, of a job on YARN and of a standalone one, as typed values.
+"""The body of ``GET /v1/status``, for a job on YARN and for a standalone one, as typed values.
 
 PURE. Both cluster managers build a ``ShownStatus``; pages, commands and metrics read its fields. A
 field that one of them does not have, or that an earlier version did not write, has its default.
-Times are in ms since 1970 where a name ends in ``at_ms`` or ``since_ms``. What names an incarnation
-in a text is ``processor.epoch``.
+Fields whose name ends in ``at_ms`` or ``since_ms`` are in ms since 1970. ``processor.epoch`` names
+an incarnation.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from homeport.job_coordinator.status.container_report import ContainerReport
 
 
 class Phase(StrEnum):
-    """Where a container is on its way: the allocator's phases, and those of a processor.
+    """The phase of a container: one of the allocator's phases, or of a processor's.
 
-    Tests hold the allocator's own enum against this one.
+    Tests compare the allocator's own enum with this one.
     """
 
     FAILING_OVER = "failing-over"
@@ -39,7 +39,7 @@ class Phase(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     WAITING = "waiting"
-    """Of a standalone processor: it has no task, or may not begin yet."""
+    """A standalone processor that has no task, or may not begin yet."""
     UNKNOWN = "unknown"
     """A standalone processor that does not answer its leader."""
 
@@ -47,17 +47,17 @@ class Phase(StrEnum):
     def _missing_(cls, value: object) -> Phase | None:
         if not isinstance(value, str):
             return None
-        found = str.__new__(cls, value)  # a word of a later version stays as it is
+        found = str.__new__(cls, value)  # keep the word of a later version
         found._name_ = found._value_ = value
         return found
 
 
 class _Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of a part of the status, all of them written."""
+    """A part of the status; all fields are written."""
 
 
 class HeldBack(_Shown, frozen=True):
-    """How long an attempt waited before it placed anything; ``unheard``: without a known stop."""
+    """An attempt's wait before its first placement; ``unheard``: those without a known stop."""
 
     ms: int
     unheard: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class ShownJob(_Shown, frozen=True):
 class SpareReport(msgspec.Struct, frozen=True, rename={"is_ready": "ready"}):
     """The process that waits beside a container to be the next incarnation there.
 
-    ``kind``: how much of a start it is to have behind it; ``is_ready``: whether it has.
+    ``kind``: how far its start shall go in advance; ``is_ready``: whether it has gone that far.
     """
 
     kind: str
@@ -96,7 +96,7 @@ class SpareReport(msgspec.Struct, frozen=True, rename={"is_ready": "ready"}):
 
 
 class ShownRecovery(_Shown, frozen=True, rename={"from_host": "from", "to_host": "to"}):
-    """A container's last way back. ``phases_ms``: {phase: how long it took}, in order."""
+    """A container's last recovery. ``phases_ms``: {phase: its duration}, in order."""
 
     cause: str
     kind: str | None = None
@@ -167,7 +167,7 @@ class ShownContainer(_Shown, frozen=True):
 
 
 class ShownFailure(_Shown, frozen=True):
-    """What went wrong; ``last_lines`` of its log, for callers with a token."""
+    """A failure; ``last_lines``: of its log, for callers with a token."""
 
     cause: str = ""
     processor_id: ProcessorId | None = None
@@ -180,10 +180,10 @@ class ShownFailure(_Shown, frozen=True):
 
 
 class ShownChange(_Shown, frozen=True):
-    """The change to a new JobModel that is under way.
+    """The present change to a new JobModel.
 
     On YARN ``must_stop``: incarnations, and ``waits`` {processor: incarnations that own a task of
-    it}. Of a standalone job its open ``barrier``, and the members that have not joined it.
+    it}. In a standalone job the open ``barrier``, and the members that have not joined it.
     """
 
     to_version: int | None = None
@@ -195,10 +195,9 @@ class ShownChange(_Shown, frozen=True):
 
 
 class ShownFailover(_Shown, frozen=True):
-    """An active container on its way to the place of a standby.
+    """The failover of an active container to the place of a standby.
 
-    ``used``: the standbys that were chosen so far. ``waits_for``: the incarnation whose stop is not
-    proven yet.
+    ``used``: the standbys chosen so far. ``waits_for``: the incarnation without a proven stop.
     """
 
     active: ProcessorId
@@ -211,7 +210,7 @@ class ShownFailover(_Shown, frozen=True):
 
 
 class ShownPlacement(_Shown, frozen=True):
-    """An operator's command that is not ended; ``waits``: for what, for people."""
+    """An operator's open command; ``waits``: what it waits for, in words."""
 
     processor_id: ProcessorId
     destination: str = ""
@@ -224,14 +223,14 @@ class ShownPlacement(_Shown, frozen=True):
 
 
 class Needs(_Shown, frozen=True):
-    """What one container needs of a host."""
+    """The resources that one container needs on a host."""
 
     memory_mb: int = 0
     cores: int = 0
 
 
 class ShownWaiter(_Shown, frozen=True):
-    """A container that waits for a host; ``obstacles``: {host: why it is none for this one}."""
+    """A container that waits for a host; ``obstacles``: {host: why not this one}."""
 
     processor_id: ProcessorId
     since_ms: int | None = None
@@ -240,7 +239,7 @@ class ShownWaiter(_Shown, frozen=True):
 
 
 class ShownShortage(_Shown, frozen=True):
-    """The containers that wait for a host, of ``count`` the first; ``hosts``: {host: why not}."""
+    """The first of ``count`` containers that wait for a host; ``hosts``: {host: why not}."""
 
     says: str = ""
     needs: Needs = Needs()
@@ -270,7 +269,7 @@ class ShownRollout(_Shown, frozen=True):
 
 
 class ShownKey(_Shown, frozen=True):
-    """A key that the stream wants otherwise than it is in force; ``takes``: what it needs."""
+    """A key whose value in the stream is not in force; ``takes``: what the change needs."""
 
     key: str
     in_force: str | None = None
@@ -279,7 +278,7 @@ class ShownKey(_Shown, frozen=True):
 
 
 class ShownConfiguration(_Shown, frozen=True):
-    """The JobModel's version, and what of the stream's configuration is not applied, and why."""
+    """The JobModel's version, and the part of the stream's configuration that is not applied."""
 
     version: int = 0
     pending: tuple[ShownKey, ...] = ()
@@ -288,7 +287,7 @@ class ShownConfiguration(_Shown, frozen=True):
 
 
 class ShownTakenOver(_Shown, frozen=True):
-    """Tasks that lost their processor while this one led; ``unbacked``: without a standby."""
+    """Tasks that lost their processor under this leader; ``unbacked``: those without a standby."""
 
     lost: int = 0
     unbacked: int = 0
@@ -330,5 +329,5 @@ class ShownStatus(_Shown, frozen=True):
     taken_over: ShownTakenOver | None = None
 
     def container(self, processor_id: ProcessorId) -> ShownContainer | None:
-        """Return the container of that processor; None where there is none."""
+        """Return the container of that processor; None: there is none."""
         return next((c for c in self.containers if c.processor_id == processor_id), None)

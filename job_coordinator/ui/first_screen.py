@@ -1,8 +1,7 @@
-"""Says which containers of a job are not where they should be, since when, why, and for what.
+"""Names the containers that are not where they should be: since when, why, what they wait for.
 
-PURE. This module alone decides the text of the first screen, from the status. ``homeport status``
-prints it and the dashboard shows it, with the same words; ``homeport explain`` has what a processor
-waits for.
+PURE. This module alone makes the text of the first screen, from the status. ``homeport status`` and
+the dashboard show the same words; ``homeport explain`` shows what a processor waits for.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ SETTLED: Final = frozenset({Phase.RUNNING, Phase.FINISHED, Phase.WAITING})
 
 _PACKAGE_CHARACTERS = 12
 _BEHIND_S: Final = 60
-"""A standby that is later than this is named; the alert rule HomeportStandbyFallsBehind has it."""
+"""The first screen names a standby that is further behind, as the alert rule
+HomeportStandbyFallsBehind does."""
 _NAMED: Final = 5
 _IDS_SHOWN: Final = 20
 
@@ -50,7 +50,7 @@ _DOES: Final = {
 _WITHOUT_PLACE: Final = frozenset(
     {Phase.QUEUED, Phase.REQUESTED, Phase.BACKING_OFF, Phase.FAILED, Phase.UNKNOWN}
 )
-"""Phases of a container that is on no host; what it waits for names the host that it asks for."""
+"""Phases of a container without a host; what it waits for names the host that it requests."""
 
 CAUSES_IN_WORDS: Final = {
     "failed": "it failed",
@@ -100,9 +100,9 @@ class FirstScreen(msgspec.Struct, frozen=True):
 
 
 def first_screen(status: ShownStatus, now_ms: int) -> FirstScreen:
-    """Return what is shown of ``status`` first. ``now_ms``: since 1970, by the reader's clock.
+    """Return the first screen of ``status``. ``now_ms``: since 1970, by the reader's clock.
 
-    Order: the late containers as the status has them.
+    Order: the late containers as in the status.
     """
     late = tuple(_late(status, c) for c in status.containers if c.phase not in SETTLED)
     headline = _headline(status, late, len(status.containers), now_ms)
@@ -111,7 +111,7 @@ def first_screen(status: ShownStatus, now_ms: int) -> FirstScreen:
 
 
 def seconds_left(report: ContainerReport | None) -> float | None:
-    """Return the time until the last store is restored; None: none is, or one has no rate."""
+    """Return the time until all stores are restored; None: no restore runs, or one has no rate."""
     restoring = () if report is None else report.restoring
     known = [each.seconds_left for each in restoring if each.seconds_left is not None]
     return max(known) if known and len(known) == len(restoring) else None
@@ -242,7 +242,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def waits(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
-    """Yield what the processor waits for, a sentence each, which begins after "waits"."""
+    """Yield what the processor waits for, each a part of a sentence to follow "waits"."""
     yield from container.waits
     yield from _in_its_phase(status, container)
     yield from _unaccounted(status, container)
@@ -313,6 +313,6 @@ def _waits_in_turn(status: ShownStatus, container: ShownContainer) -> Iterator[s
 
 
 def command(placement: ShownPlacement) -> str:
-    """Return an operator's command that has not ended, with what it waits for."""
+    """Return an operator's open command, with what it waits for."""
     text = f"an operator's command to {placement.destination}: {placement.step}"
     return f"{text}, {placement.waits}" if placement.waits else text

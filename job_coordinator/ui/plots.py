@@ -1,8 +1,8 @@
 """What each container did over the last hour, in points of 15 seconds: lag, records, times.
 
-PURE. Kept in the memory of the process that serves the dashboard, and nowhere else: a new driver
-begins with nothing. Four numbers of 4 bytes for each of 240 points are 3,840 bytes of a container;
-of a job with more than 1,000 containers nothing is kept, so it is 3.84 MB at most.
+PURE. Only the process that serves the dashboard keeps the points, in memory: a new driver begins
+without any. Four numbers of 4 bytes for each of 240 points are 3,840 bytes for a container. For a
+job with more than 1,000 containers nothing is kept, so that all takes at most 3.84 MB.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from homeport.job_coordinator.status.container_report import ContainerReport, St
 from homeport.job_coordinator.status.shape import ShownContainer
 
 STEP_MS: Final = 15_000
-"""From one point to the next."""
+"""Time between two points."""
 POINTS: Final = 240
 MAX_CONTAINERS: Final = 1_000
 NAMES: Final = ("lag", "records_per_s", "batch_ms", "commit_ms")
-"""The series of a container: offsets that it has not read; records per second; mean time of a batch
-and of a transaction's end, in ms."""
+"""The series of a container: offsets that it has not read; records per second; mean time for a
+batch, and for a transaction's end, in ms."""
 
 _BATCH: Final = ("tasks", "pipeline")
 _DIGITS: Final = 3
 _BACK: Final = 4
-"""Points of a minute."""
+"""Points in a minute."""
 _MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Counters:
-    """What an incarnation has counted so far."""
+    """The counters of an incarnation so far."""
 
     epoch: int
     at_ms: int
@@ -53,7 +53,7 @@ class _Series:
 
 
 class Plots:
-    """The points of all containers. All are taken at once, so they share their times."""
+    """The points of all containers, which are taken at the same times."""
 
     def __init__(self) -> None:
         self._series: dict[str, _Series] = {}
@@ -64,9 +64,9 @@ class Plots:
         return len(self._series)
 
     def take(self, containers: Sequence[ShownContainer], now_ms: int) -> None:
-        """Take a point of each container of the status; forget those that are gone.
+        """Take a point of each container in the status; forget containers that are gone.
 
-        Of two looks within one point the later one holds. ``now_ms``: of a clock that never goes
+        A second look within one point replaces the first. ``now_ms``: of a clock that never goes
         back.
         """
         if len(containers) > MAX_CONTAINERS:
@@ -83,7 +83,7 @@ class Plots:
         self._newest = point
 
     def newest(self, name: str) -> dict[str, float | None]:
-        """Return the newest point of one container, by series; None where nothing is known."""
+        """Return the newest point of one container, by series; None: not known."""
         series = self._series.get(name)
         if series is None:
             return dict.fromkeys(NAMES)
@@ -91,7 +91,7 @@ class Plots:
         return {n: _shown(v[slot]) for n, v in zip(NAMES, series.values, strict=True)}
 
     def caught_up_in_s(self, name: str) -> float | None:
-        """Return the time to lag 0 at the last minute's rate; None where it did not fall."""
+        """Return the time to lag 0 at the last minute's rate; None if the lag did not fall."""
         series = self._series.get(name)
         if series is None:
             return None
@@ -102,10 +102,10 @@ class Plots:
         return round(now / (before - now) * _BACK * STEP_MS / _MS_PER_S, 1)
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return the body of ``GET /ui/plots``: the four series of each container that is known.
+        """Return the body of ``GET /ui/plots``: the four series of each known container.
 
-        Order: the oldest point first. Shapes: ``step_ms``, from one point to the next; 240 values
-        of each series, null where nothing is known.
+        Order: the oldest point first. Shapes: ``step_ms``, between two points; 240 values in each
+        series, null where not known.
         """
         first = self._newest + 1
         slots = [n % POINTS for n in range(first, first + POINTS)]
@@ -128,7 +128,7 @@ def _put(series: _Series, point: int, numbers: Sequence[float]) -> None:
 
 
 def _numbers(series: _Series, container: ShownContainer, now_ms: int) -> tuple[float, ...]:
-    """Return numbers in the order of ``NAMES``; NaN where nothing is known, as at first."""
+    """Return numbers in the order of ``NAMES``; NaN where not known, as in a first look."""
     report = container.report or ContainerReport()
     lag = container.lag if container.is_standby else report.input_lag
     before, series.last = series.last, _counters(container, report, now_ms)
@@ -150,7 +150,7 @@ def _counters(container: ShownContainer, report: ContainerReport, now_ms: int) -
         container.epoch or 0,
         now_ms,
         report.processed,
-        # All stages of a batch work once in it.
+        # Each stage of a batch works once in it.
         (sum(stage.ms for stage in batch), (batch[0].times if batch else 0) or 0),
         (sending.ms, sending.times or 0),
     )

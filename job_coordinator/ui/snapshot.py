@@ -1,7 +1,7 @@
-"""Makes what the dashboard shows of a job: first screen, hosts, containers, and configuration.
+"""Makes what the dashboard shows: first screen, hosts, containers, and configuration.
 
-PURE. The page gets the status again and again: without log lines and single stores, some 350 bytes
-of a container.
+PURE. The page gets the state again and again. So the state has no log lines and no single stores:
+some 350 bytes for a container.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from homeport.job_coordinator.ui.first_screen import first_screen, seconds_left
 from homeport.job_coordinator.ui.plots import Plots
 
 _FEW: Final = 12
-"""Of a cluster of more hosts only those with a container of the job are shown."""
+"""In a cluster with more hosts the page shows only those with a container of the job."""
 
 
 def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
-    """Return the body of ``GET /ui/state``, but for the time. ``now_ms``: since 1970."""
+    """Return the body of ``GET /ui/state`` without the time. ``now_ms``: since 1970."""
     job = status.job
     return {
         "job": {
@@ -115,10 +115,10 @@ def configuration(
 
     Args:
         config: in force.
-        written: {key: the newest record of it in the coordinator stream}; None: the job has none,
-            as each processor reads its own file.
+        written: {key: its newest record in the coordinator stream}; None: the job has no stream, as
+            each processor reads its own file.
 
-    Order: by key. ``source`` and what follows it are None where no record has it.
+    Order: by key. ``source`` and the fields after it are None for a key without a record.
     """
     return {"in_stream": written is not None, "keys": list(_keys(config, written or {}))}
 

@@ -17,13 +17,13 @@ def clock(at_ms: int) -> str:
 
 
 def since(at_ms: int, now_ms: int) -> str:
-    """Return when something began, in UTC: with its date where that is a day ago or more."""
+    """Return the time in UTC; with its date if that is a day ago or more."""
     form = "%H:%M:%S UTC" if now_ms - at_ms < _DAY_MS else "%Y-%m-%d %H:%M UTC"
     return datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).strftime(form)
 
 
 def span(ms: int) -> str:
-    """Return the two largest units: ``3m12s``. A reader's clock that is behind makes it 0s."""
+    """Return a span in its two largest units, such as ``3m12s``; a negative span is ``0s``."""
     seconds = max(0, ms // _MS_PER_S)
     parts: list[str] = []
     for size, unit in _UNITS:
