@@ -16,8 +16,8 @@ import msgspec
 from aiohttp import web
 
 from homeport.config.errors import ConfigError, WireError
-from homeport.job_coordinator.http.access import Caller, Role
 from homeport.job_coordinator.http.audit import AuditTrail, Change
+from homeport.job_coordinator.http.callers import Caller, Role
 from homeport.job_coordinator.http.guard import caller
 from homeport.job_coordinator.http.responses import error_answer, json_answer, request_body
 from homeport.job_coordinator.model.json_values import compact_json, required_field, shown

@@ -1,6 +1,6 @@
 """Accepts or refuses a request by its token, role, number of wrong tokens, and page of origin.
 
-SHELL around ``access`` and ``port.connections``. It accepts the job's own token even from an
+SHELL around ``callers`` and ``port.connections``. It accepts the job's own token even from an
 address with too many wrong tokens: 256 random bits are not guessed, and a program on a host of the
 cluster must not be able to keep the launchers of that host from their AM.
 """
@@ -20,7 +20,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, address_text
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.access import (
+from homeport.job_coordinator.http.callers import (
     Caller,
     Role,
     Tokens,

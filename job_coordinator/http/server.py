@@ -2,7 +2,7 @@
 
 SHELL. It decides nothing: every answer comes from a ``JobCoordinatorBackend``. Every client that
 reaches the port can read, with secrets masked. The job's bearer token shows secrets, and every POST
-of the job's own programs needs it. ``access`` has the rights of operators' tokens, ``guard`` the
+of the job's own programs needs it. ``callers`` has the rights of operators' tokens, ``guard`` the
 refusals.
 
 The routes ``/`` and ``/locality`` are as in Samza 1.8.
@@ -29,9 +29,9 @@ from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.http.access import Role
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, ActionRoutes, Operators
 from homeport.job_coordinator.http.audit import AuditTrail
+from homeport.job_coordinator.http.callers import Role
 from homeport.job_coordinator.http.dashboard import FILE_ROUTES, Dashboard
 from homeport.job_coordinator.http.documents import Document, Form, JobModelDocuments
 from homeport.job_coordinator.http.guard import Guard, Rights, caller

@@ -25,8 +25,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
+from homeport.job_coordinator.http.callers import Caller
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, change_list
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import Host, host_of

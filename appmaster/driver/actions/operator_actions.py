@@ -37,8 +37,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
+from homeport.job_coordinator.http.callers import Caller
 from homeport.job_coordinator.metadata.configuration import AM_KEYS, WRITER_SOURCE
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of

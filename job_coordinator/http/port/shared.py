@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import web
 
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.access import Role
+from homeport.job_coordinator.http.callers import Role
 from homeport.job_coordinator.http.documents import JSON, Document, document_of
 from homeport.job_coordinator.http.guard import caller
 from homeport.job_coordinator.http.responses import DocumentSender, takes_gzip

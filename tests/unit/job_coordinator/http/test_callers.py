@@ -7,7 +7,7 @@ import pytest
 from homeport.config.access_tokens import digest_of
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.job_coordinator.http.access import Role, Tokens, is_of_another_page, is_own, names_of
+from homeport.job_coordinator.http.callers import Role, Tokens, is_of_another_page, is_own, names_of
 
 READ, OPERATE = (keys.JOB_COORDINATOR_READ_TOKENS.name, keys.JOB_COORDINATOR_OPERATE_TOKENS.name)
 
