@@ -117,8 +117,6 @@ class LauncherRoutes:
     def _report(
         self, kind: type[_T], take: Callable[[LauncherBackend, _T], Awaitable[None]]
     ) -> _Handler:
-        """Return the handler of a report of this kind."""
-
         async def post(request: web.Request) -> web.StreamResponse:
             backend = self._of_yarn(request)
             await take(backend, kind.from_json(await request_body(request)))

@@ -76,11 +76,15 @@ class _Message:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
         """Return the message of ``body``; WireError where a field is missing or wrong."""
-        return value_of(cls, body, cls._what, flat=cls._flat)
+        return cls._as_received(value_of(cls, body, cls._what, flat=cls._flat))
+
+    def _as_received(self) -> Self:
+        """Return the message with values that a sender may not have normalised."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
-class CheckIn:
+class CheckIn(_Message):
     """A launcher's poll: its id, its host, and the incarnation that it runs (None: none).
 
     ``report``: the running container's last report of its work. ``spare``: the spare process.
@@ -91,6 +95,7 @@ class CheckIn:
     found that no input waits; None: it has not yet.
     """
 
+    _what = "a check-in"
     resource_id: Annotated[ResourceId, msgspec.Meta(max_length=_MAX_NAME)]
     skein_id: _Name
     attempt: Int
@@ -108,12 +113,9 @@ class CheckIn:
         """Return the body of ``POST /v1/check-in``."""
         return {"running": None} | body_of(self)
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the check-in of ``body``; WireError where a field is missing or wrong."""
-        found = value_of(cls, body, "a check-in")
-        unprepared = None if found.unprepared is None else _line(found.unprepared)
-        return replace(found, host=host_of(found.host), unprepared=unprepared)
+    def _as_received(self) -> Self:
+        unprepared = None if self.unprepared is None else _line(self.unprepared)
+        return replace(self, host=host_of(self.host), unprepared=unprepared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,25 +214,20 @@ class Stopped(_Message):
     last_lines: tuple[str, ...] = ()
     age_ms: Annotated[int, msgspec.Meta(ge=-LONG_MAX, le=LONG_MAX)] = 0
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the message of ``body``; WireError where a field is missing or wrong."""
-        found = value_of(cls, body, "a stop", flat="incarnation")
-        return replace(found, age_ms=max(found.age_ms, 0))
+    def _as_received(self) -> Self:
+        return replace(self, age_ms=max(self.age_ms, 0))
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(_Message):
     """A YARN container in which no launcher can start, as its host lacks what the job needs."""
 
+    _what = "an unfit host"
     skein_id: str
     reason: str
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the message of ``body``; WireError where a field is missing or wrong."""
-        found = value_of(cls, body, "an unfit host")
-        return replace(found, skein_id=found.skein_id[:_MAX_NAME], reason=_line(found.reason))
+    def _as_received(self) -> Self:
+        return replace(self, skein_id=self.skein_id[:_MAX_NAME], reason=_line(self.reason))
 
 
 def _line(text: str) -> str:

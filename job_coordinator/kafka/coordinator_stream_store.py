@@ -53,7 +53,7 @@ _POLL_S = 0.2
 _BATCH = 10_000
 
 
-def local_address() -> str:
+def _local_address() -> str:
     """Return this machine's own address, as Samza writes it into ``host``.
 
     Empty where it cannot be found.
@@ -105,7 +105,7 @@ class CoordinatorStreamStore:
         self._owner = owner
         self._source = source
         self._timeout_s = timeout_s
-        self._host = local_address()
+        self._host = _local_address()
         self._username = _username()
         self._lock = threading.RLock()
         self._state = StreamState(has_packages=has_packages, keeps_keys=keeps_keys)

@@ -63,7 +63,6 @@ def not_initialised(
 
 
 def _coordinator(known: ClusterMetadata, transactional_id: str) -> str:
-    """Return the broker that ends the id's transactions."""
     partitions = known.topics[STATE_TOPIC].partitions if STATE_TOPIC in known.topics else {}
     if not partitions:
         return "its coordinator"

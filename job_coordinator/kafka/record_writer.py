@@ -313,7 +313,6 @@ class TransactionalWriter(RecordWriter):
         return clients.forgotten(error, self._transactional_id)
 
     def _ended(self, error: KafkaError) -> HomeportError:
-        """Return the failure that ends this writer."""
         story = self._forgotten(error)
         if story is not None:
             self._final = WriterOverError(f"{story}; this writer can write no more")

@@ -109,7 +109,7 @@ class ZooKeeperTree:
     def begin(self, sink: Sink) -> None:
         """Begin to connect; ``sink`` gets all events from now on."""
         self._sink = sink
-        self._session = self._new_session()
+        self._session = self._new_session(sink)
         self._thread.start()
 
     def write(self, record: protocol.Record) -> None:
@@ -218,10 +218,7 @@ class ZooKeeperTree:
             raise RuntimeError("the tree has not begun")
         return self._sink, self._session
 
-    def _new_session(self) -> Session:
-        sink = self._sink
-        if sink is None:
-            raise RuntimeError("the tree has not begun")
+    def _new_session(self, sink: Sink) -> Session:
         session = Session(self._settings, self._credentials, self._on_connection, sink.broken)
         session.begin()
         return session
@@ -230,7 +227,7 @@ class ZooKeeperTree:
         sink, session = self._parts()
         try:
             session.close()
-            self._session = self._new_session()
+            self._session = self._new_session(sink)
         except Exception as error:  # noqa: BLE001 - as above
             sink.broken(f"{self.name}: no new session can begin: {error!r}")
 

@@ -120,7 +120,6 @@ def _shown(value: Any) -> Body:  # noqa: ANN401 - any value that a server shows
     return Body(value, json_text(value).encode(), lambda data: decoded(type(value), data, "it"))
 
 
-_UNFIT = {"skein_id": "any_0", "reason": "no python"}
 _KEEPER = {
     "url": "http://h1:1/v1/lease",
     "revoked": [{**ZERO.to_json(), "renewed_ms": 5}, {**ONE.to_json(), "renewed_ms": None}],
@@ -161,11 +160,7 @@ HTTP: Mapping[str, Body] = {
     "stopped": _http(
         Stopped(ONE, StopCause.FAILED, 1, ("Traceback", "ValueError: ä"), 70), Stopped.from_json
     ),
-    "unfit": Body(
-        Unfit("any_0", "no python"),
-        compact_json(_UNFIT),
-        lambda data: Unfit.from_json(json.loads(data)),
-    ),
+    "unfit": _http(Unfit("any_0", "no python"), Unfit.from_json),
     "renewal": _http(Renewal(1, ONE), Renewal.from_json),
     "lease": _http(LeaseGrant(LeaseAnswer.GRANTED, 5000), LeaseGrant.from_json),
     "keeper-report": Body(
