@@ -6,48 +6,18 @@ PURE but for one thing: a class of the job's own is imported, so it must be on t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TypeVar
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, in_one_line
-from homeport.config.java_names import any_short_name, is_user_class
+from homeport.config.java_names import is_user_class
 from homeport.config.settings.sections import JobConfig
-from homeport.job_coordinator.grouper.ssp_grouper import (
-    AllSspToSingleTask,
-    GroupByPartition,
-    GroupBySystemStreamPartition,
-    SystemStreamPartitionGrouper,
-)
-from homeport.job_coordinator.grouper.task_name_grouper import (
-    GroupByContainerCount,
-    GroupByContainerIds,
-    SingleContainer,
-    TaskNameGrouper,
-)
+from homeport.job_coordinator.grouper.ssp_grouper import SystemStreamPartitionGrouper
+from homeport.job_coordinator.grouper.task_name_grouper import TaskNameGrouper
 from homeport.job_coordinator.user_code import user_object
 
 _Grouper = TypeVar("_Grouper", SystemStreamPartitionGrouper, TaskNameGrouper)
-
-SSP_GROUPERS: Mapping[str, type[SystemStreamPartitionGrouper]] = MappingProxyType(
-    {
-        "group-by-partition": GroupByPartition,
-        "group-by-system-stream-partition": GroupBySystemStreamPartition,
-        "all-ssp-to-single-task": AllSspToSingleTask,
-    }
-)
-"""{name of ``config.java_names``: its class}, of the groupers of partitions."""
-
-TASK_NAME_GROUPERS: Mapping[str, type[TaskNameGrouper]] = MappingProxyType(
-    {
-        "group-by-container-count": GroupByContainerCount,
-        "group-by-container-ids": GroupByContainerIds,
-        "single-container": SingleContainer,
-    }
-)
-"""The same of the groupers of tasks."""
 
 OWN_GROUPER_REMEDY = "correct the grouper"
 
@@ -57,7 +27,7 @@ def ssp_grouper(config: Config) -> SystemStreamPartitionGrouper:
     name = JobConfig.of(config).ssp_grouper_factory
     key = keys.JOB_SSP_GROUPER_FACTORY.name
     base = SystemStreamPartitionGrouper
-    return _made(key, name, SSP_GROUPERS, base, config)  # type: ignore[type-abstract]  # subclasses are made, never it
+    return _made(key, name, base, config)  # type: ignore[type-abstract]  # subclasses are made, never it
 
 
 def task_name_grouper(config: Config) -> TaskNameGrouper:
@@ -65,7 +35,7 @@ def task_name_grouper(config: Config) -> TaskNameGrouper:
     name = JobConfig.of(config).task_name_grouper_factory
     key = keys.TASK_NAME_GROUPER_FACTORY.name
     base = TaskNameGrouper
-    return _made(key, name, TASK_NAME_GROUPERS, base, config)  # type: ignore[type-abstract]  # subclasses are made, never it
+    return _made(key, name, base, config)  # type: ignore[type-abstract]  # subclasses are made, never it
 
 
 def has_own_grouper(config: Config) -> bool:
@@ -74,12 +44,8 @@ def has_own_grouper(config: Config) -> bool:
     return is_user_class(job.ssp_grouper_factory) or is_user_class(job.task_name_grouper_factory)
 
 
-def _made(
-    key: str, name: str, ours: Mapping[str, type[_Grouper]], base: type[_Grouper], config: Config
-) -> _Grouper:
-    if not is_user_class(name):
-        return ours[any_short_name(name)](config)
-    found = user_object(key, name)
+def _made(key: str, name: str, base: type[_Grouper], config: Config) -> _Grouper:
+    found = user_object(key, name if is_user_class(name) else _our_class(name, base))
     if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
         raise ConfigError(
             key,
@@ -91,6 +57,15 @@ def _made(
         return found(config)
     except BaseException as error:  # noqa: BLE001 - the job's own code may raise anything
         raise own_fault(key, name, error) from None
+
+
+def _our_class(java_name: str, base: type) -> str:
+    """Return ``module:Class`` of our grouper, which has the name of Samza's factory.
+
+    ``org.apache.samza...SingleContainerGrouperFactory`` is ``SingleContainer``, beside its base.
+    """
+    name = java_name.rpartition(".")[2].removesuffix("Factory").removesuffix("Grouper")
+    return f"{base.__module__}:{name}"
 
 
 def own_fault(key: str, name: str, error: BaseException) -> ConfigError:

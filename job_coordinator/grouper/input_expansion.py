@@ -10,7 +10,7 @@ Source: Samza 1.8, SSPGrouperProxy and HashSystemStreamPartitionMapper.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -18,7 +18,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.job_coordinator.grouper.ssp_grouper import TaskPartitions
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition
+from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition, counts_of
 
 _KEY = keys.JOB_SSP_INPUT_EXPANSION_ENABLED.name
 
@@ -77,18 +77,6 @@ def _single_owners(
             if owners.setdefault(ssp, task) != task:
                 shared.add(ssp)
     return {ssp: task for ssp, task in owners.items() if ssp not in shared}
-
-
-def counts_of(partitions: Iterable[SystemStreamPartition]) -> dict[tuple[str, str], int]:
-    """Return {(system, stream): 1 + its highest partition}: broadcast ones may not be here.
-
-    The partitions are many, and a pair is made faster than a SystemStream.
-    """
-    counts: dict[tuple[str, str], int] = {}
-    for ssp in partitions:
-        stream = ssp.system, ssp.stream
-        counts[stream] = max(counts.get(stream, 0), ssp.partition + 1)
-    return counts
 
 
 def _check(stream: SystemStream, before: int, now: int) -> None:

@@ -14,10 +14,9 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.config_diff import ConfigDiff
-from homeport.job_coordinator.grouper.input_expansion import counts_of
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
+from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, counts_of
 
 
 @dataclass(frozen=True)

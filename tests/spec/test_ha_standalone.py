@@ -10,7 +10,8 @@ import inspect
 import pytest
 
 from homeport.config.config import Config
-from homeport.job_coordinator.grouper.factories import TASK_NAME_GROUPERS
+from homeport.config.java_names import Kind, known_names
+from homeport.job_coordinator.grouper.factories import task_name_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.task_name_grouper import TaskNameGrouper
@@ -22,9 +23,7 @@ from homeport.job_coordinator.standalone.plan import Member, Plan
 PLACES = {ProcessorId("p1"): Host("h1"), ProcessorId("p2"): Host("h2")}
 
 
-def _model_of(
-    grouper: str, before: PreviousAssignment, processors: list[ProcessorId] | None
-) -> JobModel:
+def _config(grouper: str) -> Config:
     keys = {
         "job.name": "j",
         "job.default.system": "kafka",
@@ -34,10 +33,17 @@ def _model_of(
         "task.inputs": "kafka.in",
         "task.name.grouper.factory": grouper,
     }
-    return calculate_job_model(Config(keys), {SystemStream("kafka", "in"): 4}, before, processors)
+    return Config(keys)
 
 
-@pytest.mark.parametrize("grouper", TASK_NAME_GROUPERS)
+def _model_of(
+    grouper: str, before: PreviousAssignment, processors: list[ProcessorId] | None
+) -> JobModel:
+    counts = {SystemStream("kafka", "in"): 4}
+    return calculate_job_model(_config(grouper), counts, before, processors)
+
+
+@pytest.mark.parametrize("grouper", known_names(Kind.TASK_NAME_GROUPER))
 def test_any_grouper_serves_either_way_of_deployment(grouper: str) -> None:
     """The same class groups for numbered containers and for processors of any names.
 
@@ -58,9 +64,9 @@ def test_groupers_have_one_method() -> None:
     defining the contract"
     """
     assert TaskNameGrouper.__abstractmethods__ == {"group"}
-    for grouper in TASK_NAME_GROUPERS.values():
+    for name in known_names(Kind.TASK_NAME_GROUPER):
+        grouper = task_name_grouper(_config(name))
         assert list(inspect.signature(grouper.group).parameters) == [
-            "self",
             "tasks",
             "task_locality",
             "processor_locality",

@@ -9,10 +9,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    partition_answer_fault,
-    task_answer_fault,
-)
+from homeport.job_coordinator.grouper.answers import partition_answer_fault, task_answer_fault
 from homeport.job_coordinator.grouper.validation import first_fault, uneven_inputs
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
