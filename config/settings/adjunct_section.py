@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import Key, TextKey
+from homeport.config.declarations.key_types import Key, TextKey, values_of
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, short_name, user_class
 from homeport.config.settings.sections import JobConfig, TaskConfig, stream_or_topic
@@ -63,8 +64,8 @@ class AdjunctStore:
     extractor: str | None
     validity_ms: int | None
     markers: VersionMarkers | None
-    minimum_share_percent: int
-    late_ms: int
+    minimum_share_percent: Annotated[int, keys.STORE_ADSTORE_MINIMUM_SHARE]
+    late_ms: Annotated[int, keys.STORE_ADSTORE_LATE_MS]
     manager: str | None = None
 
     @property
@@ -137,21 +138,19 @@ def _store(
             f"{key} fills the store, whose entries live until their stream deletes them",
             "remove it",
         )
-    is_broadcast = _is_broadcast(config, key, stream, broadcast)
     validity_ms = keys.STORE_ADSTORE_VALIDITY_MS.read(config, name)
     return AdjunctStore(
         name=name,
         stream=stream,
         input_key=key,
-        is_broadcast=is_broadcast,
+        is_broadcast=_is_broadcast(config, key, stream, broadcast),
         is_bootstrap=keys.STREAM_BOOTSTRAP.read(config, stream.system, stream.stream),
         is_kept=store.is_persistent and not store.clean_on_start,
         extractor=_extractor(config, name),
         validity_ms=None if validity_ms < 0 else validity_ms,
         markers=_markers(config, name),
-        minimum_share_percent=keys.STORE_ADSTORE_MINIMUM_SHARE.read(config, name),
-        late_ms=keys.STORE_ADSTORE_LATE_MS.read(config, name),
         manager=_class(config, keys.ADSTORE_MANAGER_FACTORY),
+        **values_of(AdjunctStore, config, name),
     )
 
 

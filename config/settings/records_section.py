@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import stream_named
+from homeport.config.declarations.key_types import stream_named, values_of
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 
@@ -23,33 +24,31 @@ class RecordsConfig:
     """
 
     ignored_exceptions: frozenset[str]
-    drop_undecodable: bool
+    drop_undecodable: Annotated[bool, keys.TASK_DROP_DESERIALIZATION_ERRORS]
     dead_letter: SystemStream | None
-    max_concurrency: int = 1
+    max_concurrency: Annotated[int, keys.TASK_MAX_CONCURRENCY] = 1
 
     @staticmethod
     def of(config: Config) -> RecordsConfig:
         """Return the view of ``config``; ConfigError where its keys contradict each other."""
-        drop = keys.TASK_DROP_DESERIALIZATION_ERRORS.read(config)
         return RecordsConfig(
             ignored_exceptions=frozenset(keys.TASK_IGNORED_EXCEPTIONS.read(config)),
-            drop_undecodable=drop,
-            dead_letter=_dead_letter(config, drop=drop),
-            max_concurrency=keys.TASK_MAX_CONCURRENCY.read(config),
+            dead_letter=_dead_letter(config),
+            **values_of(RecordsConfig, config),
         )
 
 
-def _dead_letter(config: Config, *, drop: bool) -> SystemStream | None:
-    key, drop_key = keys.TASK_DEAD_LETTER_STREAM.name, keys.TASK_DROP_DESERIALIZATION_ERRORS.name
+def _dead_letter(config: Config) -> SystemStream | None:
+    key, drop = keys.TASK_DEAD_LETTER_STREAM.name, keys.TASK_DROP_DESERIALIZATION_ERRORS
     text = keys.TASK_DEAD_LETTER_STREAM.read(config)
     if text is None:
         return None
     stream = stream_named(key, text, "bad-records")
-    if not drop:
+    if not drop.read(config):
         raise ConfigError(
             key,
             text,
-            f"only records that are dropped go there, and {drop_key} is false",
-            f"set {drop_key}=true, or remove the key",
+            f"only records that are dropped go there, and {drop.name} is false",
+            f"set {drop.name}=true, or remove the key",
         )
     return stream

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import values_of
 from homeport.config.declarations.standalone_keys import (
     LOCAL,
     TO_YARN,
@@ -95,11 +97,11 @@ class StandaloneConfig:
 
     connect: str
     root: str
-    session_timeout_ms: int
-    connection_timeout_ms: int
-    consensus_timeout_ms: int
-    debounce_ms: int
-    admin_port: int
+    session_timeout_ms: Annotated[int, keys.JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS]
+    connection_timeout_ms: Annotated[int, keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS]
+    consensus_timeout_ms: Annotated[int, keys.JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS]
+    debounce_ms: Annotated[int, keys.JOB_DEBOUNCE_TIME_MS]
+    admin_port: Annotated[int, keys.JOB_COORDINATOR_ZK_ADMIN_PORT]
     access: ZooKeeperAccess = NO_ACCESS
 
     @staticmethod
@@ -131,12 +133,8 @@ class StandaloneConfig:
         return StandaloneConfig(
             connect=servers,
             root=f"/{path}".rstrip("/") + _root(config),
-            session_timeout_ms=keys.JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS.read(config),
-            connection_timeout_ms=keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS.read(config),
-            consensus_timeout_ms=keys.JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS.read(config),
-            debounce_ms=keys.JOB_DEBOUNCE_TIME_MS.read(config),
             access=ZooKeeperAccess.of(config),
-            admin_port=keys.JOB_COORDINATOR_ZK_ADMIN_PORT.read(config),
+            **values_of(StandaloneConfig, config),
         )
 
 

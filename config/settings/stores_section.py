@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import values_of
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.settings.rocksdb_section import RocksDbConfig
@@ -46,12 +48,12 @@ class StoreConfig:
     msg_serde: ConfiguredSerde
     changelog_replication_factor: int
     changelog_max_message_bytes: int
-    changelog_delete_retention_ms: int
+    changelog_delete_retention_ms: Annotated[int, keys.STORE_CHANGELOG_DELETE_RETENTION_MS]
     changelog_min_compaction_lag_ms: int | None
     changelog_overrides: Mapping[str, str]
-    clean_on_start: bool
+    clean_on_start: Annotated[bool, keys.STORE_CLEAN_ON_CONTAINER_START]
     large_values: LargeValues
-    large_value_bytes: int
+    large_value_bytes: Annotated[int, keys.STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES]
     rocksdb: RocksDbConfig
 
     @property
@@ -88,15 +90,11 @@ class StoreConfig:
             changelog_max_message_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.find(config, store)
             or keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system)
             or _DEFAULT_MAX_MESSAGE_BYTES,
-            changelog_delete_retention_ms=keys.STORE_CHANGELOG_DELETE_RETENTION_MS.read(
-                config, store
-            ),
             changelog_min_compaction_lag_ms=_min_compaction_lag_ms(config, store),
             changelog_overrides=_changelog_overrides(config, store),
-            clean_on_start=keys.STORE_CLEAN_ON_CONTAINER_START.read(config, store),
             large_values=_large_values(config, store),
-            large_value_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES.read(config, store),
             rocksdb=RocksDbConfig.of(config, store),
+            **values_of(StoreConfig, config, store),
         )
 
     @property
@@ -147,10 +145,7 @@ def _changelog(config: Config, store: str) -> SystemStream | None:
     text = keys.STORE_CHANGELOG.read(config, store)
     if text is None:
         return None
-    key, remedy = (
-        keys.STORE_CHANGELOG.named(store),
-        f"write a topic name, such as {store}-changelog",
-    )
+    key, remedy = keys.STORE_CHANGELOG.named(store), f"write a topic, such as {store}-changelog"
     return stream_or_topic(config, key, text, keys.JOB_CHANGELOG_SYSTEM, remedy)
 
 

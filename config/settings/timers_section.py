@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import values_of
 from homeport.config.errors import ConfigError
 from homeport.config.settings.stores_section import StorageConfig
 
@@ -21,9 +23,9 @@ class TimersConfig:
     """
 
     store: str | None
-    lateness_ms: int | None
+    lateness_ms: Annotated[int | None, keys.TASK_WATERMARK_LATENESS_MS]
     idle_ms: int | None
-    ahead_ms: int | None
+    ahead_ms: Annotated[int | None, keys.TASK_WATERMARK_AHEAD_MS]
 
     @staticmethod
     def of(config: Config) -> TimersConfig:
@@ -31,9 +33,8 @@ class TimersConfig:
         idle_ms = keys.TASK_WATERMARK_IDLE_MS.read(config)
         return TimersConfig(
             store=_store(config),
-            lateness_ms=keys.TASK_WATERMARK_LATENESS_MS.find(config),
             idle_ms=idle_ms if idle_ms >= 0 else None,
-            ahead_ms=keys.TASK_WATERMARK_AHEAD_MS.find(config),
+            **values_of(TimersConfig, config),
         )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.settings.log_section import LogConfig
+from homeport.config.declarations.key_types import values_of
 from homeport.config.settings.pipeline_section import has_pipeline
 
 _PIPELINE_LINGER_MS = 100
@@ -26,15 +27,15 @@ class Tuning:
     ``idle_ms``: None where no transaction ends early. ``linger_ms``: 0 where no batch fills.
     """
 
-    commit_ms: int
-    transaction_ms: int
-    transaction_max_bytes: int
+    commit_ms: Annotated[int, keys.TASK_COMMIT_MS]
+    transaction_ms: Annotated[int, keys.TASK_TRANSACTION_MS]
+    transaction_max_bytes: Annotated[int, keys.TASK_TRANSACTION_MAX_BYTES]
     window_ms: int | None = None
     idle_ms: int | None = None
     linger_ms: int = 0
-    batch_target_ms: int = 500
-    drains: bool = False
-    log_level: str = "INFO"
+    batch_target_ms: Annotated[int, keys.TASK_BATCH_TARGET_MS] = 500
+    drains: Annotated[bool, keys.JOB_DRAIN] = False
+    log_level: Annotated[str, keys.JOB_LOG_LEVEL] = "INFO"
 
     @staticmethod
     def of(config: Config) -> Tuning:
@@ -45,15 +46,10 @@ class Tuning:
         if linger_ms is None:
             linger_ms = _PIPELINE_LINGER_MS if has_pipeline(config) else 0
         return Tuning(
-            commit_ms=keys.TASK_COMMIT_MS.read(config),
-            transaction_ms=keys.TASK_TRANSACTION_MS.read(config),
-            transaction_max_bytes=keys.TASK_TRANSACTION_MAX_BYTES.read(config),
             window_ms=window_ms if window_ms > 0 else None,
             idle_ms=idle_ms if idle_ms >= 0 else None,
             linger_ms=linger_ms,
-            drains=keys.JOB_DRAIN.read(config),
-            batch_target_ms=keys.TASK_BATCH_TARGET_MS.read(config),
-            log_level=LogConfig.of(config).level,
+            **values_of(Tuning, config),
         )
 
     def ends_transaction(self, age_ms: float, size_bytes: int) -> bool:
