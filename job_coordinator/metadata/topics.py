@@ -41,6 +41,7 @@ from homeport.job_coordinator.coordinator_stream.reading import (
 from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.metadata.task_assignment import TaskPartitionManager
+from homeport.job_coordinator.model.job_model import counts_of
 from homeport.job_coordinator.model.wire_form import Number, Text
 
 _T = TypeVar("_T")
@@ -188,11 +189,8 @@ class InputPartitionManager(RecordManager):
         )
 
     def _assigned(self) -> dict[SystemStream, int]:
-        found: dict[SystemStream, int] = {}
-        for ssp in TaskPartitionManager(self._stream).read():
-            stream = ssp.system_stream
-            found[stream] = max(found.get(stream, 0), ssp.partition + 1)
-        return found
+        counts = counts_of(TaskPartitionManager(self._stream).read())
+        return {SystemStream(*stream): count for stream, count in counts.items()}
 
 
 def set_input_partitions(stream: SystemStream, partitions: int) -> CoordinatorStreamMessage:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from homeport.config.config import INT_MAX, Config, masked
+from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName, host_of
@@ -51,21 +51,8 @@ def encode_job_model(model: JobModel, *, mask_secrets: bool) -> bytes:
         model: what is encoded.
         mask_secrets: whether secret values of the configuration are replaced by asterisks.
     """
-    config = masked(model.config) if mask_secrets else model.config
-    return compact_json(
-        {
-            "config": dict(config),
-            "containers": {
-                id_: _container(model.containers[id_]) for id_ in sorted(model.containers)
-            },
-            "max-change-log-stream-partitions": model.max_change_log_stream_partitions,
-        }
-    )
-
-
-def encode_container_model(container: ContainerModel) -> bytes:
-    """Return one container of a JobModel, in the form it has inside one."""
-    return compact_json(_container(container))
+    pieces = JobModelPieces.of(model, mask_secrets=mask_secrets)
+    return b"".join((*pieces.head, encode_containers(model), pieces.end))
 
 
 def decode_job_model(data: bytes) -> JobModel:
@@ -221,7 +208,7 @@ def encode_part(model: JobModel, processor_id: ProcessorId) -> bytes:
 
 
 def _member(processor_id: ProcessorId, container: ContainerModel) -> bytes:
-    return compact_json(processor_id) + b":" + encode_container_model(container)
+    return compact_json(processor_id) + b":" + compact_json(_container(container))
 
 
 def _encoded_config(config: Config, *, mask_secrets: bool) -> bytes:
