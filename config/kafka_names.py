@@ -73,9 +73,10 @@ _RENAMED_FOR: dict[Role, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Held:
-    """What holds in the place of a property; ``same``: the values that ask for just that.
+    """What a client has in place of a property that a user cannot set.
 
-    In ``instead`` ``<system>`` stands for the system's name.
+    ``instead``: in words, with ``<system>`` for the system's name. ``same``: the values that mean
+    the same.
     """
 
     instead: str
@@ -116,7 +117,7 @@ HELD: Mapping[Role, Mapping[str, Held]] = {
         "transactional.id": Held(_IDS),
     },
 }
-"""{librdkafka's name: what holds}, of those that a client of a job does not take from its user."""
+"""{librdkafka's name: what holds}, for the properties that a user of a job cannot set."""
 
 _KEYS = "set systems.<system>.samza.key.serde"
 _VALUES = "set systems.<system>.samza.msg.serde"
@@ -129,7 +130,7 @@ _INSTEAD = {
     "partitioner.class": "give collector.send a partition, or a function as its partition",
     "ssl.truststore.location": "set ssl.ca.location beside it, to a file of PEM",
 }
-"""What does what was wanted of a property that librdkafka does not have."""
+"""{Java's name of a property that librdkafka does not have: what to use instead}."""
 
 _PRODUCER_ONLY = frozenset({"buffer.memory", "max.request.size"})
 

@@ -1,4 +1,4 @@
-"""Where the programs of a submitter keep files: the cache, tokens of applications."""
+"""Files of a user that submits jobs: the cache, and the tokens of applications."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def token_path(environment: Mapping[str, str], application_id: str) -> Path:
 
 
 def read_token(path: Path) -> str:
-    """Return the token that the file has.
+    """Return the token in the file ``path``.
 
     Raises:
-        ConfigError: it cannot be read, or has none.
+        ConfigError: the file cannot be read, or has no token.
     """
     try:
         text = path.read_text(encoding="ascii").strip()
@@ -57,9 +57,10 @@ def token_folder(environment: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class KeptToken:
-    """The token of an application, and what is known of its cluster; empty: by an earlier release.
+    """The token of an application, and the cluster that runs it.
 
-    ``conf``: the folder of the Hadoop configuration; ``resource_managers``: their URLs.
+    ``conf``: the folder of the Hadoop configuration; ``resource_managers``: their URLs. Both are
+    empty in the files of an earlier release.
     """
 
     application_id: str
@@ -77,7 +78,7 @@ class KeptToken:
         return f"{self.application_id}{_SECRET}"
 
     def note(self) -> bytes:
-        """Return the bytes of that file."""
+        """Return the bytes of the file that names the cluster."""
         return json.dumps({"conf": self.conf, "resource-managers": self.resource_managers}).encode()
 
 
@@ -97,9 +98,9 @@ def _kept(folder: Path, application_id: str) -> KeptToken:
 
 
 def application_secret(environment: Mapping[str, str], application_id: str) -> JobSecret | None:
-    """Return the secret of an application that this user has submitted here, if it is known.
+    """Return the secret of an application that this user has submitted here; None: it is not known.
 
-    The id may come from another program: one that is none names no file.
+    The id may come from another program, and need not be one.
     """
     if _APPLICATION.fullmatch(application_id) is None:
         return None

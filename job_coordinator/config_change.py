@@ -104,7 +104,7 @@ def _named(containers: Collection[str]) -> str:
 
 
 def _in_force(key: IntKey, config: Config) -> int:
-    """Return its value; a value beyond the key's range is not in force."""
+    """Return the value in force: the default where the given one is beyond the key's range."""
     try:
         return key.read(config)
     except ConfigError:
@@ -112,10 +112,10 @@ def _in_force(key: IntKey, config: Config) -> int:
 
 
 def refuse_written(written: Config, file: Config) -> None:
-    """Require that no program has written what names the job itself, or reaches out from here.
+    """Require that no tool has written a key that names the job, or reaches out from this machine.
 
     Raises:
-        ConfigError: one has, such as Samza's tool, which checks nothing.
+        ConfigError: one has written such a key, as Samza's tool can, which checks nothing.
     """
     for key, why in _IDENTITY.items():
         if key in written and written[key] != file.get(key):
@@ -125,16 +125,16 @@ def refuse_written(written: Config, file: Config) -> None:
 
 
 def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[str, ...]:
-    """Check that the key may be changed by hand, and a known key's value is of its type.
+    """Require that the key may be changed by hand, and that a known key's value has its type.
 
-    ``value``: None: what was set by hand is deleted. ``is_forced``: a key that no program reads is
-    written all the same.
+    ``value``: None: what was set by hand is deleted. ``is_forced``: allow a key that no program
+    reads.
 
     Returns:
         Warnings, one line each, about a key that will have no effect.
 
     Raises:
-        ConfigError: it may not, or is not, or no program reads the key.
+        ConfigError: it may not, the value has another type, or no program reads the key.
     """
     if value is None:
         return ()
@@ -170,8 +170,8 @@ def check_operators_key(key: str) -> None:
     """Require that an operator may set the key, or take it back, by HTTP.
 
     Raises:
-        ConfigError: the key may name what a process runs, reads or connects to; or it is not one
-            key that takes effect live.
+        ConfigError: the key may name what a process runs, reads or connects to, or it takes no
+            effect live.
     """
     known, near = keys.declared(key), meant_by(key)
     if known is not None and known.is_operators:

@@ -19,7 +19,7 @@ from homeport.config.settings.log_section import FORMAT_VARIABLE, LEVEL_VARIABLE
 
 TEXT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LEAST_OF_OTHERS: Final = {"py4j": logging.WARNING, "kazoo": logging.ERROR}
-"""What these log below it says nothing of a job, or says it each second."""
+"""Below these levels the libraries log nothing about a job, or the same each second."""
 _facts: dict[str, object] = {}
 
 

@@ -43,7 +43,7 @@ def run_child(
     folder: Path | None = None,
     log: IO[bytes] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end; it is killed at the limit, and with this process, if that is.
+    """Run a command to its end; kill it at the limit, and when this process is killed.
 
     Args:
         command: the program and its arguments.

@@ -22,7 +22,6 @@ ADSTORE_FRAMES_MAX_BYTES = IntKey(
     "rows of all adjunct stores that a pipeline takes as frames, as columns and for each "
     "container; a container with more ends",
     default=33554432,
-    minimum=1,
     maximum=INT_MAX,
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
@@ -66,6 +65,7 @@ STORE_ADSTORE_MINIMUM_SHARE = IntKey(
     "least size of a version, in records and as a share of the one before, with which it is "
     "served; 0: any",
     default=0,
+    minimum=0,
     maximum=_PERCENT,
     own_unit="%",
     source=OWN,
@@ -76,7 +76,6 @@ STORE_ADSTORE_LATE_MS = IntKey(
     "age from which a version without its end is reported, and time without a record of its "
     "stream after which a container that waits for the first one ends",
     default=86400000,
-    minimum=1,
     maximum=LONG_MAX,
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,

@@ -17,21 +17,18 @@ CONTAINER_MEMORY_MB = IntKey(
     "cluster-manager.container.memory.mb",
     "memory of a container",
     default=1024,
-    minimum=1,
     legacy=("yarn.container.memory.mb",),
 )
 CONTAINER_CPU_CORES = IntKey(
     "cluster-manager.container.cpu.cores",
     "cores of a container",
     default=1,
-    minimum=1,
     legacy=("yarn.container.cpu.cores",),
 )
 CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
     "cluster-manager.container.request.timeout.ms",
     "how long a container waits for its preferred host",
     default=5000,
-    minimum=1,
     maximum=86_400_000,
     source="HA-YARN",
     liveness=Liveness.LIVE,
@@ -49,6 +46,7 @@ CONTAINER_RETRY_WINDOW_MS = IntKey(
     "cluster-manager.container.retry.window.ms",
     "failures further apart than this are not added up",
     default=300000,
+    minimum=0,
     liveness=Liveness.LIVE,
     legacy=("yarn.container.retry.window.ms",),
 )
@@ -56,6 +54,7 @@ CONTAINER_LAST_RETRY_DELAY_MS = IntKey(
     "cluster-manager.container.preferred-host.last.retry.delay.ms",
     "wait before the last retry of a container that has a preferred host",
     default=360000,
+    minimum=0,
     maximum=86_400_000,
     liveness=Liveness.LIVE,
 )
@@ -69,7 +68,6 @@ CONTAINER_LEASE_MS = IntKey(
     "cluster-manager.container.lease.ms",
     "a container that cannot renew for this long ends itself",
     default=10000,
-    minimum=1,
     # A silent container is not replaced for so long.
     maximum=600_000,
     source=OWN,
@@ -78,7 +76,6 @@ CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
     "cluster-manager.container.check-in.interval.ms",
     "how often a launcher asks what to do; less often where more than 250 a second would",
     default=500,
-    minimum=1,
     # An order reaches its launcher, and a correction of this key too, so much later.
     maximum=60_000,
     source=OWN,
@@ -89,7 +86,6 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     "a granted container that has not checked in for this long is requested again; the default is "
     "five times as long with yarn.python.archive",
     default=60000,
-    minimum=1,
     # A launcher that never comes up holds its container back for so long.
     maximum=3_600_000,
     source=OWN,
@@ -115,7 +111,6 @@ COMMAND_TIMEOUT_MS = IntKey(
     "cluster-manager.command.timeout.ms",
     "an operator's move or restart that comes no further for this long has failed",
     default=600_000,
-    minimum=1,
     maximum=86_400_000,
     source=OWN,
     liveness=Liveness.LIVE,
@@ -153,6 +148,7 @@ JOB_COORDINATOR_URL_PORT = IntKey(
     "cluster-manager.jobcoordinator.url.port",
     "port of the job coordinator; 0: any free one",
     default=0,
+    minimum=0,
     maximum=65_535,
 )
 
@@ -218,17 +214,11 @@ YARN_AM_LABEL = TextKey(
     "label of the nodes that the AM runs on; default the queue's default label",
 )
 YARN_AM_MEMORY_MB = IntKey(
-    "yarn.am.container.memory.mb", "memory of the AM's container", default=1024, minimum=1
+    "yarn.am.container.memory.mb", "memory of the AM's container", default=1024
 )
-YARN_AM_CPU_CORES = IntKey(
-    "yarn.am.container.cpu.cores", "cores of the AM's container", default=1, minimum=1
-)
+YARN_AM_CPU_CORES = IntKey("yarn.am.container.cpu.cores", "cores of the AM's container", default=1)
 YARN_AM_MAX_ATTEMPTS = IntKey(
-    "yarn.am.max-attempts",
-    "attempts that YARN gives the application",
-    default=10,
-    minimum=1,
-    source=OWN,
+    "yarn.am.max-attempts", "attempts that YARN gives the application", default=10, source=OWN
 )
 YARN_PYTHON_EXECUTABLE = TextKey(
     "yarn.python.executable",

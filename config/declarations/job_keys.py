@@ -30,7 +30,6 @@ JOB_COORDINATOR_SYSTEM = TextKey(
 JOB_COORDINATOR_REPLICATION_FACTOR = IntKey(
     "job.coordinator.replication.factor",
     "replicas of the coordinator stream; default the system's, else 3",
-    minimum=1,
     maximum=REPLICAS_MAX,
 )
 JOB_COORDINATOR_SEGMENT_BYTES = IntKey(
@@ -42,7 +41,6 @@ JOB_COORDINATOR_CATCH_UP_INTERVAL_MS = IntKey(
     "job.coordinator.catch-up.interval.ms",
     "how often the driver reads new records of the coordinator stream",
     default=1000,
-    minimum=1,
     # For so long the driver can be deaf to the record that corrects this very key.
     maximum=60_000,
     source=OWN,
@@ -52,14 +50,12 @@ JOB_MONITOR_PARTITION_CHANGE_MS = IntKey(
     "job.coordinator.monitor-partition-change.frequency.ms",
     "how often the driver looks whether inputs have got more partitions",
     default=300000,
-    minimum=1,
     liveness=Liveness.LIVE,
 )
 JOB_COORDINATOR_ISOLATION_MAX_MS = IntKey(
     "job.coordinator.isolation.max.ms",
     "how long leases are renewed without an answer from the coordinator stream",
     default=30000,
-    minimum=1,
     # A new attempt places nothing for so long, where it cannot see the old one stop.
     maximum=3_600_000,
     source=OWN,
@@ -80,7 +76,6 @@ JOB_CONTAINER_COUNT = IntKey(
     "job.container.count",
     "number of containers",
     default=1,
-    minimum=1,
     # Far above what a cluster has; a driver can still make a list of so many.
     maximum=100_000,
     liveness=Liveness.LIVE,
@@ -160,7 +155,6 @@ JOB_HISTORY_MAX_MB = IntKey(
     "most that the job's history files on one host have together; the oldest go first, and a "
     "quarter is kept for all that is no transaction",
     default=256,
-    minimum=1,
     source=OWN,
 )
 JOB_HOT_STANDBY_ENABLED = BoolKey(
@@ -172,7 +166,6 @@ JOB_HOT_STANDBY_REPLICATION_COUNT = IntKey(
     "job.hotstandby.replicationcount",
     "standby containers per active one",
     default=1,
-    minimum=1,
     # Each is on a host of its own, and the driver makes a list of all of them.
     maximum=100,
     source="STANDBY",
@@ -185,7 +178,6 @@ JOB_HOT_STANDBY_PREWARM = BoolKey(
 JOB_STANDBY_TASKS_REPLICATION_FACTOR = IntKey(
     "job.standbytasks.replication.factor",
     "job.hotstandby.replicationcount + 1, in Samza's words",
-    minimum=1,
     maximum=101,
 )
 

@@ -93,6 +93,7 @@ class Key(ABC):
         legacy: Samza's older names, read where the present one is missing.
         fallback: name of the key whose value stands in where this one has none.
         reach: what it may make a tool do, which takes it from its operator's file alone.
+        default: the value where none is set; None: there is none.
     """
 
     name: str = field(kw_only=False)
@@ -103,6 +104,7 @@ class Key(ABC):
     legacy: tuple[str, ...] = ()
     fallback: str = ""
     reach: Reach = Reach.NOTHING
+    default: str | int | None = None
 
     @property
     def unit(self) -> str:
@@ -166,8 +168,10 @@ class Key(ABC):
 
     @property
     def default_text(self) -> str:
-        """Return the default as the reference table shows it."""
-        return ""
+        """Return the default as the reference table shows it; "" where there is none."""
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        return "" if self.default is None else str(self.default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,11 +208,6 @@ class TextKey(Key):
         """Return the text, our name in place of a Java class's."""
         return any_short_name(text.strip())
 
-    @property
-    def default_text(self) -> str:
-        """Return the default as the reference table shows it."""
-        return self.default or ""
-
 
 @dataclass(frozen=True, kw_only=True)
 class IntKey(Key):
@@ -218,7 +217,7 @@ class IntKey(Key):
     """
 
     default: int | None = None
-    minimum: int = 0
+    minimum: int = 1
     maximum: int = INT_MAX
     names_nothing = True
 
@@ -256,11 +255,6 @@ class IntKey(Key):
         example = self.default or self.minimum
         return config.get_int(name, example, minimum=self.minimum, maximum=self.maximum)
 
-    @property
-    def default_text(self) -> str:
-        """Return the default as the reference table shows it."""
-        return "" if self.default is None else str(self.default)
-
 
 @dataclass(frozen=True, kw_only=True)
 class BoolKey(Key):
@@ -285,11 +279,6 @@ class BoolKey(Key):
             return str(Config({self.name: text}).get_bool(self.name, default=self.default)).lower()
         except ConfigError:
             return text.strip()
-
-    @property
-    def default_text(self) -> str:
-        """Return the default as the reference table shows it."""
-        return str(self.default).lower()
 
 
 @dataclass(frozen=True, kw_only=True)

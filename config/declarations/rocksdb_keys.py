@@ -32,7 +32,6 @@ def _bytes(
     return IntKey(
         name=f"stores.<store>.rocksdb.{option}",
         default=default,
-        minimum=1,
         maximum=maximum,
         own_unit="bytes",
         meaning=meaning,
@@ -74,6 +73,7 @@ ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
     "stores.<store>.rocksdb.delete.obsolete.files.period.micros",
     "how often files that nothing needs are looked for",
     default=21600000000,
+    minimum=0,
     maximum=LONG_MAX,
     own_unit="us",
     liveness=Liveness.RESTARTS_CONTAINERS,
@@ -90,7 +90,6 @@ STORES_DEFAULT_MAX_MANIFEST_FILE_SIZE = IntKey(
     "stores-default.rocksdb.max.manifest.file.size.bytes",
     "the same for all stores that say nothing else",
     default=1073741824,
-    minimum=1,
     maximum=LONG_MAX,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )

@@ -32,14 +32,12 @@ JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS = IntKey(
     "job.coordinator.zk.connection.timeout.ms",
     "how long the start of a standalone processor waits for ZooKeeper",
     default=60_000,
-    minimum=1,
     maximum=_DAY_MS,
 )
 JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS = IntKey(
     "job.coordinator.zk.consensus.timeout.ms",
     "how long the processors have to join the barrier of a version; then comes another one",
     default=40_000,
-    minimum=1,
     maximum=_DAY_MS,
 )
 JOB_COORDINATOR_ZK_ROOT = TextKey(
@@ -54,7 +52,6 @@ JOB_COORDINATOR_ZK_ADMIN_PORT = IntKey(
     "port of ZooKeeper's AdminServer, from which homeport doctor takes mode and load of servers "
     "that answer no four-letter word",
     default=8080,
-    minimum=1,
     maximum=65_535,
     source=OWN,
 )

@@ -15,12 +15,12 @@ from homeport.config.declarations.key_types import (
 STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR = IntKey(
     "stores.default.changelog.replication.factor",
     "replicas of changelogs that say nothing else",
-    minimum=1,
     maximum=REPLICAS_MAX,
 )
 STORES_DEFAULT_CHANGELOG_MIN_COMPACTION_LAG_MS = IntKey(
     "stores.default.changelog.min.compaction.lag.ms",
     "age below which changelogs that say nothing else are not compacted",
+    minimum=0,
     maximum=LONG_MAX,
 )
 STORE_FACTORY = TextKey(
@@ -48,23 +48,23 @@ STORE_CHANGELOG = TextKey(
 STORE_CHANGELOG_REPLICATION_FACTOR = IntKey(
     "stores.<store>.changelog.replication.factor",
     "replicas of the changelog; default that of all stores, the system's, else 2",
-    minimum=1,
     maximum=REPLICAS_MAX,
 )
 STORE_CHANGELOG_MAX_MESSAGE_BYTES = IntKey(
     "stores.<store>.changelog.max.message.bytes",
     "largest record of the changelog; default the system's, else 1000012",
-    minimum=1,
 )
 STORE_CHANGELOG_DELETE_RETENTION_MS = IntKey(
     "stores.<store>.changelog.delete.retention.ms",
     "how long the changelog keeps deletions",
     default=86400000,
+    minimum=0,
     maximum=LONG_MAX,
 )
 STORE_CHANGELOG_MIN_COMPACTION_LAG_MS = IntKey(
     "stores.<store>.changelog.min.compaction.lag.ms",
     "age below which the changelog is not compacted",
+    minimum=0,
     maximum=LONG_MAX,
 )
 STORE_CHANGELOG_KAFKA = TextKey(
@@ -79,7 +79,6 @@ STORE_CLEAN_ON_CONTAINER_START = BoolKey(
 STORE_CONTAINER_WRITE_BUFFER_SIZE_BYTES = IntKey(
     "stores.<store>.container.write.buffer.size.bytes",
     "write buffers of the store in one container, at most; default what its budget gives",
-    minimum=1,
     maximum=LONG_MAX,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
@@ -97,6 +96,5 @@ STORE_CHANGELOG_MAX_MESSAGE_SIZE_BYTES = IntKey(
     "stores.<store>.changelog.max.message.size.bytes",
     "the largest value for which neither of the two does anything",
     default=1048576,
-    minimum=1,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )

@@ -30,7 +30,6 @@ SYSTEM_PRODUCER = TextKey(
 SYSTEM_REPLICATION_FACTOR = IntKey(
     "systems.<system>.default.stream.replication.factor",
     "replicas of topics that say nothing else",
-    minimum=1,
     maximum=REPLICAS_MAX,
 )
 SYSTEM_SEGMENT_BYTES = IntKey(
@@ -41,7 +40,6 @@ SYSTEM_SEGMENT_BYTES = IntKey(
 SYSTEM_MAX_MESSAGE_BYTES = IntKey(
     "systems.<system>.default.stream.max.message.bytes",
     "largest record of topics that say nothing else",
-    minimum=1,
 )
 OFFSET_DEFAULTS = ("upcoming", "oldest")
 SYSTEM_OFFSET_DEFAULT = TextKey(
@@ -177,7 +175,6 @@ METRICS_REPORTER_INTERVAL = IntKey(
     "metrics.reporter.<reporter>.interval",
     "how often a snapshot reporter sends",
     default=60,
-    minimum=1,
     maximum=86_400,
     own_unit="s",
 )

@@ -100,7 +100,6 @@ TASK_COMMIT_MS = IntKey(
     "task.commit.ms",
     "time between commits: stores flushed, OFFSET files written",
     default=10000,
-    minimum=1,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_TRANSACTION_MS = IntKey(
@@ -108,7 +107,6 @@ TASK_TRANSACTION_MS = IntKey(
     "time between transactions: outputs, changelog and checkpoint become visible; the first after "
     "a start ends with its first batch",
     default=1000,
-    minimum=1,
     source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
@@ -125,6 +123,7 @@ TASK_BATCH_LINGER_MS = IntKey(
     "task.batch.linger.ms",
     "longest time that a small micro-batch fills after the one before, which is less where "
     "batches cost little; default 100 with a pipeline, else 0",
+    minimum=0,
     source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
@@ -134,7 +133,6 @@ TASK_BATCH_TARGET_MS = IntKey(
     "towards it, from 100 rows up to 50,000, 100,000 with a pipeline, 2,000 with a StreamTask "
     "alone",
     default=500,
-    minimum=1,
     source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
@@ -143,7 +141,6 @@ TASK_BATCH_MAX_BYTES = IntKey(
     "a micro-batch with this many bytes of values takes no more records, and the consumer fetches "
     "about as many ahead; default a sixteenth of Python's share of the container's memory, 16 to "
     "64 MB",
-    minimum=1,
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
@@ -151,7 +148,6 @@ TASK_TRANSACTION_MAX_BYTES = IntKey(
     "task.transaction.max.bytes",
     "a transaction with this much input or output ends early",
     default=33554432,
-    minimum=1,
     source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
@@ -159,6 +155,7 @@ TASK_SHUTDOWN_MS = IntKey(
     "task.shutdown.ms",
     "time that a container has to stop in order",
     default=30000,
+    minimum=0,
     # The driver, and run-job --operation=kill, wait for so long.
     maximum=3_600_000,
 )
@@ -166,7 +163,6 @@ TASK_HANG_MS = IntKey(
     "task.hang.ms",
     "a container without progress for this long is killed",
     default=300000,
-    minimum=1,
     source=OWN,
 )
 TASK_CALLBACK_TIMEOUT_MS = IntKey(
@@ -206,7 +202,6 @@ TASK_MAX_CONCURRENCY = IntKey(
     "task.max.concurrency",
     "calls of a StreamTask's process at once, per container; those of one key never",
     default=1,
-    minimum=1,
     maximum=1000,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
@@ -260,7 +255,6 @@ TASK_CHECKPOINT_SYSTEM = TextKey(
 TASK_CHECKPOINT_REPLICATION_FACTOR = IntKey(
     "task.checkpoint.replication.factor",
     "replicas of the checkpoint topic; default the system's, else 3",
-    minimum=1,
     maximum=REPLICAS_MAX,
 )
 TASK_CHECKPOINT_SEGMENT_BYTES = IntKey(
@@ -270,7 +264,7 @@ TASK_CHECKPOINT_SEGMENT_BYTES = IntKey(
     minimum=14,
 )
 TASK_CHECKPOINT_MAX_MESSAGE_BYTES = IntKey(
-    "task.checkpoint.max.message.bytes", "largest checkpoint", default=1000012, minimum=1
+    "task.checkpoint.max.message.bytes", "largest checkpoint", default=1000012
 )
 TASK_SPARK_CONF = TextKey(
     "task.spark.conf.<property>",
@@ -282,7 +276,6 @@ TASK_SPARK_CONF = TextKey(
 TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
     "task.spark.driver.memory.mb",
     "heap of the local Spark; default by the memory rule",
-    minimum=1,
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
@@ -298,7 +291,6 @@ TASK_TRACES_EVERY = IntKey(
     "task.traces.every",
     "of so many committed transactions one is traced",
     default=1,
-    minimum=1,
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )

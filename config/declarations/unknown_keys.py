@@ -34,8 +34,8 @@ def warnings_about(config: Config) -> tuple[str, ...]:
     found: list[str] = []
     unknown: list[str] = []
     for name in config:
-        key, samza_key = keys.declared(name), known_to_samza(name)
-        if key is not None and not _says_more(samza_key, key):
+        key, samza_key = meant_key(name)
+        if key is not None:
             if name in key.legacy and config.get_str(key.name) is not None:
                 found.append(f"{name} has no effect: {key.name}, its present name, is set too")
             continue
@@ -53,16 +53,22 @@ def is_unread(name: str) -> bool:
 
     A key of the job's own, which its code reads, begins with another word than ours do.
     """
+    key, samza_key = meant_key(name)
+    if key is not None or samza_key is not None:
+        return key is None
+    return name.startswith(keys.TOPICS) or meant_by(name) is not None
+
+
+def meant_key(name: str) -> tuple[Key | None, SamzaKey | None]:
+    """Return our key of that name, else Samza's without effect; at most one of the two.
+
+    Of two that match, as of systems.s.default.stream.x, the one counts that says more itself.
+    """
     key, samza_key = keys.declared(name), known_to_samza(name)
-    if key is not None:
-        return _says_more(samza_key, key)
-    is_ours_by_name = name.startswith(keys.TOPICS) or meant_by(name) is not None
-    return samza_key is not None or is_ours_by_name
-
-
-def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
-    """Return whether a name that matches both, as systems.s.default.stream.x, is Samza's key."""
-    return samza_key is not None and len(literal_text(samza_key.name)) > len(literal_text(key.name))
+    if key is None or samza_key is None:
+        return key, samza_key
+    is_samzas = len(literal_text(samza_key.name)) > len(literal_text(key.name))
+    return (None, samza_key) if is_samzas else (key, None)
 
 
 def _said(unknown: list[str]) -> Iterator[str]:

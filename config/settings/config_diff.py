@@ -19,11 +19,12 @@ _SERDE_KEYS = (keys.STORE_KEY_SERDE, keys.STORE_MSG_SERDE)
 
 @dataclass(frozen=True)
 class ConfigDiff:
-    """Full names of the keys that changed, sorted; of a legacy name the present one.
+    """Full names of the keys that changed, sorted, by ``Liveness``.
 
-    A key that is not declared is the user's own, which containers read when they start, or one that
-    no program reads. What is never changed with state needs a redeploy where there is none: in a
-    job without a changelog, and of a store that only one of the two configurations has.
+    A legacy key has its present name. A key that is not declared is the user's own, which
+    containers read when they start, or one of ``unread``, which no program reads. A key that never
+    changes with state needs a redeploy where there is none: in a job without a changelog, and for a
+    store that only one of the two configurations has.
     """
 
     live: tuple[str, ...] = ()
@@ -46,14 +47,8 @@ class ConfigDiff:
                 unread.append(name)
             else:
                 found[_liveness(before, after, key, name)].append(name)
-        return ConfigDiff(
-            live=tuple(found[Liveness.LIVE]),
-            retunes_containers=tuple(found[Liveness.RETUNES_CONTAINERS]),
-            restarts_containers=tuple(found[Liveness.RESTARTS_CONTAINERS]),
-            needs_redeploy=tuple(found[Liveness.NEEDS_REDEPLOY]),
-            never_with_state=tuple(found[Liveness.NEVER_WITH_STATE]),
-            unread=tuple(unread),
-        )
+        of_liveness = {each.name.lower(): tuple(names) for each, names in found.items()}
+        return ConfigDiff(**of_liveness, unread=tuple(unread))
 
     @property
     def is_of_tokens(self) -> bool:

@@ -16,9 +16,8 @@ from msgspec import Meta
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import Key, literal_text
-from homeport.config.declarations.samza_keys import known_to_samza
-from homeport.config.declarations.unknown_keys import meant_by
+from homeport.config.declarations.key_types import Key
+from homeport.config.declarations.unknown_keys import meant_by, meant_key
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.sections import SystemConfig
@@ -103,11 +102,9 @@ def _task_class(config: Config) -> str:
 def _of_key(config: Config, name: str) -> Finding:
     if name in _CODE and not is_user_class(config.get_str(name, "")):
         return Finding(name, Verdict.CHANGED, _PYTHON)
-    key, samza_key = keys.declared(name), known_to_samza(name)
+    key, samza_key = meant_key(name)
     try:
-        if samza_key is not None and (
-            key is None or len(literal_text(samza_key.name)) > len(literal_text(key.name))
-        ):
+        if samza_key is not None:
             return _of_samza(name, samza_key.objection(config, name))
         if key is None:
             return _of_unknown(name)

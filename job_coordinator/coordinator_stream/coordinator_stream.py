@@ -70,15 +70,14 @@ class CoordinatorStream(Protocol):
 class StreamState:
     """The latest record of every key. Records of unknown types are kept too.
 
-    A locality record of an incarnation that had been succeeded when the record was written (a slow
-    or woken-up one) is left out: what was true before it stays. One that was
-    written in time stays valid when a later incarnation is permitted and has not yet written its
-    own. So it is where a failover has taken a processor from where that incarnation was: the active
-    one to another host, the standby from the place that the active one takes.
+    A locality counts where its incarnation had the last permit when the record was written. Else
+    the former locality stays: a slow incarnation must not take its processor back. A locality that
+    was written in time stays valid after the next permit, until that incarnation writes its own.
+    A failover ends it too: the active container goes to another host, and the standby leaves the
+    place that the active one takes.
 
-    ``has_packages``: whether it has the records of packages, which are megabytes; without them
-    there is no package. ``keeps_keys``: whether it keeps each record of keys and upgrades until
-    ``taken_keys`` has it.
+    ``has_packages``: whether it keeps the records of packages, which are megabytes. ``keeps_keys``:
+    whether it keeps each record of keys and upgrades until ``taken_keys`` returns it.
     """
 
     def __init__(self, *, has_packages: bool = True, keeps_keys: bool = False) -> None:
@@ -88,7 +87,7 @@ class StreamState:
         self._latest: dict[str, dict[str, CoordinatorStreamMessage]] = {}
         self._text_versions: set[tuple[str, str]] = set()
         self._moved: dict[str, tuple[int, str | None]] = {}
-        """{processor: last epoch whose word of its host counts no more, the host it has instead}"""
+        """{processor: (last epoch whose localities no longer count, the host it has instead)}"""
         self._damaged = 0
 
     @property
@@ -99,9 +98,9 @@ class StreamState:
     def take(
         self, offset: int | None, key: bytes | None, value: bytes | None
     ) -> CoordinatorStreamMessage | None:
-        """Take the stream's next record from its bytes; None where they are damaged, or left out.
+        """Take the stream's next record; return it, or None where it is damaged or left out.
 
-        A damaged record is counted and changes nothing: what its key had before stays.
+        A damaged record is counted and changes nothing: the former value of its key stays.
         """
         if not self._has_packages and key is not None and key.startswith(_PACKAGE):
             return None
@@ -155,10 +154,10 @@ class StreamState:
     def with_text_versions_deleted(
         self, messages: Iterable[CoordinatorStreamMessage]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return ``messages``, each after the tombstone of its twin in the document's form, if any.
+        """Return ``messages``, each after a tombstone of its twin in the document's form, if any.
 
-        The twin's key has its version as text; to Kafka the two keys have nothing in common.
-        Without the tombstone the twin would come back when one of ours has been compacted away.
+        The key of the twin has its version as text: for Kafka the two keys are different. Without
+        the tombstone the twin would come back once ours has been deleted and compacted away.
         """
         found: list[CoordinatorStreamMessage] = []
         for message in messages:

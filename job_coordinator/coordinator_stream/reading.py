@@ -38,7 +38,7 @@ def read_all(
 ) -> dict[str, _T]:
     """Return {key: value} of the records that ``read`` understands.
 
-    None from it leaves a record out without a word.
+    A record for which ``read`` returns None is left out without a warning.
     """
     found = {key: _read(m, read) for key, m in stream.latest(message_type).items()}
     return {key: value for key, value in found.items() if value is not None}
@@ -70,7 +70,7 @@ def exactly(
 ) -> tuple[CoordinatorStreamMessage, ...]:
     """Return records that turn the stream's state of one type into exactly ``wanted``.
 
-    Deletions first, as Samza has it; what the stream says already is not written again.
+    Deletions come first, as in Samza. A record that the stream has already is not written again.
     """
     said = stream.latest(message_type)
     messages = {message.key: message for message in wanted}

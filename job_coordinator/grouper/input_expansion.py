@@ -28,15 +28,15 @@ def expanded(
     grouped: TaskPartitions,
     before: Mapping[TaskName, frozenset[SystemStreamPartition]],
 ) -> TaskPartitions:
-    """Return ``grouped`` with every partition in the task that had its keys before.
+    """Return ``grouped``, but with every partition in the task that had its keys before.
 
-    Only a job with stores has a reason for that: without the key, a store, or an assignment before,
-    it is ``grouped`` as it stands. Streams that were not read before, and partitions that several
-    tasks read before, stay as they are grouped. Tasks left without a partition are gone.
+    ``grouped`` comes back as it is where the key is off, the job has no store, or nothing was
+    assigned before. A stream that was not read before, and a partition that several tasks read
+    before, stay where they are grouped. A task without any partition is left out.
 
     Args:
-        config: of the job; a store is whatever has a factory, as none of ours is in memory only.
-        grouped: what the grouper answered, broadcast partitions left out.
+        config: of the job.
+        grouped: what the grouper answered, without broadcast partitions.
         before: {task: its input partitions} of the previous assignment.
 
     Raises:

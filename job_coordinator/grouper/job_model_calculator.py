@@ -68,8 +68,9 @@ def calculate_job_model(
         before: what was assigned last; ``NOTHING`` at a first start.
         processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.
 
-    With hot standby, standby containers are part of it; where processors were given, each of them
-    has standby tasks of others instead, and its location. ``first_fault`` finds none in it.
+    With hot standby the model has standby containers. Where processors were given, each has
+    standbys of other ones' tasks instead. A given processor also has its location. ``first_fault``
+    finds no fault in the model.
 
     Source: COORD, job model; Samza 1.8, JobModelCalculator.
 
@@ -171,9 +172,9 @@ def _groups(
     before: PreviousAssignment,
     processor_ids: tuple[ProcessorId, ...],
 ) -> dict[ProcessorId, list[TaskName]]:
-    """Return each container's tasks, by name in sorted order, containers in the grouper's order.
+    """Return {container: its sorted tasks}, in the grouper's order.
 
-    Without host affinity what was before does not matter: no host has state to come back to.
+    Without host affinity the former assignment does not matter: no host keeps state to return to.
     """
     job = JobConfig.of(config)
     hosts: Mapping[ProcessorId, Host] = {}
@@ -200,7 +201,7 @@ def _groups(
 def _check_processors(
     config: Config, groups: Collection[ProcessorId], processor_ids: Collection[ProcessorId]
 ) -> None:
-    """Check that given processors are all there are; else make others for the containers."""
+    """Require that the grouper has made containers of the given processors alone."""
     for processor_id in groups:
         if processor_id not in processor_ids:
             raise ConfigError(
@@ -221,7 +222,7 @@ def _answer(key: str, name: str, group: Callable[[], _Answer]) -> _Answer:
 
 
 def _faulty(key: str, name: str, fault: str) -> HomeportError:
-    """Return the error that a fault is: of the job's own grouper, else a bug of ours."""
+    """Return an error of the job's own grouper; of one of ours the error of a bug."""
     if is_user_class(name):
         rule = f"its answer makes no JobModel: {fault}"
         return ConfigError(key, name, rule, OWN_GROUPER_REMEDY)

@@ -1,13 +1,13 @@
-"""Standbys of standalone processors: each has active tasks and standby tasks, of other processors.
+"""Standbys of standalone processors: each has active tasks, and standbys of other ones' tasks.
 
-PURE. ``on_backups`` comes before a grouper of tasks, whichever it is: a task whose processor is
-gone counts as being where a standby of it is. ``with_mixed_standbys`` comes after it: it adds the
+PURE. ``on_backups`` is called before the grouper of tasks: a task whose processor is gone counts as
+a task of a processor that has its standby. ``with_mixed_standbys`` is called after it: it adds the
 standby tasks.
 
-Invariant-1 holds always: no location has two replicas of one task. A replica for which there is no
-further location is left out. Within that, active and standby tasks together are even within one
-wherever moving a single standby can make them so, and a standby stays where it is unless that
-demands it.
+Invariant-1 holds always: no location has two replicas of one task. A replica without a further
+location is left out. Within that, the sizes of processors (active and standby tasks) differ by at
+most one wherever moves of standbys, single or in a chain, can bring that about. A standby moves for
+no other reason.
 
 Source: STANDBY, part 4.
 """
@@ -39,10 +39,10 @@ _Moves = dict[ProcessorId, tuple[ProcessorId, _Replica] | None]
 def on_backups(
     before: PreviousAssignment, processors: Collection[ProcessorId], tasks: Collection[TaskName]
 ) -> PreviousAssignment:
-    """Return ``before``, but tasks whose processor is gone were where one of their standbys is.
+    """Return ``before``, in which a task without its processor was where one of its standbys is.
 
-    As many of them as even sizes have room for, beside the tasks that the processors have: no
-    other choice of standbys finds room for more (a maximum matching). The others stay as they were.
+    That is so for as many of these tasks as even sizes leave room for: no other choice of standbys
+    has room for more (a maximum matching). The others stay as they were.
     """
     known = {t: p for t, p in before.task_processors.items() if t in tasks}
     lost = {
@@ -68,9 +68,9 @@ def on_backups(
 
 @dataclass
 class _Matching:
-    """Tasks to their candidates, within the room of each, by augmenting paths.
+    """Assigns tasks to their candidates, within the room of each, by augmenting paths.
 
-    ``extras``: so many of the processors ``may_grow`` may take one more than ``room`` says.
+    ``extras``: how many of the processors ``may_grow`` may have one task more than their ``room``.
     """
 
     candidates: Mapping[TaskName, list[ProcessorId]]
@@ -88,7 +88,7 @@ class _Matching:
         return {task: p for p, tasks in self._of.items() for task in sorted(tasks)}
 
     def _place(self, first: TaskName) -> None:
-        """Place the task, and each that had a place, where a chain of moves leads on."""
+        """Place the task; move others along a chain where that makes room for it."""
         came: dict[ProcessorId, tuple[ProcessorId | None, TaskName | None]] = {}
         queue: deque[ProcessorId] = deque()
 
@@ -213,10 +213,10 @@ class _Dealing:
         return True
 
     def put(self, replica: _Replica, candidates: Iterable[ProcessorId]) -> bool:
-        """Put it on the one that has least to do and may have it; return whether there is one.
+        """Put it on the least loaded candidate that may have it; return whether there is one.
 
-        Of equal ones that which would have the fewest active tasks if the processor of the task
-        died, and it had those of whose standbys it has: then they find room there.
+        Of equal candidates the one counts that would have the fewest active tasks if the task's
+        processor died, and each took over the tasks of its standbys: then they find room there.
         """
         owner, taken = self._owners[replica[0]], self._taken[replica[0]]
         legal = [p for p in candidates if self._at[p] not in taken]
@@ -232,7 +232,7 @@ class _Dealing:
         return True
 
     def deal(self, replicas: Sequence[_Replica], before: PreviousAssignment) -> None:
-        """Give each a place, if it may have one: where its files are, else anywhere."""
+        """Give each replica a place where it may be: where its files are, else anywhere."""
         there: dict[Host, list[ProcessorId]] = {}
         for processor_id in self._of:
             there.setdefault(self._at[processor_id], []).append(processor_id)
@@ -250,11 +250,11 @@ class _Dealing:
                 self._deal_anywhere(replica, heap)
 
     def _deal_anywhere(self, replica: _Replica, heap: list[tuple[int, int, ProcessorId]]) -> None:
-        """Give it to one with the least to do; ``heap`` has each processor once.
+        """Give it to a processor with the least load; ``heap`` has each processor once.
 
-        Only some are compared, so that a large job takes no longer than it must. A load that has
-        grown since, as by a standby that went to its files, is put right first: each processor
-        that is left of ``heap`` would else be passed over here, however free it is.
+        A few processors are compared, so that a large job does not take long. A load that has
+        grown since, as by a standby that went to its files, is corrected in ``heap`` first: else
+        processors that are still in it would be passed over, however free they are.
         """
         taken, loads, places = self._taken[replica[0]], self._load, self._at
         seen: list[tuple[int, ProcessorId]] = []

@@ -21,7 +21,7 @@ from homeport.job_coordinator.model.job_model import JobModel, SystemStreamParti
 
 @dataclass(frozen=True)
 class OneTimeChange:
-    """A change that a job with state does not survive: the key at fault, what was and what is."""
+    """A change that would mix up a job's state: the key at fault, its old and its new value."""
 
     key: str
     old: str
@@ -42,15 +42,15 @@ def changed_key(running: Config, wanted: Config) -> OneTimeChange | None:
 
 
 def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange | None:
-    """Return how tasks or their input differ from what the state was made of; None: they do not.
+    """Return how tasks or their inputs differ from those that made the state; None: they do not.
 
-    An input that has grown is no change where each of its new partitions goes to the task that has
-    had the keys in it: n partitions become a multiple of n, and p joins p modulo n.
+    A grown input is no change where its new count is a multiple of the former count n, and each
+    new partition p goes to the task of p modulo n, which has had its keys.
     """
     if not before.task_partitions:
         return None  # no record says what the tasks read
     after = {n: frozenset(t.system_stream_partitions) for n, t in model.active_tasks().items()}
-    # A task that has a processor, and by its records no input, had some: another record has it now.
+    # A task with a processor has had inputs: where no record names one, another task has it now.
     names = sorted({*before.task_partitions, *before.task_processors, *after})
     counts = counts_of(ssp for ssps in before.task_partitions.values() for ssp in ssps)
     for name in names:

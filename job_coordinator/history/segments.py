@@ -71,10 +71,10 @@ class Segment:
 
 
 def superfluous(segments: Iterable[Segment], most_bytes: int, full_bytes: int) -> list[Segment]:
-    """Return those that must go so that one more segment fits, the oldest first. PURE.
+    """Return the segments to remove so that one more fits, the oldest first. PURE.
 
-    An open segment counts as full and stays. A small one counts for more than it has, so that no
-    more than some thousand files have to be looked at.
+    An open segment counts as full and stays. A small one counts for more than its size, which
+    bounds the number of files.
     """
 
     def counts(segment: Segment) -> int:
@@ -95,8 +95,8 @@ def superfluous(segments: Iterable[Segment], most_bytes: int, full_bytes: int) -
 def make_room(directory: Path, kind: str, max_mb: int) -> None:
     """Make room for one more segment of ``kind`` in the directory; the oldest ones go.
 
-    Before they go, an empty file ``trimmed-<kind>-<ms>`` says up to when lines may be missing, so
-    that a crash in between loses nothing but room. Where another process does the same, it does it.
+    Before they go, an empty file ``trimmed-<kind>-<ms>`` says up to when lines may be missing: a
+    crash in between costs nothing but room. Does nothing where another process makes room now.
     """
     with _alone(directory) as is_alone:
         if not is_alone:
@@ -131,10 +131,10 @@ def opened(directory: Path, stem: str, kind: str, first_line: int) -> int:
 
 
 def mark_lost(directory: Path, series: str, until_ms: int, before: Path | None) -> Path | None:
-    """Say in a name that lines of ``series`` up to that time may be in no file.
+    """Make an empty file whose name says that lines of ``series`` up to that time may be lost.
 
-    A full disk has room for an empty file or a new name where it has none for a line. The mark
-    outlives the process, with which the lines go. ``before``: the mark of an earlier time.
+    A full disk often has room for an empty file or a new name. The mark outlives the process, and
+    unwritten lines do not. ``before``: the mark of an earlier time, which is renamed.
 
     Returns:
         The mark; None where it cannot be made.
@@ -183,10 +183,10 @@ def _say_without_locks(directory: Path, why: str) -> None:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[bool]:
-    """Yield whether no other process trims the directory meanwhile, or it does no harm.
+    """Yield whether this process may trim the directory: no other one does, or there are no locks.
 
-    NFS gives no lock of a directory. Two processes may trim it at once: each marks before it
-    removes, and what one has removed the other misses.
+    NFS gives no lock of a directory. There two processes may trim it at once, which does no harm:
+    each marks before it removes, and skips what the other has removed.
     """
     lock = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:

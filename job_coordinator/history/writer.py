@@ -1,9 +1,9 @@
-"""HistoryWriter: facts about a run, as they happen, in files that outlive the process.
+"""HistoryWriter: writes facts about a run, as they happen, to files that outlive the process.
 
-A history that cannot be written is logged once and never stops a container. Unwritten lines are
-kept, and are written first at the next event; a mark shows meanwhile that they may be lost. A line
-is one ``write`` to a file opened for appending: a killed process leaves whole lines, and threads do
-not mix theirs.
+A failure to write is logged once and never stops a container. Unwritten lines are kept, and are
+written first at the next event; meanwhile a mark shows that they may be lost. Each line is one
+``write`` to a file opened for appending: a killed process leaves whole lines, and lines of threads
+do not mix.
 
 All files of a job on a host have a bounded size (``job.history.max.mb``); see ``segments``.
 """
@@ -35,12 +35,12 @@ _LOG = logging.getLogger(__name__)
 _WAITING_LINES = 10_000
 """How many lines are kept while the history cannot be written; later ones are left out."""
 _MARKED_MS = 5_000
-"""A mark of lost lines holds for so much longer, so that each line need not renew it."""
+"""A mark of lost lines is made for a time so far ahead, so that each line need not renew it."""
 _OWN_NAME = ".history"
 """In the job's folder."""
 _COMMITTED = "transaction-committed"
 _OF_TRANSACTIONS = frozenset({"transaction-ending", _COMMITTED, "commit"})
-"""Many events, of which each segment says only in its first line what is the same in all."""
+"""Frequent events: what all have in common stands in the first line of a segment alone."""
 
 _NONE = -1
 """No file."""
@@ -84,9 +84,7 @@ class HistoryWriter:
     def event(
         self, name: str, processor_id: str | None = None, epoch: int | None = None, **fields: object
     ) -> None:
-        """Add one line: ``name`` happened now.
-
-        ``fields`` must be such that JSON can hold them, else their text.
+        """Add one line: ``name`` happened now; of a field that JSON cannot hold, its text.
 
         Units: ``ts_ms`` milliseconds since 1970; ``boot_ms`` milliseconds since the machine's
             start, sleep included.
@@ -141,7 +139,7 @@ class _Series:
         self._waiting: deque[tuple[int | None, bytes]] = deque()
         self._lines = 0
         self._size: int | None = None
-        self._said: object = None
+        self._common: object = None
         self._mark: Path | None = None
         self._marked_ms = 0
         self._is_short = False  # lines were left out, and are in no file for good
@@ -150,7 +148,7 @@ class _Series:
         self,
         whole: dict[str, object],
         short: dict[str, object] | None = None,
-        says: object = None,
+        common: object = None,
         *,
         stays: bool = False,
     ) -> None:
@@ -158,9 +156,9 @@ class _Series:
 
         Args:
             whole: all fields.
-            short: those that differ from line to line.
-            says: what ``short`` leaves out; it must be the same in the line before.
-            stays: the line is in the segment of the one before it, even where that is full.
+            short: the fields that differ from line to line.
+            common: what ``short`` leaves out; ``short`` is used if the line before had the same.
+            stays: the line goes to the segment of the one before it, even where that is full.
         """
         if len(self._waiting) >= _WAITING_LINES:
             self._lines += 1
@@ -169,9 +167,9 @@ class _Series:
             return
         begins = None
         if self._size is None or (self._size >= self._full and not stays):
-            begins, self._size, self._said = self._lines, 0, None
-        values = short if short is not None and self._said == (says,) else whole
-        self._said = (says,)
+            begins, self._size, self._common = self._lines, 0, None
+        values = short if short is not None and self._common == (common,) else whole
+        self._common = (common,)
         data = json.dumps(values, separators=(",", ":"), ensure_ascii=False, default=str) + "\n"
         line = data.encode(errors="replace")
         self._waiting.append((begins, line))
@@ -179,7 +177,7 @@ class _Series:
         self._size += len(line)
 
     def write(self) -> None:
-        """Write all that waits; OSError or NotOwnError where that fails: the rest waits on."""
+        """Write all waiting lines; OSError or NotOwnError where that fails, and the rest waits."""
         while self._waiting:
             begins, line = self._waiting[0]
             if begins is not None:
@@ -195,7 +193,7 @@ class _Series:
             self._mark, self._marked_ms = None, 0
 
     def mark_lost(self) -> None:
-        """Leave a mark that lines are lost, should the process end before it can write them."""
+        """Leave a mark that lines may be lost: the process may end before it can write them."""
         now_ms = wall_ms()
         if now_ms < self._marked_ms:
             return

@@ -28,9 +28,9 @@ damaged, and would hold a job back for as long."""
 
 @dataclass(frozen=True)
 class Submission:
-    """How often the job has been submitted; the last application, once there is one.
+    """The number of the last submission, and its application once YARN has given one.
 
-    ``claim``: of the run-job that is about to submit it.
+    ``claim``: the mark of the run-job that is about to submit the job.
     """
 
     number: Number
@@ -70,12 +70,11 @@ class AmEpoch:
 
 @dataclass(frozen=True)
 class ProcessorEpoch:
-    """The last epoch of a processor: model version, incarnations to fence, what was permitted.
+    """The last epoch of a processor, the version of its JobModel, and the incarnations to fence.
 
-    ``permitted`` is the last epoch that anybody was permitted to use. It is ``epoch`` itself where
-    a permit was given (and when nothing is said); it stays behind where a new model has raised the
-    epoch, which no incarnation uses; 0: the processor never had a permit.
-    ``unseen_ms``: how long the permitted incarnation can run on when a higher rank has taken over,
+    ``permitted``: the last epoch that an incarnation was permitted to use, by default ``epoch``; 0:
+    none was. It stays behind where a new model has raised the epoch, which no incarnation uses.
+    ``unseen_ms``: how long the permitted incarnation can run on after a higher rank has taken over,
     by the configuration of the attempt that gave the permit; None: an older version gave it.
     """
 
@@ -95,13 +94,13 @@ class ProcessorEpoch:
         return self.permitted < self.epoch
 
     def goes_on_ms(self, unknown_ms: int) -> int:
-        """Return ``unseen_ms``; ``unknown_ms`` where the record does not say it."""
+        """Return ``unseen_ms``; ``unknown_ms`` where the record has none."""
         return unknown_ms if self.unseen_ms is None else self.unseen_ms
 
 
 @dataclass(frozen=True)
 class FenceReport:
-    """The last incarnation of a processor that reported which others it has fenced (safety I3)."""
+    """The last incarnation of a processor that has reported its fences, and those (safety I3)."""
 
     epoch: Number
     fenced: tuple[Incarnation, ...] = ()
@@ -162,12 +161,12 @@ class EpochManager(RecordManager):
         return 0 if found is None else wire.number(found, "epoch")
 
     def read_tree(self) -> str:
-        """Return the tree whose incarnations alone may go on; empty where any may."""
+        """Return the tree whose incarnations alone may go on; empty: those of any tree may."""
         found = self._stream.latest(MessageType.SET_EPOCH_FLOOR).get(_FLOOR_KEY)
         return "" if found is None else found.value("tree") or ""
 
     def read_unfenced(self) -> tuple[Incarnation, ...]:
-        """Return those that have reported, and that no report names as fenced, sorted."""
+        """Return the incarnations that have reported and that no report has as fenced, sorted."""
         reports = self.read_fenced()
         fenced = {incarnation for report in reports.values() for incarnation in report.fenced}
         begun = {Incarnation(p, report.epoch) for p, report in reports.items()}
@@ -184,7 +183,7 @@ class EpochManager(RecordManager):
         return max(self.read_floor(), *permitted, *begun, 0)
 
     def read_fenced(self) -> dict[ProcessorId, FenceReport]:
-        """Return {processor: its last report}; one that cannot be read counts as none was made."""
+        """Return {processor: its last report}; a report that cannot be read counts as none."""
         found = read_all(self._stream, MessageType.SET_FENCED, partial(decoded, FenceReport))
         return {ProcessorId(processor_id): report for processor_id, report in found.items()}
 
@@ -205,7 +204,7 @@ class EpochManager(RecordManager):
 def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
     """Return the record that puts every permit of any processor above ``epoch``.
 
-    ``tree``: the one whose incarnations alone may go on after they have read it; empty: any.
+    ``tree``: whose incarnations alone may go on after they have read the record; empty: any.
     """
     values = {"epoch": str(epoch), **({"tree": tree} if tree else {})}
     return CoordinatorStreamMessage(MessageType.SET_EPOCH_FLOOR, _FLOOR_KEY, values)

@@ -1,8 +1,8 @@
 """Packages of the job's code that were given to the running job, in the coordinator stream.
 
-A package is a zip; its name is its sha256. It may be larger than a record, so it lies there in
-pieces, in base64, and a last record that says how many there are. Whatever of it is missing or
-damaged, it is not there at all.
+A package is a zip; its name is its sha256. It may be larger than a record, so it is stored in
+pieces, in base64, and a last record has their number. A package with a missing or damaged piece
+counts as absent.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class JobPackageManager(RecordManager):
     """The packages: set-package. Keys: ``<sha256>``, and ``<sha256>/<index>`` of its pieces."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the sha256 of each package whose last record is there, in their order."""
+        """Return the sha256 of each package whose last record is there, sorted."""
         return tuple(sorted(key for key in self._records() if is_package_name(key)))
 
     def read(self, name: str) -> bytes | None:
-        """Return the zip with that sha256, as of the last catch-up; None where it is not there.
+        """Return the zip with that sha256, as of the last catch-up; None where it is absent.
 
-        One of which a piece is missing or damaged is not there, with a warning in the log.
+        A package with a missing or damaged piece is absent, with a warning in the log.
         """
         records = self._records()
         last = records.get(name)
@@ -57,11 +57,11 @@ class JobPackageManager(RecordManager):
     def write(self, data: bytes, record_limit: int | None = None) -> str:
         """Write the zip ``data`` into the stream; return its name.
 
-        ``record_limit``: see ``messages``. One that is there is not written again.
+        ``record_limit``: see ``messages``. A package that is there is not written again.
 
         Raises:
-            WireError: it is too large. Nothing was written.
-            UnavailableError: Kafka did not answer; it is not there, and may be written again.
+            WireError: the package is too large. Nothing was written.
+            UnavailableError: Kafka did not answer. The package counts as absent; write it again.
         """
         name = hashlib.sha256(data).hexdigest()
         if self.read(name) is None:
@@ -70,12 +70,12 @@ class JobPackageManager(RecordManager):
 
     @staticmethod
     def messages(data: bytes, record_limit: int | None = None) -> list[CoordinatorStreamMessage]:
-        """Return the records of the zip ``data``: its pieces, then the one by which it is there.
+        """Return the records of the zip ``data``: its pieces, then the one that completes it.
 
         ``record_limit``: bytes of the largest record that the topic takes; None: the default.
 
         Raises:
-            WireError: ``data`` has more than MAX_BYTES, or a record may have next to none.
+            WireError: ``data`` has more than MAX_BYTES, or records are too small for a piece.
         """
         if len(data) > MAX_BYTES:
             raise WireError(f"a package of {len(data)} bytes is larger than {MAX_BYTES}")
@@ -94,9 +94,9 @@ class JobPackageManager(RecordManager):
         ]
 
     def messages_to_forget(self, keep: Collection[str] = ()) -> list[CoordinatorStreamMessage]:
-        """Return tombstones of all packages in the stream, but for those in ``keep``.
+        """Return tombstones of all packages in the stream, except those in ``keep``.
 
-        The record by which a package is there is deleted before its pieces.
+        The last record of a package is deleted before its pieces.
         """
         records = self._records()
         gone = [key for key in records if key.partition("/")[0] not in keep]

@@ -1,7 +1,4 @@
-"""Records that a driver reads to go on where another was: stops, failures, failovers, the end.
-
-How they read: see ``reading``.
-"""
+"""Records by which a driver goes on from the one before: stops, failures, failovers, the end."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ from homeport.job_coordinator.model.wire_form import Number, Text
 
 
 class StopManager(RecordManager):
-    """Which incarnations have stopped, as the launcher or the driver has recorded: set-stopped.
+    """The stopped incarnations, as launchers and drivers have recorded them: set-stopped.
 
     Source: safety A4, P1.
     """
@@ -37,8 +34,7 @@ class StopManager(RecordManager):
     def read(self) -> dict[Incarnation, str]:
         """Return {incarnation: cause}, the last one of each processor.
 
-        A damaged record is left out: the driver waits for what has no record, which is always
-        right.
+        A damaged record is left out: the driver then waits for other evidence, which is safe.
         """
         found = read_all(self._stream, MessageType.SET_STOPPED, _stop)
         return {
@@ -63,14 +59,14 @@ def _stop(message: CoordinatorStreamMessage) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class RetryState:
-    """Failures charged to a processor; when the last one was, in ms since 1970."""
+    """The number of failures charged to a processor, and the time of the last, in ms since 1970."""
 
     count: int
     since_ms: int
 
 
 class RetryManager(RecordManager):
-    """What is charged to processors: set-retry-state."""
+    """The failures that are charged to processors: set-retry-state."""
 
     def read(self) -> dict[ProcessorId, RetryState]:
         """Return {processor: what is charged to it}, those without a failure left out."""
@@ -112,7 +108,7 @@ class JobEnd:
 
 
 class JobEndManager(RecordManager):
-    """The end that is under way, so that any driver goes on with it: set-job-end."""
+    """The end of the job that is under way; every later driver goes on with it: set-job-end."""
 
     def read(self, submission: int) -> JobEnd | None:
         """Return the end of that submission; None while none has been decided."""
@@ -130,11 +126,10 @@ class JobEndManager(RecordManager):
 class RecordedFailover:
     """An active container is on its way to ``host``, to take the place of ``standby``.
 
-    ``epoch``: of the active's last permit when that was decided; whatever this incarnation and
-    those before it say later of where they ran counts no more. ``standby`` and ``host`` are None
-    where it could not be failed to a standby. ``step``: how far the search for a place has come, in
-    the allocator's word. ``used``: the standbys that have been chosen so far. ``cause``: for
-    people.
+    ``epoch``: of the active's last permit when the failover was decided. Localities that this
+    incarnation, or an earlier one, writes later do not count. ``standby`` and ``host``: None where
+    no standby could take over. ``step``: how far the search for a place has come, as the allocator
+    names it. ``used``: the standbys that have been chosen so far. ``cause``: for people.
     """
 
     epoch: Number
@@ -146,16 +141,15 @@ class RecordedFailover:
 
 
 class FailoverManager(RecordManager):
-    """Which active containers are on their way to another place than home.
+    """The failovers that are under way: set-failover.
 
     Source: STANDBY, "A. Failure of an active container".
     """
 
     def read(self) -> dict[ProcessorId, RecordedFailover]:
-        """Return {active processor: what is under way}.
+        """Return {active processor: its failover}.
 
-        A damaged record is left out: its processor is placed like any other, where its locality
-        says.
+        A damaged record is left out: its processor is placed by its locality, like any other.
         """
         decode = partial(decoded, RecordedFailover)
         found = read_all(self._stream, MessageType.SET_FAILOVER, decode)

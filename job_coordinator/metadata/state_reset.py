@@ -1,4 +1,4 @@
-"""What the coordinator stream says of a reset of the job's state, and what a reset takes out of it.
+"""Resets of the job's state: how far the last one has come, and which records a reset removes.
 
 Source: HA-YARN, host-affinity guarantee 2: "we should flush out all state-related data from the
 Coordinator Stream".
@@ -50,9 +50,9 @@ _OF_STATE = (
     MessageType.SET_RETRY_STATE,
     MessageType.SET_INPUT_PARTITIONS,
 )
-"""Which task has which state and input, and where.
+"""Records of state, input positions and places.
 
-Epochs, ranks, submissions only ever grow: they stay.
+Epochs, ranks and submissions only grow: they stay.
 """
 
 
@@ -84,10 +84,10 @@ class StateResetManager(RecordManager):
         self._stream.write([record_of(MessageType.SET_STATE_RESET, _KEY, reset)])
 
     def require_finished(self) -> None:
-        """Require that no reset has begun without having been finished.
+        """Require that no reset is unfinished.
 
         Raises:
-            ConfigError: one has: what is left of the state belongs to nothing.
+            ConfigError: one is: nothing may start on what is left of the state.
         """
         last = self.read()
         if last is not None and last.phase is not ResetPhase.FINISHED:
@@ -112,15 +112,15 @@ def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessag
 
 
 def permitted_incarnations(stream: CoordinatorStream) -> tuple[Incarnation, ...]:
-    """Return all that may still write, as far as the stream knows."""
+    """Return all incarnations that may still write, by the stream's records."""
     epochs = EpochManager(stream).read_processor_epochs()
     return tuple(sorted({i for p, permit in epochs.items() for i in _chain(p, permit)}))
 
 
 def state_removed(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
-    """Yield the records that take all state out of the stream, once everybody has been fenced.
+    """Yield the records that remove all state from the stream, once all incarnations are fenced.
 
-    They say so too: no later permit has to list an incarnation from before.
+    They report these fences too: no later permit has to list an incarnation from before.
     """
     for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
         yield fence_report_message(processor_id, FenceReport(last.epoch, last.fence))

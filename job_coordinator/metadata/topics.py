@@ -1,17 +1,17 @@
 """Records which topics a job reads and keeps its state in, for drivers, containers and tools.
 
-A topic that is deleted takes its records along: a job's state, or its input positions. One that is
-created in its place has other records at the same offsets. The brokers give every topic an id. The
-id that a topic had when the job first used it is kept in the coordinator stream, through drivers,
-attempts and submissions, and no process goes on with another topic without an error.
+When a topic is deleted, its records are lost: the job's state, or its input positions. A topic that
+is created in its place has other records at the same offsets. The brokers give every topic an id.
+The coordinator stream keeps the id that a topic had when the job first used it, through drivers,
+attempts and submissions. No process goes on with a topic of another id without an error.
 
-Another input is read only where ``job.input.recreated=begin`` allows it. The record then has a
-floor: the end of the checkpoint topic when no process could commit a position in the topic before
-any more. A position of that input in a checkpoint below the floor does not count.
+A new topic is read as the same input only where ``job.input.recreated=begin`` allows it. The record
+then has a floor: the end of the checkpoint topic at a time when no process could still commit a
+position of the former topic. Positions of that input in checkpoints below the floor do not count.
 
-A partition that an input has grown by is no place to begin by ``samza.offset.default``: under
-``upcoming`` the records that came before the job noticed it would be passed over. The first number
-of partitions stays recorded for as long as the job reads the input, until its state is reset.
+A task does not begin a new partition of a grown input at ``samza.offset.default``: under
+``upcoming`` it would pass over the records that came before the job noticed the partition. So the
+first number of partitions stays recorded while the job reads the input, until its state is reset.
 
 State and input position belong together. Source: safety S3, S6, S7.
 """
@@ -66,10 +66,10 @@ def _topic_id(message: CoordinatorStreamMessage) -> str:
 
 @dataclass(frozen=True)
 class InputTopic:
-    """The topic that an input is: its id at the broker, and since which submission.
+    """The id of an input's topic at the broker, and the submission that first read it.
 
-    ``floor``: offset in the checkpoint topic, below which positions are those of a topic before;
-    None: there was none before.
+    ``floor``: offset in the checkpoint topic; positions below it are those of a former topic. None:
+    there was none.
     """
 
     topic_id: Text
@@ -123,9 +123,9 @@ class InputTopicManager:
 def recreated(
     known: Mapping[SystemStream, str], seen: Mapping[SystemStream, str]
 ) -> tuple[SystemStream, ...]:
-    """Return the inputs that are other topics than those that the job has read, in order.
+    """Return the inputs whose topics are not those that the job has read, in order.
 
-    Shapes: {input: the broker's id of its topic}; of an input that is not known, any is right.
+    Shapes: {input: the broker's id of its topic}; an input that is not known may have any topic.
     """
     return tuple(sorted(s for s, topic_id in seen.items() if known.get(s, topic_id) != topic_id))
 
@@ -144,7 +144,7 @@ def refusal(stream: SystemStream, known: str, seen: str) -> ConfigError:
 
 
 def lost_input(stream: SystemStream, known: str | None, seen: str | None) -> ConfigError | None:
-    """Return the error of an input that is not the topic ``known`` any more; None: it is that one.
+    """Return the error where the input's topic is not ``known`` any more; None: it still is.
 
     Args:
         stream: the input.
@@ -173,9 +173,9 @@ class InputPartitionManager(RecordManager):
     def messages(self, counts: Mapping[SystemStream, int]) -> tuple[CoordinatorStreamMessage, ...]:
         """Return records after which exactly the inputs of ``counts`` have a first count.
 
-        Of an input without one it is what the last JobModel in the stream had assigned, where an
-        earlier release has published it; else the count given. One that has fewer now than it had
-        at first was recreated.
+        An input without one gets what the last JobModel in the stream had assigned, which an
+        earlier release may have published, else the count given. An input with fewer partitions
+        than at first was recreated, and gets the count given.
 
         Shapes: ``counts`` {input: its partitions now}.
         """
@@ -301,7 +301,7 @@ def _lost(what: str, before: str, now: str | None) -> str:
 def left_behind(
     known: Mapping[SystemStream, ChangelogTopicRecord], used: Collection[SystemStream]
 ) -> Iterator[str]:
-    """Yield a line for each topic that holds state, and that no store of the job has any more.
+    """Yield a line for each topic with state that is no longer a changelog of the job.
 
     ``used``: the changelogs of its stores.
     """

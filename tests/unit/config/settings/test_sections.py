@@ -11,7 +11,10 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import BoolKey, IntKey, Key, ListKey, TextKey
 from homeport.config.errors import ConfigError
+from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.config.settings.input_section import OffsetDefault
+from homeport.config.settings.log_section import LogConfig
+from homeport.config.settings.records_section import RecordsConfig
 from homeport.config.settings.reporters_section import (
     SNAPSHOTS,
     SnapshotReporter,
@@ -28,8 +31,10 @@ from homeport.config.settings.sections import (
     has_spark_beside,
 )
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
-from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.config.settings.timers_section import TimersConfig
+from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
 
 
@@ -430,7 +435,11 @@ _TYPES: dict[type[Key], Any] = {IntKey: int, BoolKey: bool, TextKey: str, ListKe
 
 @pytest.mark.parametrize(
     "view",
-    [JobConfig, TaskConfig, ClusterManagerConfig, YarnConfig, RocksDbConfig, UniversalCompaction],
+    [
+        *(JobConfig, TaskConfig, ClusterManagerConfig, YarnConfig, RocksDbConfig),
+        *(UniversalCompaction, StoreConfig, AdjunctStore, StandaloneConfig, Tuning, TimersConfig),
+        *(RecordsConfig, LogConfig),
+    ],
 )
 def test_a_field_that_names_its_key_has_the_type_of_its_values(view: type) -> None:
     """None as well, where the key is read as a number or as text and has no default."""
@@ -439,5 +448,5 @@ def test_a_field_that_names_its_key_has_the_type_of_its_values(view: type) -> No
     assert named
     for hint, key in named:
         plain = next(of for kind, of in _TYPES.items() if isinstance(key, kind))
-        may_lack = getattr(key, "default", ()) is None
+        may_lack = not isinstance(key, ListKey) and key.default is None
         assert hint == (plain | None if may_lack else plain), key.name
