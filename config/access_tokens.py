@@ -36,7 +36,7 @@ class NamedToken:
 
 
 def digest_of(token: bytes) -> str:
-    """Return what a token is compared by."""
+    """Return the digest by which a token is compared."""
     return hashlib.sha256(token).hexdigest()
 
 

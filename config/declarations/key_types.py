@@ -1,4 +1,4 @@
-"""The types of configuration keys. ``keys`` holds the keys themselves.
+"""The types of configuration keys. ``all_keys`` has the keys themselves.
 
 A name may hold parts in angle brackets (``systems.<system>.samza.factory``), which are given when
 it is read. Reading goes through ``Config``, the only place where text becomes a value.

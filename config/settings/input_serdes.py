@@ -19,10 +19,7 @@ from homeport.config.system_stream import SystemStream
 
 @dataclass(frozen=True)
 class InputSerde:
-    """``serde``: of the values of the input; empty: there is none.
-
-    ``key``: that of the configuration for it.
-    """
+    """The serde of an input's values; empty: there is none. ``key``: its configuration key."""
 
     key: str
     system: str

@@ -58,8 +58,8 @@ own; or an entry with a schema."""
 def serde_name(config: Config, key: str, name: str) -> ConfiguredSerde:
     """Return the serde that the value ``name`` of ``key`` stands for.
 
-    ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry; or
-    the schema's parts in the entry contradict each other or is too little.
+    ConfigError: ``name`` is neither in ``serializers.registry`` nor usable without an entry, or
+    the schema of its entry is incomplete or contradicts itself.
     """
     registry_class = keys.SERIALIZERS_REGISTRY_CLASS.read(config, name)
     if registry_class is not None:

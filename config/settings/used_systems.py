@@ -1,6 +1,6 @@
-"""Which of the systems that a configuration declares its job cannot begin without.
+"""The systems that a job needs to start, of those that its configuration declares.
 
-PURE. Another one that is declared may get outputs, or none: the first send to it waits for it.
+PURE. Another declared system may get outputs: the first send to it waits for it.
 """
 
 from __future__ import annotations
@@ -69,9 +69,10 @@ _APART = frozenset({_INPUT, _OUTPUT})
 def require_own_topics(config: Config) -> None:
     """Raise ConfigError where a topic that only the job may write has another use too.
 
-    Of a changelog that is an input, each change is read as input, for ever; two stores in one
-    changelog mix their keys; and whatever else lies in a changelog, a checkpoint topic or a
-    coordinator stream is read as what it is not. Systems on the same brokers have the same topics.
+    A changelog that is an input would feed the job its own changes, for ever. Two stores in one
+    changelog would mix their keys. Any other record in a changelog, a checkpoint topic or a
+    coordinator stream would be read as what it is not. Systems on the same brokers have the same
+    topics.
     """
     found: dict[tuple[str, str], list[_Use]] = {}
     for use in _uses(config):

@@ -402,7 +402,7 @@ def _check_sizes(config: Config) -> None:
 
 
 def store_warnings(config: Config, storage: StorageConfig) -> Iterator[str]:
-    """Return one line for each such key."""
+    """Yield a line for each key of a store that has no effect."""
     for store in storage.stores.values():
         prefix = f"stores.{store.name}."
         for option in config.subset(prefix):

@@ -124,10 +124,9 @@ class CoordinatorStreamMessage(NamedTuple):
     def stamped(
         self, *, source: str, host: str, username: str, timestamp_ms: int
     ) -> CoordinatorStreamMessage:
-        """Return this message as written by ``source``; a source that it names already stays.
+        """Return this message as written by ``source``; a source that it has already stays.
 
-        So do user, host and time where it names a user: one that asks by HTTP, of whose host the
-        address is known.
+        User, host and time stay too where it has a user: one that asks by HTTP, from that address.
         """
         return self._replace(
             source=self.source or source,

@@ -1,4 +1,4 @@
-"""What the bytes of a record of the coordinator stream hold: its key's parts and its value's map.
+"""Parses the bytes of a record of the coordinator stream: the parts of its key, its value's map.
 
 PURE. Every surprise is a ``WireError``: any program may write to the topic.
 """

@@ -1,7 +1,6 @@
 """Standby containers: replicas of active ones that only follow the changelogs.
 
-PURE. The ids are Samza's, for eyes and for its tools; whose standby a container or a task is, its
-fields say.
+PURE. The ids are Samza's, for people and for its tools. The model's fields have the active one.
 
 Source: STANDBY; Samza 1.8, TaskNameGrouperProxy and StandbyTaskUtil.
 """
@@ -54,12 +53,12 @@ _TEMPORARY = "warm"
 
 
 def temporary_id(active: ProcessorId) -> ProcessorId:
-    """Return the id of the standby that such a container has for one warm move."""
+    """Return the id of the standby that the container ``active`` has during one warm move."""
     return ProcessorId(f"{active}-{_TEMPORARY}")
 
 
 def temporary_standby(active: ContainerModel) -> ContainerModel:
-    """Return that standby, which is in no JobModel: its tasks keep the state of the active ones."""
+    """Return the standby of one warm move: no JobModel has it, and its tasks keep the state."""
     return _standby(active, _TEMPORARY)
 
 

@@ -1,8 +1,7 @@
 """Assigns tasks to containers, for the JobModel: TaskNameGrouper.
 
-PURE. One method, the same for YARN and standalone: what the tasks are, where they were, and which
-processors there are. A grouper makes no use of anything else, so any of them serves either way of
-deployment and any texts as ids.
+PURE. One method, the same for YARN and standalone: it gets the tasks, where they were, and the
+processors there are. A grouper uses nothing else, so each one serves both, with any ids.
 
 State stays on the machines only if tasks stay where they were. So an unchanged set of processors
 keeps its assignment, and a changed one moves no more tasks than the new sizes demand.

@@ -1,8 +1,8 @@
-"""First fault of any JobModel, of any grouper.
+"""Finds the first fault of a JobModel.
 
-PURE. Knows nothing of how a JobModel is calculated, so that it can judge every grouper, a user's
-own one included. Run on each JobModel before it is published: a fault found here is a bug of the
-grouper, not of the user.
+PURE. It does not depend on how a JobModel is calculated, so it judges every grouper, the job's own
+too. It judges each JobModel before that is published: a fault is a bug of the grouper, and no error
+of the user.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def first_fault(model: JobModel) -> str | None:
 
 
 def uneven_inputs(config: Config, counts: Mapping[SystemStream, int]) -> str | None:
-    """Say that inputs cannot be joined, as tasks have the same partition of each; None: they can.
+    """Return a warning where counts differ, so that tasks cannot join by key; None: they can.
 
     Shapes: ``counts`` {input: how many partitions it has}. Broadcast inputs are read by all tasks.
     """

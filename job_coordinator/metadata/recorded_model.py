@@ -1,4 +1,4 @@
-"""The JobModel in the coordinator stream: what its records add up to, and the records of one."""
+"""The JobModel in the coordinator stream: reads it from records, and makes the records of one."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from homeport.job_coordinator.model.job_model import (
 
 
 def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
-    """Return the model last published, as far as records have it; no containers before the first.
+    """Return the model that was published last, by its records; before the first, no containers.
 
-    A task of which no changelog partition is recorded has that of the active task with its inputs,
-    else 0.
+    A task without a recorded changelog partition has that of the active task with its inputs, else
+    0.
 
     Raises:
         WireError: the record of a changelog partition is damaged.

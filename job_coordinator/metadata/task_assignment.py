@@ -126,8 +126,7 @@ def _tasks(model: JobModel) -> Iterator[TaskModel]:
 class LocalityManager(RecordManager):
     """Where processors and tasks last ran: set-{task,container}-host-assignment.
 
-    A host is in the one spelling that is compared; whether it is a host of the cluster, the caller
-    knows.
+    Hosts have the one spelling that is compared. They need not be in the cluster any more.
     """
 
     def read_tasks(self) -> dict[TaskName, Host]:
@@ -138,9 +137,8 @@ class LocalityManager(RecordManager):
     def read_processors(self) -> dict[ProcessorId, Host]:
         """Return {processor: the host it is best placed on}, without those that have no record.
 
-        The tasks that a processor has now decide: the host where most of them last ran, the first
-        by name where several have as many. The processor's own record counts where none of its
-        tasks has one.
+        It is the host where most of the processor's present tasks last ran, the first by name of
+        equal ones. The processor's own record counts where none of its tasks has a record.
         """
         own = read_all(self._stream, MessageType.SET_CONTAINER_HOST, _host)
         hosts = {ProcessorId(processor_id): host for processor_id, host in own.items()}
@@ -157,7 +155,7 @@ class LocalityManager(RecordManager):
     def messages(
         processor_id: ProcessorId, task_names: Iterable[TaskName], host: Host, epoch: int | None
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Records that say: incarnation ``epoch`` of the processor runs its tasks on ``host``."""
+        """Return the records by which incarnation ``epoch`` of the processor runs on ``host``."""
         return (
             *(wire.set_task_host_assignment(task, host, epoch) for task in sorted(task_names)),
             wire.set_container_host_assignment(processor_id, host, epoch),
@@ -167,7 +165,7 @@ class LocalityManager(RecordManager):
     def messages_to_forget(
         processor_id: ProcessorId, task_names: Iterable[TaskName]
     ) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return records that say: the processor, and its tasks, have no preferred host."""
+        """Return the records after which the processor, and its tasks, have no preferred host."""
         return (
             *(wire.tombstone(MessageType.SET_TASK_HOST, task) for task in sorted(task_names)),
             wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id),

@@ -5,8 +5,7 @@ tests hold it still. The odd ones out: ``keyBucket`` is the only name in camel c
 partition lists its own number before its stream. Unknown fields are ignored on reading, so that a
 newer writer can add some.
 
-``max-change-log-stream-partitions`` follows from the tasks; it is written, and what is read of it
-is not believed.
+``max-change-log-stream-partitions`` follows from the tasks: it is written, and ignored on reading.
 """
 
 from __future__ import annotations
@@ -166,11 +165,9 @@ def partition_of(body: dict[str, Any]) -> SystemStreamPartition:
 
 @dataclass(frozen=True, slots=True)
 class JobModelPieces:
-    """What all forms of one JobModel have in common, encoded once for a thousand containers.
+    """The bytes around the containers of a JobModel, encoded once for a thousand containers.
 
-    Its configuration, which comes before the containers, and its end.
-
-    ``config``: the JSON object of the configuration.
+    ``config``: the JSON object of the configuration; ``end``: all that follows the containers.
     """
 
     config: bytes
@@ -199,8 +196,8 @@ def encode_containers(model: JobModel) -> bytes:
 def encode_part(model: JobModel, processor_id: ProcessorId) -> bytes:
     """Return a processor's container as it stands between the braces of its part of the JobModel.
 
-    Before or after a standby stands its active one: by what both have in common a reader knows
-    whose standby it is.
+    The part of a standby has its active container too: a reader recognises that one by what both
+    have in common.
     """
     active = model.containers[processor_id].active_processor
     ids = {processor_id, processor_id if active is None else active}

@@ -1,7 +1,7 @@
 """The next JobModel: computed from configuration, Kafka and what was assigned before.
 
-Both the application master and the leader of a standalone job compute it so. The job's own topics
-are there before the model is used, and what they are stands in the coordinator stream.
+The application master and the leader of a standalone job both compute it so. The job's own topics
+are made before the model is used, and their ids are recorded in the coordinator stream.
 """
 
 from __future__ import annotations

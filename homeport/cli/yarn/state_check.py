@@ -8,7 +8,7 @@ configuration is valid or not." The coordinator stream is that configuration. It
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.upgrade.messages import in_brief
@@ -28,6 +28,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
 )
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
+    MessageType,
 )
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
@@ -39,17 +40,13 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.recorded_model import model_messages
 from homeport.job_coordinator.metadata.state_facts import (
     ChangelogPartitionManager,
     StateFactManager,
     StoreForms,
 )
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
-from homeport.job_coordinator.metadata.task_assignment import (
-    TaskAssignmentManager,
-    TaskModeManager,
-    TaskPartitionManager,
-)
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.upgrade import UpgradeState
@@ -165,28 +162,24 @@ def check_record_sizes(config: Config, model: JobModel | None, limit: int) -> No
         if size > limit:
             shown = f"{shown_value(key, value)[:_SHOWN]}..."
             raise ConfigError(key, shown, _rule("it", size, limit), f"shorten it, or {remedy}")
-    for message in _records(model) if model is not None else ():
+    stream = EmptyCoordinatorStream()
+    for message in model_messages(model, stream, has_standby_changelogs=False) if model else ():
         size = _size(message)
-        if size > limit:
-            raise ConfigError(
-                keys.TASK_BROADCAST_INPUTS.name,
-                config.get(keys.TASK_BROADCAST_INPUTS.name),
-                _rule(f"{message.type} {message.key[:200]}", size, limit),
-                f"broadcast to fewer tasks, or {remedy}",
-            )
+        if size <= limit:
+            continue
+        rule = _rule(f"{message.type} {message.key[:200]}", size, limit)
+        if message.type != MessageType.SET_TASK_PARTITION:
+            raise ConfigError(message.type, message.key, rule, remedy)
+        raise ConfigError(
+            keys.TASK_BROADCAST_INPUTS.name,
+            config.get(keys.TASK_BROADCAST_INPUTS.name),
+            rule,
+            f"broadcast to fewer tasks, or {remedy}",
+        )
 
 
 def _rule(what: str, size: int, limit: int) -> str:
     return f"{what} would be a record of {size} bytes; the coordinator stream takes {limit} at most"
-
-
-def _records(model: JobModel) -> Iterator[CoordinatorStreamMessage]:
-    """Yield what a model change writes of tasks; only that of a broadcast input grows."""
-    nothing = EmptyCoordinatorStream()
-    assignment = {name: p for p, c in model.containers.items() for name in c.tasks}
-    yield from TaskAssignmentManager(nothing).messages(assignment)
-    yield from TaskModeManager(nothing).messages(model)
-    yield from TaskPartitionManager(nothing).messages(model)
 
 
 def _size(message: CoordinatorStreamMessage) -> int:

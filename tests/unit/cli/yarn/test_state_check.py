@@ -19,6 +19,7 @@ from homeport.cli.yarn.state_check import (
 )
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
@@ -165,7 +166,8 @@ LIMIT = 20_000
 def model(partitions: int, **values: str) -> JobModel:
     """A job of one container whose tasks all read kafka.rules#0."""
     config = Config({**KEYS, "task.broadcast.inputs": "kafka.rules#0", **values})
-    counts = {SystemStream("kafka", "in"): partitions, SystemStream("kafka", "rules"): 1}
+    (stream,) = TaskConfig.of(config).inputs
+    counts = {stream: partitions, SystemStream("kafka", "rules"): 1}
     return calculate_job_model(config, counts, NOTHING)
 
 
@@ -192,6 +194,21 @@ def test_a_value_that_is_too_large_is_named_with_size_limit_and_remedy() -> None
     with pytest.raises(ConfigError) as caught:
         _check(model(1, url=f"https://user:{'x' * LIMIT}@host"))
     assert str(caught.value).startswith("url = 'https://user:********@host...': it would be")
+
+
+def test_a_record_of_many_tasks_with_long_names_is_reported_at_submission() -> None:
+    """The changelog partitions of 256 tasks have one record."""
+    grouper = "job.systemstreampartition.grouper.factory"
+    values = {
+        grouper: "group-by-system-stream-partition",
+        "task.inputs": f"kafka.{'s' * 200}",
+        "task.broadcast.inputs": "",
+    }
+    _check(model(50, **values))
+    with pytest.raises(ConfigError) as caught:
+        _check(model(90, **values))
+    assert (caught.value.key, caught.value.value) == ("set-state-fact", "partitions 0")
+    assert caught.value.remedy.startswith("raise max.message.bytes of topic")
 
 
 def test_a_partition_that_too_many_tasks_read_is_reported_at_submission() -> None:
