@@ -25,20 +25,15 @@ from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.metadata.configuration import AM_KEYS
 from homeport.job_coordinator.planning.next_model import counts_now
 
+_OF_THE_JOB = (keys.JOB_NAME.name, keys.JOB_ID.name, keys.JOB_COORDINATOR_SYSTEM.name)
 _IDENTITY = {
-    key.name: why
-    for why, group in {
-        "it says which job this is and where its coordinator stream is": (
-            keys.JOB_NAME,
-            keys.JOB_ID,
-            keys.JOB_COORDINATOR_SYSTEM,
-        ),
-        "the AM writes it": (keys.YARN_AM_TRACKING_URL, keys.YARN_AM_CERTIFICATE),
-    }.items()
-    for key in group
+    **dict.fromkeys(_OF_THE_JOB, "it says which job this is and where its coordinator stream is"),
+    **dict.fromkeys(sorted(AM_KEYS), "the AM writes it"),
 }
+"""{key: why it cannot be set by hand}."""
 FORCE = "--force"
 AT_ONCE = "--at-once"
 _IN_THE_FILE = "change it in the properties file"

@@ -41,7 +41,7 @@ from homeport.job_coordinator.http.messages import (
     Stopped,
 )
 from homeport.job_coordinator.http.pinned_tls import client_context, unverified_context
-from homeport.job_coordinator.model.codec import LocalityModel, decode_job_model, decode_locality
+from homeport.job_coordinator.model.codec import decode_job_model, decode_locality
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_field
@@ -151,7 +151,7 @@ class CoordinatorClient:
         """Return the package with that sha256; this requires the job's token."""
         return self._call("GET", f"v1/packages/{quote(name, safe='')}")
 
-    def locality(self) -> LocalityModel:
+    def locality(self) -> dict[ProcessorId, Host | None]:
         """Return where each processor last started successfully."""
         return decode_locality(self._call("GET", "locality"))
 

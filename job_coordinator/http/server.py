@@ -51,12 +51,7 @@ from homeport.job_coordinator.http.responses import (
     json_answer,
     takes_gzip,
 )
-from homeport.job_coordinator.model.codec import (
-    LocalityModel,
-    ProcessorLocality,
-    encode_locality,
-    encode_processor_locality,
-)
+from homeport.job_coordinator.model.codec import encode_locality, encode_processor_locality
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, shown
@@ -308,7 +303,7 @@ class JobCoordinatorServer:
         id_ = request.query.get("processorId")
         processor_id = None if id_ is None else ProcessorId(id_)
         host = None if processor_id is None else localities.get(processor_id)
-        return json_answer(encode_processor_locality(ProcessorLocality(processor_id, host)))
+        return json_answer(encode_processor_locality(processor_id, host))
 
     async def _look(self) -> ShownStatus:
         if self._size() is None:
@@ -337,7 +332,7 @@ class JobCoordinatorServer:
         return await self._answers.answer(request, "status", status)
 
     def _all_locality(self) -> bytes:
-        return encode_locality(LocalityModel.of(self._backend.locality()))
+        return encode_locality(self._backend.locality())
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
         query, decisions = EventsAsked.from_query(request.query), self._decision_source()

@@ -220,66 +220,38 @@ def _encoded_config(config: Config, *, mask_secrets: bool) -> bytes:
     return b"{" + b",".join(pieces) + b"}"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorLocality:
-    """One processor and the host of its last successful start; None where none is known.
+def encode_locality(hosts: Mapping[ProcessorId, Host | None]) -> bytes:
+    """Return ``{"processor-localities":{"0":{"id":"0","host":"h1",...}}}``, by processor id.
 
-    ``processor_id`` is None in the answer to a question that names no processor.
+    Shapes: ``hosts`` {processor: the host of its last successful start; None: none is known}.
     """
-
-    processor_id: ProcessorId | None
-    host: Host | None
-
-
-@dataclass(frozen=True)
-class LocalityModel:
-    """All known localities, by processor id."""
-
-    processor_localities: Mapping[ProcessorId, ProcessorLocality]
-
-    @staticmethod
-    def of(hosts: Mapping[ProcessorId, Host]) -> LocalityModel:
-        """Return the model of these hosts. Shapes: ``hosts`` {processor_id: host}."""
-        return LocalityModel({id_: ProcessorLocality(id_, hosts[id_]) for id_ in sorted(hosts)})
+    localities = {id_: _locality(id_, hosts[id_]) for id_ in sorted(hosts)}
+    return compact_json({"processor-localities": localities})
 
 
-def encode_locality(model: LocalityModel) -> bytes:
-    """Return ``{"processor-localities":{"0":{"id":"0","host":"h1",...}}}``, by processor id."""
-    localities = model.processor_localities
-    return compact_json(
-        {"processor-localities": {id_: _locality(localities[id_]) for id_ in sorted(localities)}}
-    )
+def encode_processor_locality(processor_id: ProcessorId | None, host: Host | None) -> bytes:
+    """Return ``{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}``; no host: empty.
+
+    ``processor_id``: None in the answer to a question that names no processor.
+    """
+    return compact_json(_locality(processor_id, host))
 
 
-def encode_processor_locality(locality: ProcessorLocality) -> bytes:
-    """Return ``{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}``; no host: empty."""
-    return compact_json(_locality(locality))
-
-
-def decode_locality(data: bytes) -> LocalityModel:
-    """Return the localities that ``data`` holds; unknown fields are ignored.
+def decode_locality(data: bytes) -> dict[ProcessorId, Host | None]:
+    """Return {processor: its host; None: none is known} of ``data``; unknown fields are ignored.
 
     Raises:
         WireError: not JSON, or a field is missing or of the wrong type.
     """
     body = required_field(parse_object(data, "LocalityModel"), "processor-localities", dict)
-    read = {
-        ProcessorId(id_): _read_locality(as_object(locality, f"locality of {id_!r}"))
-        for id_, locality in body.items()
-    }
-    return LocalityModel(dict(sorted(read.items())))
+    hosts: dict[ProcessorId, Host | None] = {}
+    for id_, value in sorted(body.items()):
+        locality = as_object(value, f"locality of {id_!r}")
+        required_field(locality, "id", str)
+        hosts[ProcessorId(id_)] = host_of(required_field(locality, "host", str)) or None
+    return hosts
 
 
-def _locality(locality: ProcessorLocality) -> dict[str, Any]:
+def _locality(processor_id: ProcessorId | None, host: Host | None) -> dict[str, Any]:
     # The JMX addresses are Samza's; a Python process has none.
-    return {
-        "id": locality.processor_id,
-        "host": locality.host or "",
-        "jmx-url": "",
-        "jmx-tunneling-url": "",
-    }
-
-
-def _read_locality(body: dict[str, Any]) -> ProcessorLocality:
-    host = host_of(required_field(body, "host", str))
-    return ProcessorLocality(ProcessorId(required_field(body, "id", str)), host or None)
+    return {"id": processor_id, "host": host or "", "jmx-url": "", "jmx-tunneling-url": ""}

@@ -12,8 +12,6 @@ from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
 from homeport.job_coordinator.model.codec import (
-    LocalityModel,
-    ProcessorLocality,
     decode_job_model,
     decode_locality,
     encode_job_model,
@@ -82,13 +80,12 @@ def test_old_job_models_read_alike(samza: SamzaPeer) -> None:
 def test_localities_survive_samza_byte_for_byte(samza: SamzaPeer) -> None:
     """Of one processor or of all, with a host or without: read by Samza and written again."""
     known = {ProcessorId("0-0"): Host("nm-1.größe"), ProcessorId("1"): Host("nm2")}
-    model = LocalityModel.of(known)
-    ours = encode_locality(model).decode()
+    ours = encode_locality(known).decode()
     theirs = samza.ask("locality-model", ours)
     assert json.loads(theirs) == json.loads(ours)
-    assert decode_locality(theirs.encode()) == model
+    assert decode_locality(theirs.encode()) == known
     for host in (Host("nm1"), None):
-        one = encode_processor_locality(ProcessorLocality(ProcessorId("0"), host)).decode()
+        one = encode_processor_locality(ProcessorId("0"), host).decode()
         assert samza.ask("processor-locality", one) == one
 
 

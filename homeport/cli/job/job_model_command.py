@@ -16,8 +16,8 @@ from homeport.config.errors import ConfigError
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
-from homeport.job_coordinator.model.codec import LocalityModel, encode_job_model, encode_locality
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.codec import encode_job_model, encode_locality
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
 from homeport.job_coordinator.model.wire_form import about
 
@@ -129,17 +129,16 @@ def locality(*, job: OpenJob, tasks: bool = False, as_json: AsJson = False) -> N
         hosts = {str(task): str(host) for task, host in sorted(found.items())}
         print_answer(hosts, table([("task", "host"), *hosts.items()]), as_json=as_json)
         return
-    model = _locality(job)
+    known = _locality(job)
     note_origin(job.origin)
     if as_json:
-        print(encode_locality(model).decode())
+        print(encode_locality(known).decode())
         return
-    known = model.processor_localities.items()
-    rows = [(str(processor), str(where.host or "unknown")) for processor, where in known]
+    rows = [(str(processor), str(host or "unknown")) for processor, host in sorted(known.items())]
     print_answer(None, table([("processor", "host"), *rows]), as_json=False)
 
 
-def _locality(job: JobView) -> LocalityModel:
+def _locality(job: JobView) -> Mapping[ProcessorId, Host | None]:
     if job.running is not None:
         return job.running.client.locality()
-    return LocalityModel.of(LocalityManager(job.stream).read_processors())
+    return LocalityManager(job.stream).read_processors()

@@ -17,7 +17,7 @@ from homeport.cli import main as homeport
 from homeport.cli.json_outputs import OUTPUTS, Form, Output, schema
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.http.audit import AuditTrail, Change
-from homeport.job_coordinator.model.codec import LocalityModel, encode_job_model, encode_locality
+from homeport.job_coordinator.model.codec import encode_job_model, encode_locality
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.wire_form import json_text
 
@@ -83,7 +83,7 @@ def test_a_running_jobs_answers_keep_the_promise() -> None:
         "status": body_of_status(STATUS),
         "explain": {"container": body_of_status(STATUS)["containers"][0], "events": {}},
         "job-model": json.loads(encode_job_model(MODEL, mask_secrets=True)),
-        "locality": json.loads(encode_locality(LocalityModel.of({P0: Host("nm1")}))),
+        "locality": json.loads(encode_locality({P0: Host("nm1")})),
         "audit": json.loads(trail.to_json())["changes"],
         "what-if": json.loads(json_text(outlook_of(Host("nm1")))),
     }

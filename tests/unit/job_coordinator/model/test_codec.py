@@ -15,8 +15,6 @@ from homeport.config.secret_values import MASK
 from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.codec import (
     JobModelPieces,
-    LocalityModel,
-    ProcessorLocality,
     decode_job_model,
     decode_locality,
     encode_containers,
@@ -308,13 +306,13 @@ def test_a_part_of_the_model_has_one_container(id_: ProcessorId) -> None:
 LOCALITY = (
     b'{"processor-localities":{"0":{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}}}'
 )
-LOCALITIES = LocalityModel.of({ProcessorId("0"): Host("h1")})
+LOCALITIES = {ProcessorId("0"): Host("h1")}
 
 
 def test_localities_are_those_of_samza() -> None:
     """All localities, and one alone, have the reference's bytes."""
     assert encode_locality(LOCALITIES) == LOCALITY
-    one = encode_processor_locality(LOCALITIES.processor_localities[ProcessorId("0")])
+    one = encode_processor_locality(ProcessorId("0"), Host("h1"))
     assert one == b'{"id":"0","host":"h1","jmx-url":"","jmx-tunneling-url":""}'
 
 
@@ -326,12 +324,11 @@ def test_samzas_localities_give_the_model() -> None:
 
 def test_an_unknown_processor_has_an_empty_host() -> None:
     """A processor without locality answers with its own id and no host."""
-    unknown = ProcessorLocality(ProcessorId("7"), None)
-    assert encode_processor_locality(unknown) == (
+    assert encode_processor_locality(ProcessorId("7"), None) == (
         b'{"id":"7","host":"","jmx-url":"","jmx-tunneling-url":""}'
     )
     read = decode_locality(b'{"processor-localities":{"7":{"id":"7","host":""}}}')
-    assert read.processor_localities[ProcessorId("7")] == unknown
+    assert read == {ProcessorId("7"): None}
 
 
 @pytest.mark.parametrize(
