@@ -44,16 +44,14 @@ _SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.n
 
 @dataclass(frozen=True)
 class ConfigChange:
-    """A key and what becomes of it; ``value`` None: it is deleted."""
+    """The job's configuration before one of its keys changes, and after."""
 
-    key: str
-    value: str | None
     before: Config
     after: Config
 
     @property
     def diff(self) -> ConfigDiff:
-        """What is different then."""
+        """What the change makes different."""
         return ConfigDiff.between(self.before, self.after)
 
     def meaning(
@@ -215,7 +213,7 @@ def checked_change(
     elif key in file:
         values[key] = file[key]
     after = Config(values)
-    change = ConfigChange(key, value, present, after)
+    change = ConfigChange(present, after)
     if has_state and change.diff.never_with_state:
         raise ConfigError(
             key,

@@ -7,7 +7,6 @@ state of the job because it may re-shuffle input partitions to the containers."
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -19,30 +18,21 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, counts_of
 
 
-@dataclass(frozen=True)
-class OneTimeChange:
-    """A change that would mix up a job's state: the key at fault, its old and its new value."""
-
-    key: str
-    old: str
-    new: str
-
-
 def has_state(config: Config, before: PreviousAssignment) -> bool:
     """Return whether a job that ran with ``config`` may have left state behind in changelogs."""
     has_changelog = any(keys.STORE_CHANGELOG.matches(name) for name in config)
     return has_changelog and bool(before.changelog_partitions)
 
 
-def changed_key(running: Config, wanted: Config) -> OneTimeChange | None:
-    """Return the first one-time key, by name, that ``wanted`` changes; None: none."""
+def changed_key(running: Config, wanted: Config) -> ConfigError | None:
+    """Return the error of the first one-time key, by name, that ``wanted`` changes; None: none."""
     for key in ConfigDiff.between(running, wanted).never_with_state:
-        return OneTimeChange(key, _shown(running, key), _shown(wanted, key))
+        return refusal(key, _shown(running, key), _shown(wanted, key))
     return None
 
 
-def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange | None:
-    """Return how tasks or their inputs differ from those that made the state; None: they do not.
+def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | None:
+    """Return the error of the first task that is not as when the state was made; None: none.
 
     A grown input is no change where its new count is a multiple of the former count n, and each
     new partition p goes to the task of p modulo n, which has had its keys.
@@ -56,7 +46,7 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
     for name in names:
         old, new = before.task_partitions.get(name), after.get(name)
         if old is None or new is None or not _is_grown(old, new, counts):
-            return OneTimeChange(keys.TASK_INPUTS.name, _task(name, old), _task(name, new))
+            return refusal(keys.TASK_INPUTS.name, _task(name, old), _task(name, new))
     return None
 
 
@@ -66,9 +56,9 @@ def require_same_keys(running: Config, wanted: Config, before: PreviousAssignmen
     Raises:
         ConfigError: one means something else in ``wanted``.
     """
-    change = changed_key(running, wanted) if has_state(running, before) else None
-    if change is not None:
-        raise refusal(change)
+    fault = changed_key(running, wanted) if has_state(running, before) else None
+    if fault is not None:
+        raise fault
 
 
 def require_same_tasks(config: Config, before: PreviousAssignment, model: JobModel) -> None:
@@ -77,17 +67,17 @@ def require_same_tasks(config: Config, before: PreviousAssignment, model: JobMod
     Raises:
         ConfigError: tasks or their input would differ from what the state was made of.
     """
-    change = changed_tasks(before, model) if has_state(config, before) else None
-    if change is not None:
-        raise refusal(change)
+    fault = changed_tasks(before, model) if has_state(config, before) else None
+    if fault is not None:
+        raise fault
 
 
-def refusal(change: OneTimeChange) -> ConfigError:
-    """Return the one line with why the job does not start so, and what to do."""
+def refusal(key: str, old: str, new: str) -> ConfigError:
+    """Return the error of a key, or of a task's inputs, that may not change with state."""
     return ConfigError(
-        change.key,
-        change.new,
-        f"it was {change.old!r} when the job's state was made, which a change would mix up",
+        key,
+        new,
+        f"it was {old!r} when the job's state was made, which a change would mix up",
         "set it back, or begin from nothing by run-job --reset-state",
     )
 

@@ -25,6 +25,12 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.wire_form import Number, Text
 
 
+@dataclass(frozen=True)
+class _Stop:
+    epoch: Number
+    cause: str = ""
+
+
 class StopManager(RecordManager):
     """The stopped incarnations, as launchers and drivers have recorded them: set-stopped.
 
@@ -36,25 +42,18 @@ class StopManager(RecordManager):
 
         A damaged record is left out: the driver then waits for other evidence, which is safe.
         """
-        found = read_all(self._stream, MessageType.SET_STOPPED, _stop)
-        return {
-            Incarnation(ProcessorId(processor_id), epoch): cause
-            for processor_id, (epoch, cause) in found.items()
-        }
+        found = read_all(self._stream, MessageType.SET_STOPPED, partial(decoded, _Stop))
+        return {Incarnation(ProcessorId(p), stop.epoch): stop.cause for p, stop in found.items()}
 
     @staticmethod
     def message(incarnation: Incarnation, cause: str) -> CoordinatorStreamMessage:
         """Return the record of the incarnation's stop."""
-        values = {"epoch": str(incarnation.epoch), "cause": cause}
-        return CoordinatorStreamMessage(MessageType.SET_STOPPED, incarnation.processor_id, values)
+        stop = _Stop(incarnation.epoch, cause)
+        return record_of(MessageType.SET_STOPPED, incarnation.processor_id, stop)
 
     def write(self, incarnation: Incarnation, cause: str) -> None:
         """Write into the stream that the incarnation has stopped."""
         self._stream.write([self.message(incarnation, cause)])
-
-
-def _stop(message: CoordinatorStreamMessage) -> tuple[int, str]:
-    return wire.number(message, "epoch"), message.value("cause") or ""
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,8 @@ class TaskAssignmentManager(RecordManager):
 
         Tasks that are gone first.
         """
-        return exactly(
-            self._stream,
-            MessageType.SET_TASK_CONTAINER,
-            (
-                wire.set_task_container_assignment(task, processor_id)
-                for task, processor_id in assignment.items()
-            ),
-        )
+        records = (wire.set_task_container_assignment(t, p) for t, p in assignment.items())
+        return exactly(self._stream, MessageType.SET_TASK_CONTAINER, records)
 
     def write(self, assignment: Mapping[TaskName, ProcessorId]) -> None:
         """Write exactly ``assignment`` into the stream."""
@@ -64,14 +58,8 @@ class TaskModeManager(RecordManager):
 
         Tasks that are gone first.
         """
-        return exactly(
-            self._stream,
-            MessageType.SET_TASK_MODE,
-            (
-                wire.set_task_mode_assignment(task.task_name, task.task_mode)
-                for task in _tasks(model)
-            ),
-        )
+        records = (wire.set_task_mode_assignment(t.task_name, t.task_mode) for t in _tasks(model))
+        return exactly(self._stream, MessageType.SET_TASK_MODE, records)
 
 
 class TaskPartitionManager(RecordManager):
@@ -108,14 +96,8 @@ class TaskPartitionManager(RecordManager):
         for task in _tasks(model):
             for ssp in task.system_stream_partitions:
                 tasks_of.setdefault(ssp, []).append(task.task_name)
-        return exactly(
-            self._stream,
-            MessageType.SET_TASK_PARTITION,
-            (
-                wire.set_task_partition_assignment(ssp, sorted(tasks))
-                for ssp, tasks in tasks_of.items()
-            ),
-        )
+        records = (wire.set_task_partition_assignment(s, sorted(t)) for s, t in tasks_of.items())
+        return exactly(self._stream, MessageType.SET_TASK_PARTITION, records)
 
 
 def _tasks(model: JobModel) -> Iterator[TaskModel]:

@@ -182,11 +182,8 @@ class InputPartitionManager(RecordManager):
         first = self.read()
         if counts.keys() - first.keys():
             first = {**counts, **self._assigned(), **first}
-        return exactly(
-            self._stream,
-            MessageType.SET_INPUT_PARTITIONS,
-            (set_input_partitions(s, min(first[s], count)) for s, count in counts.items()),
-        )
+        records = (set_input_partitions(s, min(first[s], count)) for s, count in counts.items())
+        return exactly(self._stream, MessageType.SET_INPUT_PARTITIONS, records)
 
     def _assigned(self) -> dict[SystemStream, int]:
         counts = counts_of(TaskPartitionManager(self._stream).read())
