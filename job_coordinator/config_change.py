@@ -27,6 +27,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.configuration import AM_KEYS
 from homeport.job_coordinator.planning.next_model import counts_now
+from homeport.job_coordinator.ui.first_screen import listed
 
 _OF_THE_JOB = (keys.JOB_NAME.name, keys.JOB_ID.name, keys.JOB_COORDINATOR_SYSTEM.name)
 _IDENTITY = {
@@ -37,7 +38,6 @@ _IDENTITY = {
 FORCE = "--force"
 AT_ONCE = "--at-once"
 _IN_THE_FILE = "change it in the properties file"
-_MOST = 20
 _CATCH_UP = keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS
 _SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name)
 
@@ -74,7 +74,8 @@ class ConfigChange:
         within = f"within {2 * _in_force(_CATCH_UP, self.before)} ms"
         if diff.retunes_containers:
             return f"the running job and its containers take it {within}: nothing restarts"
-        restarts = f": its containers restart{self._how(is_at_once=is_at_once)}{_named(restarting)}"
+        which = f": {listed(sorted(restarting))}" if restarting else ""
+        restarts = f": its containers restart{self._how(is_at_once=is_at_once)}{which}"
         return f"the running job takes it {within}{restarts if diff.restarts_containers else ''}"
 
     def _how(self, *, is_at_once: bool) -> str:
@@ -88,12 +89,6 @@ class ConfigChange:
             f", one after the other, standbys first, each watched for {seconds:g} s; where one "
             f"fails, the former value comes back ({AT_ONCE}: all actives together, unwatched)"
         )
-
-
-def _named(containers: Collection[str]) -> str:
-    names = ", ".join(sorted(containers)[:_MOST])
-    more = f" and {len(containers) - _MOST} more" if len(containers) > _MOST else ""
-    return f": {names}{more}" if names else ""
 
 
 def _in_force(key: IntKey, config: Config) -> int:

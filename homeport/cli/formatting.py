@@ -30,12 +30,6 @@ def number(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def some(names: Sequence[str], most: int = 20) -> str:
-    """Return some of the names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
-
-
 def table(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
     """Yield ``rows`` with columns as wide as what is in them; those of ``right`` to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.formatting import some
 from homeport.cli.job.job_view import TIMEOUT_S, JobView, is_standalone, open_job
 from homeport.cli.options import FromJob, note_origin
 from homeport.config.config import Config
@@ -36,6 +35,7 @@ from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
+from homeport.job_coordinator.ui.first_screen import listed
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 BASE_VARIABLE = "LOGGED_STORE_BASE_DIR"
@@ -190,7 +190,7 @@ def is_named(task: TaskModel, text: str) -> bool:
 
 def names_of(tasks: tuple[TaskModel, ...]) -> str:
     """Return some names, for people."""
-    return some([repr(str(task.task_name)) for task in tasks]) or "no tasks"
+    return listed([repr(str(task.task_name)) for task in tasks]) or "no tasks"
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.formatting import some
 from homeport.cli.job.job_view import JobView, open_job, running_job
 from homeport.cli.options import note
 from homeport.config.config import Config
@@ -42,6 +41,7 @@ from homeport.job_coordinator.model.placement import (
     PlacementStatus,
 )
 from homeport.job_coordinator.status.shape import ShownStatus
+from homeport.job_coordinator.ui.first_screen import listed
 
 DESTINATIONS = {"any": ANY_HOST, "last-seen": LAST_SEEN}
 """Words that an operator types for a host."""
@@ -146,7 +146,7 @@ def check(status: ShownStatus, processor: str, destination: str) -> None:
 
 
 def _one_of(names: list[str]) -> str:
-    return f"there are {some(names)}"
+    return f"there are {listed(names)}"
 
 
 def destination_of(host: str) -> str:

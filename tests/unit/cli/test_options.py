@@ -13,7 +13,7 @@ import pytest
 import typer
 from msgspec import Struct, defstruct
 
-from homeport.cli.formatting import age, number, size, some, table
+from homeport.cli.formatting import age, number, size, table
 from homeport.cli.options import (
     FromJob,
     Given,
@@ -27,6 +27,7 @@ from homeport.cli.options import (
 )
 from homeport.cli.usage import Control, printable_streams, run_app, run_program
 from homeport.config.errors import ConfigError, HomeportError, NoRightError, UnansweredError
+from homeport.job_coordinator.ui.first_screen import listed
 
 EVENTS: list[str] = []
 
@@ -250,6 +251,6 @@ def test_a_table_has_columns_as_wide_as_what_is_in_them() -> None:
 
 def test_of_many_names_some_are_shown() -> None:
     """And how many more there are."""
-    assert some(["a", "b"], 2) == "a, b"
-    assert some(["a", "b", "c"], 2) == "a, b and 1 more"
-    assert some([]) == ""
+    assert listed(["a", "b"]) == "a, b"
+    assert listed(["a"] * 21) == f"{', '.join(['a'] * 20)} and 1 more"
+    assert listed([]) == ""
