@@ -82,27 +82,8 @@ def calculate_job_model(
     broadcast = broadcast_partitions(config)
     partitions = _input_partitions(config, partition_counts, broadcast)
     tasks = _tasks(config, partitions, broadcast, before, ids)
-    standby = StandbyConfig.of(config)
-    if processor_ids is not None and standby.enabled:
-        groups = _groups(config, tasks, on_backups(before, ids, tasks), ids)
-    else:
-        groups = _groups(config, tasks, before, ids)
-    if processor_ids is not None:
-        _check_processors(config, groups, ids)
-    containers = {
-        processor_id: ContainerModel(processor_id, {name: tasks[name] for name in names})
-        for processor_id, names in groups.items()
-    }
-    if standby.enabled and processor_ids is None:
-        containers = with_standbys(containers, standby.replication_count)
-    elif standby.enabled:
-        locations = {p: before.processor_hosts.get(p, Host(p)) for p in ids}
-        replicas = standby.replication_count
-        containers = with_mixed_standbys(containers, locations, before, replicas)
-    if processor_ids is not None:
-        hosts = before.processor_hosts
-        containers = {p: replace(c, location_id=hosts.get(p)) for p, c in containers.items()}
-    model = JobModel(config, containers)
+    make = _numbered_containers if processor_ids is None else _given_processors
+    model = JobModel(config, make(config, tasks, before, ids))
     fault = first_fault(model)
     if fault is not None:
         raise InvariantViolation(f"the groupers built a wrong JobModel: {fault}")
@@ -166,13 +147,42 @@ def _inputs(
     return tuple(sorted(broadcast.union(own) if broadcast else own))
 
 
-def _groups(
+def _numbered_containers(
+    config: Config,
+    tasks: Mapping[TaskName, TaskModel],
+    before: PreviousAssignment,
+    ids: tuple[ProcessorId, ...],
+) -> dict[ProcessorId, ContainerModel]:
+    """Return the containers of a job on YARN, and the standby containers of each."""
+    containers, standby = _grouped(config, tasks, before, ids), StandbyConfig.of(config)
+    return with_standbys(containers, standby.replication_count) if standby.enabled else containers
+
+
+def _given_processors(
+    config: Config,
+    tasks: Mapping[TaskName, TaskModel],
+    before: PreviousAssignment,
+    ids: tuple[ProcessorId, ...],
+) -> dict[ProcessorId, ContainerModel]:
+    """Return the containers of standalone processors, with locations and mixed standbys."""
+    standby, hosts = StandbyConfig.of(config), before.processor_hosts
+    known = on_backups(before, ids, tasks) if standby.enabled else before
+    containers = _grouped(config, tasks, known, ids)
+    _check_processors(config, containers, ids)
+    if standby.enabled:
+        locations = {p: hosts.get(p, Host(p)) for p in ids}
+        replicas = standby.replication_count
+        containers = with_mixed_standbys(containers, locations, before, replicas)
+    return {p: replace(c, location_id=hosts.get(p)) for p, c in containers.items()}
+
+
+def _grouped(
     config: Config,
     tasks: Mapping[TaskName, TaskModel],
     before: PreviousAssignment,
     processor_ids: tuple[ProcessorId, ...],
-) -> dict[ProcessorId, list[TaskName]]:
-    """Return {container: its sorted tasks}, in the grouper's order.
+) -> dict[ProcessorId, ContainerModel]:
+    """Return the containers with their active tasks, in the grouper's order.
 
     Without host affinity the former assignment does not matter: no host keeps state to return to.
     """
@@ -195,7 +205,9 @@ def _groups(
     fault = task_answer_fault(groups, tasks)
     if fault is not None:
         raise _faulty(key, name, fault)
-    return {processor_id: sorted(names) for processor_id, names in groups.items()}
+    return {
+        p: ContainerModel(p, {n: tasks[n] for n in sorted(names)}) for p, names in groups.items()
+    }
 
 
 def _check_processors(
