@@ -1,13 +1,14 @@
-"""What has to hold before a checkpoint is set by hand, and how it is set.
+"""Sets a checkpoint by hand: what must hold before, and how it is written.
 
-A container reads its task's checkpoint once, when it starts, and writes from then on. A record that
-is written beside one that runs would be lost with its next transaction, or be half of what the
-state says. So the job must not run; each incarnation that may still write is fenced by its id (one
-that lives on after all ends, and its successor reads what is written here); and afterwards stream
-and ZooKeeper are looked at again: an incarnation permitted meanwhile may have read the old one,
-which the command reports. Which incarnations may write is in the permits on YARN, in the newest
-version under ZooKeeper, and in the reports of fences of a job of run-local, whose folder no tool
-finds.
+A container reads its task's checkpoint once, at its start, and writes from then on. A record that
+is written beside a running container would be lost with its next transaction, or contradict its
+state. So the job must not run, and each incarnation that may still write is fenced by its id: one
+that lives on ends, and its successor reads the new record. Afterwards stream and ZooKeeper are read
+again: an incarnation permitted meanwhile may have read the former record, which the command
+reports.
+
+Permits have the incarnations that may write on YARN, the newest version those under ZooKeeper, and
+reports of fences those of run-local, whose folder no tool finds.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def require_not_running(job: RecordedJob) -> None:
 
 
 def require_no_state(job: RecordedJob, task: TaskModel, readers: Mapping[str, LogReader]) -> None:
-    """Require that none of the task's changelogs has ever had a record: a state would stay."""
+    """Require that no changelog of the task ever had a record: its state would stay as it is."""
     partition = task.changelog_partition
     for store in job.stores.values():
         changelog = store.changelog
@@ -128,10 +129,9 @@ def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
 
 
 def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) -> Checkpoint:
-    """PURE: return ``before`` with ``ssp`` going on at ``next_offset``, which is recorded.
+    """PURE: return ``before``, but ``ssp`` goes on at ``next_offset``, which is recorded.
 
-    A change that no container has seen stays recorded, with where the partition went on before
-    the first of them.
+    A change that no container has seen stays recorded, with the offset before the first of them.
     """
     unseen = {change.ssp: change for change in before.changes}
     processed = before.offsets.get(ssp)

@@ -153,9 +153,9 @@ def require_running(
 ) -> RunningJob:
     """Return the job that ``config`` names, as its AM, or leading processor, answers.
 
-    ``on_yarn``: the command, if it has a meaning for a job on YARN alone: ConfigError for
-    another job. ``rule``: why, and the remedy; None: it places processors. UnavailableError
-    where the job does not answer; else errors as of ``open_stream``.
+    ``on_yarn``: the command, where only a job on YARN can take it: ConfigError for another job.
+    ``rule``: why, and the remedy. UnavailableError where the job does not answer; else errors as
+    of ``open_stream``.
     """
     with open_stream(config) as (_, store):
         if on_yarn:

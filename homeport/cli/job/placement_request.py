@@ -120,7 +120,7 @@ def new_request(
 
 
 def check(status: ShownStatus, processor: str, destination: str) -> None:
-    """Require that the running job knows the processor, and requests the host if one is named."""
+    """Require that the running job has the processor, and may request the host, if one is named."""
     known = [str(container.processor_id) for container in status.containers]
     if processor not in known:
         raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))

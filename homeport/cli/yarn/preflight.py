@@ -83,11 +83,11 @@ def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
 
 
 def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | None:
-    """Return the JobModel that a new job gets: the configuration fits the inputs as they are.
+    """Return the JobModel that a new job gets of the inputs as they are now.
 
-    Inputs that tasks cannot join are warned of. With a grouper of the job's own, which is in its
-    package, ``check_own_groupers`` looks; None. ConfigError: it cannot, for instance with more
-    containers than tasks.
+    Warns of inputs that tasks cannot join. None: the job's own grouper makes it, which is in its
+    package; ``check_own_groupers`` checks that. ConfigError: no model can be made, for instance of
+    more containers than tasks.
     """
     if has_own_grouper(config):
         return None
@@ -111,13 +111,13 @@ def check_classes(
     import_path: Path,
     forms: Mapping[str, StoreForms] = MappingProxyType({}),
 ) -> None:
-    """Require that the job's classes import with its interpreter and package, which has homeport.
+    """Require that the job's classes import, by its interpreter and with its package.
 
-    Where there is a pipeline, Java takes the options that the job gives its Spark.
+    Of a job with a pipeline, require too that Java takes the options of its Spark.
 
-    ``forms`` {changelog: how what it holds is read}, as the coordinator stream has them.
-    HomeportError: they do not, or there is no homeport; or a schema in the package is not the one
-    by which a store was written.
+    ``forms``: {changelog: how its records are read}, by the coordinator stream. HomeportError: a
+    class does not import, the interpreter has no homeport, or a schema in the package is not the
+    one by which a store was written.
     """
     task = TaskConfig.of(config)
     command = ["-m", "homeport.cli.host.check_classes"]
@@ -162,10 +162,10 @@ def check_classes(
 def check_pipeline(
     config: Config, python: JobPython, import_path: Path, say: Callable[[str], None]
 ) -> None:
-    """Check the pipeline by a Spark here, without rows, where that must precede the submission.
+    """Run the pipeline over no rows in a Spark here, where the job wants that before it starts.
 
-    Where this machine has no Java, or its Spark does not start, only the containers will find out:
-    that is shown. HomeportError: Spark refuses it, or its rows lack a column.
+    Where this machine has no Java, or its Spark does not start, a note says that only the
+    containers will check it. HomeportError: Spark refuses it, or its rows lack a column.
     """
     pipeline = PipelineConfig.of(config)
     if pipeline is None or not pipeline.is_checked_first:
@@ -221,7 +221,7 @@ def _check_with_package(
     given: bytes = b"",
     limit_s: float = _CHECK_TIMEOUT_S,
 ) -> list[str]:
-    """Run the program as on the nodes, with ``given`` to read; it must find no fault in the job.
+    """Run the program as on the nodes, with ``given`` as its input; require that it finds no fault.
 
     Returns:
         The lines that it printed.
@@ -255,7 +255,7 @@ def _check_with_package(
 
 
 def _require_checked(output: bytes, import_path: Path) -> None:
-    """Require that the program came to its end; the job's code may end it before, with any code."""
+    """Require that the program ran to its end: the job's code may end it early, with code 0."""
     last = output.decode(errors="replace").splitlines()[-1:]
     if last != [check_job_model_program.CHECKED]:
         raise ConfigError(

@@ -79,9 +79,9 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
 
 
 def check_changelogs(config: Config, stream: CoordinatorStream) -> None:
-    """Require that no changelog has a fault, and none that held state is gone; else warn.
+    """Require that no changelog is wrong, and none with state is gone; warn of lesser faults.
 
-    Their partitions are the AM's to look at, which knows the tasks.
+    The AM checks their partitions: it knows the tasks.
     """
     warn(ChangelogTopics(config, stream).check(None, may_be_replaced=True))
 
@@ -89,10 +89,9 @@ def check_changelogs(config: Config, stream: CoordinatorStream) -> None:
 def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
     """Require that ``config`` fits the state that the job has, if it has any.
 
-    ``stream``: read to its head; nothing is written. A grouper of the job's own is not at hand
-    here, so that what its tasks read is not compared. ConfigError: a one-time key would change,
-    or what tasks there are, what they read and which changelog partition they have; or a reset
-    of the state was begun and not finished.
+    ``stream``: read to its head; nothing is written. The job's own grouper is not at hand here:
+    the inputs of its tasks are not compared. ConfigError: a one-time key, the tasks, their inputs
+    or their changelog partitions would change; or a reset of the state is unfinished.
     """
     StateResetManager(stream).require_finished()
     running, before = ConfigManager(stream).deployed(), previous_assignment(stream)
