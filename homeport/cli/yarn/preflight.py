@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,18 +17,15 @@ import msgspec
 
 from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.environment.job_python import JobPython
+from homeport.cli.host.class_question import Question
 from homeport.cli.job import check_job_model as check_job_model_program
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
-from homeport.config.settings.input_serdes import input_serdes
-from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig, PipelineKind
+from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
-from homeport.config.settings.sections import SystemConfig, TaskConfig
-from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
-from homeport.config.settings.stores_section import StorageConfig
-from homeport.config.settings.used_systems import declared_outputs, used_systems
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.used_systems import used_systems
 from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
@@ -45,7 +42,6 @@ _KAFKA_TIMEOUT_S = 10.0
 _CHECK_TIMEOUT_S = 120.0
 """Of a program that loads the job's code; one that starts a Spark has that one's time besides."""
 _NOTE = "note: "
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def check_kafka(config: Config) -> None:
@@ -119,44 +115,9 @@ def check_classes(
     class does not import, the interpreter has no homeport, or a schema in the package is not the
     one by which a store was written.
     """
-    task = TaskConfig.of(config)
     command = ["-m", "homeport.cli.host.check_classes"]
-    if task.task_class:
-        command += ["--task-class", task.task_class]
-        command += ["--max-concurrency", str(keys.TASK_MAX_CONCURRENCY.read(config))]
-    java_options = ""
-    pipeline = PipelineConfig.of(config)
-    if pipeline is not None:
-        if pipeline.kind is PipelineKind.FUNCTION:
-            command += ["--pipeline", pipeline.value]
-            for stream in streams_of_tasks(config):
-                command += ["--input", str(stream)]
-            for store in AdjunctsConfig.of(config).stores:
-                command += ["--store", store]
-        java_options = task.spark_conf.get(_JAVA_OPTIONS, "")
-    adjuncts = AdjunctsConfig.of(config)
-    # They may hold secrets, which no command line shows.
-    asked = {
-        "java-options": java_options,
-        "has-pipeline": pipeline is not None,
-        "serdes": list(dict.fromkeys(_serdes(config))),
-        "stores": [
-            (store.name, (store.key_serde, store.msg_serde), forms.get(str(store.changelog)))
-            for store in StorageConfig.of(config).stores.values()
-            if store.changelog is not None
-        ],
-        "extractors": [
-            (extractor_key(config, store.name), store.extractor)
-            for store in adjuncts.stores.values()
-            if store.extractor is not None
-        ],
-        "manager": adjuncts.manager if adjuncts.stores else None,
-        "inputs": input_serdes(config),
-    }
-    command.append("--more")
-    _check_with_package(
-        python, command, import_path, json.dumps(msgspec.to_builtins(asked)).encode()
-    )
+    question = msgspec.json.encode(Question.of(config, forms))
+    _check_with_package(python, command, import_path, question)
 
 
 def check_pipeline(
@@ -176,28 +137,6 @@ def check_pipeline(
     for line in _check_with_package(python, command, import_path, given, limit_s):
         if line.startswith(_NOTE):
             say(line)
-
-
-def _serdes(config: Config) -> Iterator[tuple[str, ConfiguredSerde, str]]:
-    """Yield (key, serde, stream) of each input and output that has one; stores have no stream."""
-    for store in StorageConfig.of(config).stores.values():
-        yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
-        yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde, ""
-    streams = (*TaskConfig.of(config).inputs, *(stream for _, stream in declared_outputs(config)))
-    for item in dict.fromkeys(streams):
-        system, stream = item.system, item.stream
-        view = SystemConfig.of(config, system)
-        for key, name in (
-            (keys.STREAM_KEY_SERDE, view.key_serde(stream)),
-            (keys.STREAM_MSG_SERDE, view.msg_serde(stream)),
-        ):
-            if name is not None:
-                yield key.named(system, stream), name, stream
-    for name in config:
-        for of_stream in (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE):
-            parts, value = of_stream.parts_of(name), config.get_str(name)
-            if parts is not None and value is not None:
-                yield name, serde_name(config, name, value), parts[1]
 
 
 def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> None:

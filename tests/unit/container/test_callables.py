@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from class_questions import code_of
 
-from homeport.cli.host.check_classes import main
 from homeport.config.errors import ConfigError
 from homeport.container.callables import TaskFailedError, fault_of, unrun
 from homeport.container.classes import (
@@ -141,7 +141,7 @@ def test_a_method_that_would_never_run_is_refused(
 ) -> None:
     """By its kind, in one line, by what run-job runs before it writes anything."""
     module.write_text(f"{_HEAD}class Own({base}):\n {body}\n")
-    assert main(["--task-class", "called_job:Own"]) == 1
+    assert code_of(task_class="called_job:Own") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: task.class = 'called_job:Own': ")
     assert said in line
@@ -172,7 +172,7 @@ def test_a_pipeline_that_would_never_run_is_refused(body: str, said: str, module
     with pytest.raises(ConfigError, match=r"task\.pipeline\.class = 'called_job:own'") as error:
         load_function("called_job:own")
     assert said in str(error.value)
-    assert main(["--pipeline", "called_job:right"]) == 0
+    assert code_of(pipeline="called_job:right") == 0
 
 
 def test_serdes_and_factories_are_looked_at_too(module: Path) -> None:

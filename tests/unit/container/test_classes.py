@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
+from class_questions import code_of
 
-from homeport.cli.host.check_classes import main
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_serdes import InputSerde
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
@@ -90,12 +86,12 @@ def test_good_classes_are_loaded() -> None:
     """A BatchTask, a StreamTask, and a function of one frame."""
     assert load_task_class("checked_job:Good").__name__ == "Good"
     assert load_task_class("checked_job:Single").__name__ == "Single"
-    assert main(["--task-class", "checked_job:Single"]) == 0
+    assert code_of(task_class="checked_job:Single") == 0
     assert load_function("checked_job:pipeline")("frame") == "frame"
-    assert main(["--task-class", "checked_job:Good", "--pipeline", "checked_job:pipeline"]) == 0
+    assert code_of(task_class="checked_job:Good", pipeline="checked_job:pipeline") == 0
 
 
-_CLASS, _PIPELINE = ("--task-class", "task.class"), ("--pipeline", "task.pipeline.class")
+_CLASS, _PIPELINE = ("task_class", "task.class"), ("pipeline", "task.pipeline.class")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +113,8 @@ def test_a_bad_class_or_pipeline_is_reported_in_one_line(
     kind: tuple[str, str], name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line names key and value, and the exit code is 1; a pipeline takes exactly one frame."""
-    option, key = kind
-    assert main([option, name]) == 1
+    field, key = kind
+    assert code_of(**{field: name}) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {key} = '{name}': ")
     assert words in line
@@ -136,17 +132,8 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     assert _checked(("stores.s.key.serde", "long"), ("stores.s.msg.serde", "checked_job:Hex")) == 0
 
 
-def _more(asked: Mapping[str, object], arguments: Sequence[str] = ()) -> int:
-    """The exit code of the check that also gets this on its standard input."""
-    nothing: dict[str, object] = {"java-options": "", "has-pipeline": False, "manager": None}
-    nothing |= {"serdes": [], "extractors": [], "inputs": []}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sys, "stdin", io.StringIO(json.dumps({**nothing, **asked})))
-        return main([*arguments, "--more"])
-
-
 def _checked(*serdes: tuple[str, ConfiguredSerde]) -> int:
-    return _more({"serdes": [[key, msgspec.to_builtins(serde), ""] for key, serde in serdes]})
+    return code_of(serdes=tuple((key, serde, "") for key, serde in serdes))
 
 
 EXTRACTOR = "stores.planes.adstore.key.value.extractor.factory"
@@ -158,7 +145,7 @@ API = "homeport.container.api"
     ("asks", "right", "wrong"),
     [
         (
-            lambda name: (EXTRACTOR, {"extractors": [[EXTRACTOR, name]]}),
+            lambda name: (EXTRACTOR, {"extractors": ((EXTRACTOR, name),)}),
             f"{JOINING}:Models",
             {
                 f"{JOINING}:Join": "it must name a subclass of KeyValueExtractorFactory",
@@ -185,11 +172,11 @@ def test_extractors_and_managers_are_made_by_a_factory(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What is none, or not whole, is refused before the job begins."""
-    assert _more(asks(right)[1]) == 0
+    assert code_of(**asks(right)[1]) == 0
     capsys.readouterr()
     for name, words in wrong.items():
         key, asked = asks(name)
-        assert _more(asked) == 1
+        assert code_of(**asked) == 1
         line = capsys.readouterr().err
         assert line.startswith(f"error: {key} = '{name}': ")
         assert words in line
@@ -200,25 +187,24 @@ SCHEMAS = {"frame": SchemaSerde("json", "s", "n INT"), "more": SchemaSerde("json
 
 
 @pytest.mark.parametrize(
-    ("arguments", "has_pipeline", "words"),
+    ("asked", "words"),
     [
-        (["--pipeline", "checked_job:two"], True, ""),
-        (["--pipeline", "checked_job:pipeline"], True, "this pipeline takes the values of all"),
-        (["--task-class", "checked_job:Good"], False, "a BatchTask gets the values of all inputs"),
-        (["--task-class", "checked_job:Single"], False, ""),
-        ([], True, ""),
+        ({"pipeline": "checked_job:two"}, ""),
+        ({"pipeline": "checked_job:pipeline"}, "this pipeline takes the values of all"),
+        ({"task_class": "checked_job:Good"}, "a BatchTask gets the values of all inputs"),
+        ({"task_class": "checked_job:Single"}, ""),
+        ({"has_pipeline": True}, ""),
     ],
 )
 def test_inputs_of_two_schemas_need_frames_of_their_own(
-    arguments: list[str], *, has_pipeline: bool, words: str, capsys: pytest.CaptureFixture[str]
+    asked: dict[str, object], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of SQL the frames are known when its text is; a StreamTask reads each by its own serde."""
-    inputs = [
-        asdict(InputSerde(f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry))
+    inputs = tuple(
+        InputSerde(f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry)
         for stream, entry in SCHEMAS.items()
-    ]
-    both = [*arguments, "--input", "kafka.frame", "--input", "kafka.more"]
-    code = _more({"inputs": inputs, "has-pipeline": has_pipeline}, both)
+    )
+    code = code_of(inputs=inputs, streams=("kafka.frame", "kafka.more"), **asked)
     assert (code, words in capsys.readouterr().err) == (int(bool(words)), True)
 
 

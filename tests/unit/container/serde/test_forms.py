@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from class_questions import code_of
 from google.protobuf import descriptor_pb2
 
-from homeport.cli.host.check_classes import main
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import SCHEMA_KINDS, SchemaSerde, serde_name
@@ -208,22 +205,12 @@ def test_a_protobuf_message_is_compared_by_what_its_bytes_may_hold(
 
 
 def test_run_jobs_check_of_the_package_refuses_a_changed_schema(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It runs with the job's package, where a schema may be a file."""
 
     def checked(recorded: StoreForms | None) -> int:
-        asked = {
-            "java-options": "",
-            "has-pipeline": False,
-            "serdes": [],
-            "stores": [("quotes", ("string", asdict(_avro(QUOTE))), recorded)],
-            "extractors": [],
-            "manager": None,
-            "inputs": [],
-        }
-        monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
-        return main(["--more"])
+        return code_of(stores=(("quotes", ("string", _avro(QUOTE)), recorded),))
 
     assert checked(None) == checked(forms_of(("string", _avro(QUOTE)))) == 0
     assert checked(forms_of(("string", _avro(_record(ASK, BID))))) == 1

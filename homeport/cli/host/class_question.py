@@ -1,0 +1,103 @@
+"""The question of run-job to ``check_classes``: which of the job's classes to load, and for what.
+
+It is sent on standard input: options of Spark and of serdes may hold secrets, which no command line
+shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
+from homeport.config.settings.input_serdes import InputSerde, input_serdes
+from homeport.config.settings.pipeline_section import PipelineConfig, PipelineKind
+from homeport.config.settings.sections import SystemConfig, TaskConfig
+from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.used_systems import declared_outputs
+from homeport.job_coordinator.metadata.state_facts import StoreForms
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+KeyedSerde = tuple[str, ConfiguredSerde, str]
+"""(key, serde, stream); a store's serde has no stream: it is empty."""
+StoreQuestion = tuple[str, tuple[ConfiguredSerde, ConfiguredSerde], StoreForms | None]
+"""(name, its two serdes, the forms in which its state was written; None: it has no state)."""
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """Whatever is left out is not checked.
+
+    ``pipeline``: a function, called with ``streams`` and ``adjuncts`` by name. ``java_options``: of
+    the job's Spark. ``extractors``: each (key, class). ``manager``: of adjunct stores.
+    """
+
+    task_class: str | None = None
+    max_concurrency: int = 1
+    has_pipeline: bool = False
+    pipeline: str | None = None
+    streams: tuple[str, ...] = ()
+    adjuncts: tuple[str, ...] = ()
+    java_options: str = ""
+    serdes: tuple[KeyedSerde, ...] = ()
+    stores: tuple[StoreQuestion, ...] = ()
+    extractors: tuple[tuple[str, str], ...] = ()
+    manager: str | None = None
+    inputs: tuple[InputSerde, ...] = ()
+
+    @staticmethod
+    def of(config: Config, forms: Mapping[str, StoreForms]) -> Question:
+        """Return the question about a job; ``forms``: {changelog: how its records are read}."""
+        task, pipeline = TaskConfig.of(config), PipelineConfig.of(config)
+        function = None
+        if pipeline is not None and pipeline.kind is PipelineKind.FUNCTION:
+            function = pipeline.value
+        adjuncts = AdjunctsConfig.of(config)
+        return Question(
+            task_class=task.task_class,
+            max_concurrency=keys.TASK_MAX_CONCURRENCY.read(config),
+            has_pipeline=pipeline is not None,
+            pipeline=function,
+            streams=tuple(str(stream) for stream in streams_of_tasks(config)),
+            adjuncts=tuple(adjuncts.stores),
+            java_options="" if pipeline is None else task.spark_conf.get(_JAVA_OPTIONS, ""),
+            serdes=tuple(dict.fromkeys(_serdes(config))),
+            stores=tuple(
+                (store.name, (store.key_serde, store.msg_serde), forms.get(str(store.changelog)))
+                for store in StorageConfig.of(config).stores.values()
+                if store.changelog is not None
+            ),
+            extractors=tuple(
+                (extractor_key(config, store.name), store.extractor)
+                for store in adjuncts.stores.values()
+                if store.extractor is not None
+            ),
+            manager=adjuncts.manager if adjuncts.stores else None,
+            inputs=input_serdes(config),
+        )
+
+
+def _serdes(config: Config) -> Iterator[KeyedSerde]:
+    """Yield (key, serde, stream) of each input and output that has one; stores have no stream."""
+    for store in StorageConfig.of(config).stores.values():
+        yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
+        yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde, ""
+    streams = (*TaskConfig.of(config).inputs, *(stream for _, stream in declared_outputs(config)))
+    for item in dict.fromkeys(streams):
+        system, stream = item.system, item.stream
+        view = SystemConfig.of(config, system)
+        for key, name in (
+            (keys.STREAM_KEY_SERDE, view.key_serde(stream)),
+            (keys.STREAM_MSG_SERDE, view.msg_serde(stream)),
+        ):
+            if name is not None:
+                yield key.named(system, stream), name, stream
+    for name in config:
+        for of_stream in (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE):
+            parts, value = of_stream.parts_of(name), config.get_str(name)
+            if parts is not None and value is not None:
+                yield name, serde_name(config, name, value), parts[1]
