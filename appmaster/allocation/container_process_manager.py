@@ -270,16 +270,16 @@ def _on_launcher_checked_in(draft: Draft, event: events.LauncherCheckedIn) -> No
     if event.running is not None:
         _with_child(draft, launcher, event.running, holder)
     elif holder is not None:
-        _of_holder(draft, launcher, holder)
+        _answer_holder(draft, launcher, holder)
     elif known is None:
-        _of_newcomer(draft, launcher)
+        _grant_newcomer(draft, launcher)
     elif known.is_released:
         draft.instruct(ReleaseResource(known.resource_id))
     elif draft.phase is JobPhase.ACTIVE and known.reserved_for is None:
         allocator.grant(draft, known)  # idle: its holder is retired
 
 
-def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
+def _grant_newcomer(draft: Draft, launcher: ResourceState) -> None:
     """Grant a new launcher without a child; release it if its request was cancelled."""
     if draft.forget_cancelled(launcher.request_id):
         draft.release(launcher)
@@ -292,7 +292,7 @@ def _of_newcomer(draft: Draft, launcher: ResourceState) -> None:
         draft.resources[launcher.resource_id] = launcher
 
 
-def _of_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
+def _answer_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
     """Answer a launcher without a child: with its holder's permit, or with the order to stop."""
     if holder.phase is ContainerPhase.ASSIGNED:
         if allocator.may_be_permitted(draft, holder):

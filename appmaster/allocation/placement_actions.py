@@ -200,7 +200,7 @@ def _begin_restart(draft: Draft, placement: Placement, container: ContainerState
         text = f"processor {container.processor_id} is placed"
         if container.phase is ContainerPhase.FAILED:
             _forgive(draft, container, ContainerPhase.QUEUED)
-    answers.give_reason(draft, begun, text)
+    answers.report_progress(draft, begun, text)
 
 
 def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -> None:
@@ -225,7 +225,7 @@ def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -
     elif not (is_warm and warm_moves.begin_behind(draft, placement, container, host)):
         begun = answers.begin(draft, placement, container, PlacementStep.RESERVING, host)
         _ask(draft, begun, container, host)
-        answers.give_reason(draft, begun, f"a launcher on {host} is being reserved")
+        answers.report_progress(draft, begun, f"a launcher on {host} is being reserved")
 
 
 def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> None:
@@ -289,7 +289,7 @@ def _move(
     elif container.phase in WORKING and container.failover is None:
         answers.stop(draft, container)
         text = f"a launcher on {placement.host} is reserved; {named(container.incarnation)} stops"
-        answers.give_reason(draft, placement, text)
+        answers.report_progress(draft, placement, text)
     elif container.phase in _TAKES:
         _launch(draft, placement, container, launcher)
 
@@ -309,7 +309,7 @@ def _launch(
     else:
         container = draft.move(container, Trigger.COMMANDED, ContainerPhase.ASSIGNED)
     draft.change(replace(container, resource_id=launcher.resource_id))
-    answers.give_reason(
+    answers.report_progress(
         draft, launched, f"processor {container.processor_id} starts on {launcher.host}"
     )
 

@@ -93,25 +93,25 @@ def decide(state: UpgradeState | None, orders: UpgradeOrders, seen: Seen) -> Nex
         seen: the job now.
     """
     if state is not None and orders.back is not None and orders.takes_back(state):
-        return Next(_taken_back(state, orders.back, seen))
+        return Next(_take_back(state, orders.back, seen))
     if orders.forward is not None and orders.is_new(state):
         if state is not None and not state.phase.is_final:
             return Next(refused=UNDER_WAY)
-        return Next(_begun(state, orders.forward, is_back=orders.cancels(state)))
+        return Next(_begin(state, orders.forward, is_back=orders.cancels(state)))
     if state is None or state.phase.is_final:
         return Next()
     return _forward(state, seen) if state.phase is UpgradePhase.FORWARD else _back(state, seen)
 
 
-def _taken_back(state: UpgradeState, order: UpgradeOrder, seen: Seen) -> UpgradeState:
+def _take_back(state: UpgradeState, order: UpgradeOrder, seen: Seen) -> UpgradeState:
     reason = f"taken back by {order.by}" if order.by else "taken back"
     if state.phase is UpgradePhase.DONE:
         given = tuple(c.processor_id for c in in_order(seen.containers))
-        return _turned(replace(state, given=given), reason)
-    return _turned(state, reason)
+        return _turn_back(replace(state, given=given), reason)
+    return _turn_back(state, reason)
 
 
-def _begun(state: UpgradeState | None, order: UpgradeOrder, *, is_back: bool) -> UpgradeState:
+def _begin(state: UpgradeState | None, order: UpgradeOrder, *, is_back: bool) -> UpgradeState:
     before = state.left if state is not None else None
     begun = UpgradeState(order.id, order.application, order.package, before, order.watch_ms)
     if is_back:
@@ -119,7 +119,7 @@ def _begun(state: UpgradeState | None, order: UpgradeOrder, *, is_back: bool) ->
     return begun
 
 
-def _turned(state: UpgradeState, reason: str) -> UpgradeState:
+def _turn_back(state: UpgradeState, reason: str) -> UpgradeState:
     back = UpgradePhase.BACK
     return replace(state, phase=back, current=None, lag_before=None, reason=reason)
 
@@ -130,27 +130,27 @@ def _turned(state: UpgradeState, reason: str) -> UpgradeState:
 def _forward(state: UpgradeState, seen: Seen) -> Next:
     hangs = next((c for c in _quiet(state, seen) if c.quiet_ms >= _hang_ms(state)), None)
     if hangs is not None:
-        return Next(_turned(state, f"{_said_quiet(hangs)}: a call of its code may hang"))
+        return Next(_turn_back(state, f"{_quiet_text(hangs)}: a call of its code may hang"))
     if state.current is None:
-        return _next(state, seen)
+        return _give_next(state, seen)
     current = seen.find(state.current)
     if current is None:
         return Next(_without_current(state))
     if current.is_running and current.runs(state.package):
-        return _watched(state, current, seen)
+        return _watch(state, current, seen)
     is_ready = current.is_running and current.prepared == state.package
     is_on_its_way = is_ready and not current.refusal
     if seen.step_ms >= PREPARATION_MS and not (is_on_its_way or current.runs(state.package)):
-        return Next(_turned(state, _not_there(current, state.subject)))
-    return _restarted(state.subject, current, state.package, seen, seen.obstacle)
+        return Next(_turn_back(state, _why_missing(current, state.subject)))
+    return _restart(state, current, seen, seen.obstacle)
 
 
-def _not_there(container: ContainerSeen, subject: str) -> str:
+def _why_missing(container: ContainerSeen, subject: str) -> str:
     name = container.processor_id
     if not container.is_running:
         return f"processor {name} has not started with the {subject} in {PREPARATION_MS} ms"
     if container.refusal:
-        return _refused(container)
+        return _refusal_text(container)
     why = container.unprepared or "its log, and those of its spares, say why"
     return (
         f"the launcher of processor {name} has not prepared the {subject} in {PREPARATION_MS} ms: "
@@ -158,7 +158,7 @@ def _not_there(container: ContainerSeen, subject: str) -> str:
     )
 
 
-def _refused(container: ContainerSeen) -> str:
+def _refusal_text(container: ContainerSeen) -> str:
     return f"the restart of processor {container.processor_id} was refused: {container.refusal}"
 
 
@@ -174,7 +174,7 @@ def _hang_ms(state: UpgradeState) -> int:
     return max(PATIENCE * state.watch_ms, HANG_MS)
 
 
-def _said_quiet(container: ContainerSeen) -> str:
+def _quiet_text(container: ContainerSeen) -> str:
     return (
         f"processor {container.processor_id} has committed nothing, and not found its input "
         f"empty, for {container.quiet_ms} ms"
@@ -185,13 +185,13 @@ def _without_current(state: UpgradeState) -> UpgradeState:
     return replace(state, current=None, lag_before=None)
 
 
-def _next(state: UpgradeState, seen: Seen) -> Next:
+def _give_next(state: UpgradeState, seen: Seen) -> Next:
     if seen.obstacle:
         return Next(waits=seen.obstacle)
     # Not before the time of a watch: code with long batches must not hold up the upgrade.
     quiet = next((c for c in _quiet(state, seen) if c.quiet_ms > state.watch_ms), None)
     if quiet is not None:
-        return Next(waits=_said_quiet(quiet))
+        return Next(waits=_quiet_text(quiet))
     due = next((c for c in in_order(seen.containers) if c.processor_id not in state.given), None)
     if due is None:
         return Next(replace(state, phase=UpgradePhase.DONE))
@@ -205,17 +205,15 @@ def _next(state: UpgradeState, seen: Seen) -> Next:
     return Next(replace(state, given=given, current=due.processor_id, lag_before=due.lag))
 
 
-def _restarted(
-    subject: str, container: ContainerSeen, wanted: str | None, seen: Seen, obstacle: str
-) -> Next:
+def _restart(state: UpgradeState, container: ContainerSeen, seen: Seen, obstacle: str) -> Next:
     """Return the restart of a container with another package, if that does no harm.
 
-    ``subject``: what the upgrade changes. ``wanted``: the package that the container must run.
-    ``obstacle``: why it must not be stopped.
+    ``obstacle``: why it must not be stopped; empty: nothing.
     """
     name = container.processor_id
+    wanted = state.package if state.phase is UpgradePhase.FORWARD else state.previous
     if not container.is_running:
-        return Next(waits=f"processor {name} does not run; its next start has the {subject}")
+        return Next(waits=f"processor {name} does not run; its next start has the {state.subject}")
     if obstacle:
         return Next(waits=obstacle)
     is_prepared = wanted is None or container.prepared == wanted
@@ -223,11 +221,11 @@ def _restarted(
         why = f": {container.unprepared}" if container.unprepared else ""
         return Next(waits=f"the launcher of processor {name} prepares the package{why}")
     if container.refusal:
-        return Next(waits=f"{_refused(container)}; homeport restart {name} does it by hand")
+        return Next(waits=f"{_refusal_text(container)}; homeport restart {name} does it by hand")
     return Next(restart=name, waits=f"processor {name} restarts")
 
 
-def _watched(state: UpgradeState, current: ContainerSeen, seen: Seen) -> Next:
+def _watch(state: UpgradeState, current: ContainerSeen, seen: Seen) -> Next:
     name = current.processor_id
     if current.watched_ms < state.watch_ms:
         return Next(waits=f"processor {name} is watched for {state.watch_ms} ms")
@@ -240,13 +238,13 @@ def _watched(state: UpgradeState, current: ContainerSeen, seen: Seen) -> Next:
         lag = f"a lag of {current.lag} records"
     # Work before the end of the watch proves nothing: the code may hang since then.
     if is_well and current.quiet_ms > current.watched_ms - state.watch_ms:
-        return Next(waits=_said_quiet(current))
+        return Next(waits=_quiet_text(current))
     if is_well:
         return Next(_without_current(state))
     if current.watched_ms < PATIENCE * state.watch_ms:
         return Next(waits=f"processor {name} has {lag}; {limit} are waited for")
     reason = f"processor {name} has {lag} after {PATIENCE * state.watch_ms} ms, more than {limit}"
-    return Next(_turned(state, reason))
+    return Next(_turn_back(state, reason))
 
 
 # --- back
@@ -262,7 +260,7 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
     obstacles = {c: seen.hindrance if is_late else seen.group_obstacle(c) for c in seen.containers}
     strays = list(_strays(state, seen))
     free = [c for c in strays if c.is_running and not (obstacles[c] or c.refusal)]
-    made = [_restarted(state.subject, c, state.previous, seen, "") for c in free]
+    made = [_restart(state, c, seen, "") for c in free]
     if made:
         return next((step for step in made if step.restart is not None), made[0])
     clear = {c.processor_id for c, obstacle in obstacles.items() if not obstacle}
@@ -273,7 +271,7 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
     waits = seen.hindrance
     if strays and not waits:
         stray = strays[0]
-        waits = _restarted(state.subject, stray, state.previous, seen, obstacles[stray]).waits
+        waits = _restart(state, stray, seen, obstacles[stray]).waits
     if not waits and is_late:
         # A container that is down gets the package from before with its next permit.
         waits = unheard([c for c in seen.containers if not (c.is_known or c.is_down)])
@@ -324,7 +322,7 @@ def failed(
         return None
     given = tuple(p for p in state.given if p != processor_id)
     if state.phase is UpgradePhase.FORWARD:
-        turned = _turned(
+        turned = _turn_back(
             state, f"processor {processor_id} failed with the new {state.subject}: {story}"
         )
         return replace(turned, given=given, current=processor_id, last_line=last_line)

@@ -59,7 +59,7 @@ def accept(draft: Draft, placement: Placement, reason: str) -> None:
         answer(draft, accepted, PlacementStatus.ACCEPTED, reason)
 
 
-def give_reason(draft: Draft, placement: Placement, text: str) -> None:
+def report_progress(draft: Draft, placement: Placement, text: str) -> None:
     """Answer that the action is in progress, and how far."""
     said = draft.keep(replace(placement, status=PlacementStatus.IN_PROGRESS, story=text))
     answer(draft, said, PlacementStatus.IN_PROGRESS, text)

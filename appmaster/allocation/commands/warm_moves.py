@@ -101,7 +101,7 @@ def begin_behind(draft: Draft, placement: Placement, container: ContainerState, 
         return False
     begun = answers.begin(draft, placement, container, PlacementStep.WARMING, host)
     begun = replace(begun, standby=standby.processor_id, resource_id=standby.resource_id)
-    answers.give_reason(
+    answers.report_progress(
         draft, begun, f"{named(standby.incarnation)} on {host} has the state, and is to give way"
     )
     return True
@@ -125,7 +125,7 @@ def warm_up(
     standby = _enter(draft, container, launcher)
     warming = replace(placement, step=PlacementStep.WARMING, standby=standby)
     text = f"a standby on {launcher.host} reads the state; {named(container.incarnation)} runs on"
-    answers.give_reason(draft, warming, text)
+    answers.report_progress(draft, warming, text)
 
 
 def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> ProcessorId:
@@ -191,7 +191,7 @@ def _wait_for_spark(draft: Draft, placement: Placement, standby: ContainerState)
     timer = Timer(TimerKind.SPARE_SPARK, placement.request.processor_id)
     draft.set_timer(timer, draft.settings.spark_timeout_ms)
     text = f"{named(standby.incarnation)} is {standby.lag} records behind; a Spark starts beside it"
-    answers.give_reason(draft, replace(placement, spark=SparkWait.AWAITED), text)
+    answers.report_progress(draft, replace(placement, spark=SparkWait.AWAITED), text)
 
 
 def wait_for_no_spark(draft: Draft, processor_id: ProcessorId) -> None:
@@ -217,7 +217,7 @@ def _order_to_give_way(
     text = f"{named(standby.incarnation)} is {standby.lag} records behind, and stops"
     if is_late:
         text = f"{text}; no Spark was ready beside it in {draft.settings.spark_timeout_ms} ms"
-    answers.give_reason(draft, giving, text)
+    answers.report_progress(draft, giving, text)
 
 
 def give_way(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
