@@ -27,6 +27,7 @@ from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host
 
 EXCLUSION_MS = 60_000
+"""After this time an excluded host is probed."""
 
 
 def suspects_itself(silent: Collection[Host], hosts: Collection[Host]) -> bool:
@@ -68,7 +69,7 @@ def _suspect_ourselves(draft: Draft, host: Host) -> None:
 def _exclude(draft: Draft, host: Host, why: str) -> None:
     draft.because(ReasonKind.HOST_EXCLUDED, host=host, detail=why)
     draft.exclusions = draft.exclusions.set(host, False)  # noqa: FBT003 - a Map has no keywords
-    draft.set_timer(Timer(TimerKind.EXCLUSION, host), draft.settings.exclusion_ms)
+    draft.set_timer(Timer(TimerKind.EXCLUSION, host), EXCLUSION_MS)
     allocator.leave(draft, host, "its launchers fell silent")
 
 

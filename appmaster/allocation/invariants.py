@@ -180,7 +180,7 @@ def _of_overtaken(state: AllocatorState, rows: _Rows) -> Iterator[str]:
 
 def _of_sharing(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
     for resource_id in sorted({c.resource_id for c in rows.containers if c.resource_id}):
-        launcher = state.resource(resource_id)
+        launcher = state.resources.get(resource_id)
         if launcher is None:
             yield f"a held resource is known: {resource_id}"
         elif launcher.is_released:

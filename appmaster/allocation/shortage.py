@@ -121,9 +121,9 @@ def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Hos
     group = {active, *state.containers.indexed(Containers.REPLICA_OF, active)}
     for processor_id in sorted(group - {container.processor_id}):
         other = state.container(processor_id)
-        resource = None if other is None else state.resources.get(other.resource_id)
-        if resource is not None:
-            yield resource.host, f"has processor {processor_id}, which has the same state"
+        host = None if other is None else state.host_of(other)
+        if host is not None:
+            yield host, f"has processor {processor_id}, which has the same state"
 
 
 def _times(count: int, what: str) -> str:

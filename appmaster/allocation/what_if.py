@@ -25,7 +25,6 @@ from homeport.appmaster.allocation.job_state.state import (
     Containers,
     ContainerState,
     EarlyPhase,
-    ResourceState,
 )
 from homeport.appmaster.allocation.protocol import events
 from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
@@ -196,7 +195,9 @@ class _Future:
                 yield events.ResourceEnded(resource.request_id, resource.resource_id)
             elif resource.ended is not None:
                 yield events.LauncherSilent(resource.resource_id)
-        assigned = (_launcher(self.state, c) for c in self._in(ContainerPhase.ASSIGNED))
+        assigned = (
+            self.state.resources.get(c.resource_id) for c in self._in(ContainerPhase.ASSIGNED)
+        )
         for launcher in filter(None, assigned):
             id_, host, request_id = launcher.resource_id, launcher.host, launcher.request_id
             yield events.LauncherCheckedIn(id_, host, None, request_id)
@@ -234,13 +235,13 @@ class _Future:
                 asker = self._asker(request_id)
                 if asker is not None and self._asked.get(request_id) is None:
                     self._placeless.add(asker)
-            case events.LauncherCheckedIn() if self.state.resource(event.resource_id) is None:
+            case events.LauncherCheckedIn() if self.state.resources.get(event.resource_id) is None:
                 if event.request_id not in self._asked or not self._has_room(event.host):
                     return False
                 del self._asked[event.request_id]
                 self._use(event.host, 1)
             case events.ResourceEnded(resource_id=str(resource_id)):
-                resource = self.state.resource(resource_id)
+                resource = self.state.resources.get(resource_id)
                 self._use(resource.host if resource is not None else None, -1)
         return self.feed(event)
 
@@ -278,10 +279,6 @@ def _room(settings: AllocatorSettings, report: events.HostReport) -> int:
     return min(fits, default=1_000_000) if report.is_live else 0
 
 
-def _launcher(state: AllocatorState, container: ContainerState | None) -> ResourceState | None:
-    return None if container is None else state.resources.get(container.resource_id)
-
-
 def _fates(before: AllocatorState, future: _Future) -> Iterator[ShownFate]:
     """Yield what becomes of each container that changes, with the last reason of each kind."""
     why: dict[ProcessorId, dict[ReasonKind, Reason]] = {}
@@ -298,13 +295,12 @@ def _fates(before: AllocatorState, future: _Future) -> Iterator[ShownFate]:
             container.resource_id,
         ):
             continue
-        was, is_ = _launcher(before, container), _launcher(future.state, after)
         yield ShownFate(
             processor_id=container.processor_id,
             role=container.role.value,
             replica_of=container.replica_of,
-            host_before=was.host if was is not None else None,
-            host=is_.host if is_ is not None else None,
+            host_before=before.host_of(container),
+            host=future.state.host_of(after) if after is not None else None,
             phase=after.phase.value if after is not None else None,
             is_placed=after is None or after.phase in _FULFILLED,
             takes_over=future.taken.get(container.processor_id),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.retries import LAUNCH_RETRY_MS
@@ -107,7 +106,6 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         temporary_have_spark=has_spark_beside(config, task, is_temporary=True),
         drained_hosts=frozenset(map(host_of, keys.DRAINED_HOSTS.read(config))),
         command_timeout_ms=keys.COMMAND_TIMEOUT_MS.read(config),
-        exclusion_ms=EXCLUSION_MS,
         container_memory_mb=manager.container_memory_mb,
         container_cores=manager.container_cpu_cores,
         strict_hosts=None if strict_hosts is None else tuple(sorted(strict_hosts)),

@@ -150,7 +150,7 @@ class DriverBackend:
         """Return whether the launcher will probably get an order soon."""
         state = self._view.state
         if message.running is None:
-            resource = state.resource(message.resource_id)
+            resource = state.resources.get(message.resource_id)
             is_reserved = resource is not None and resource.reserved_for is not None
             return is_reserved or state.holder(message.resource_id) is not None
         if any(p.standby == message.running.processor_id for p in state.placements):

@@ -177,8 +177,7 @@ def _concerned(step: Step) -> list[dict[str, object]]:
     for reason in step.decision.reasons:
         container = None if reason.processor_id is None else state.container(reason.processor_id)
         if container is not None:
-            place = state.resource(container.resource_id) if container.resource_id else None
-            host = reason.host if place is None else place.host
+            host = state.host_of(container) or reason.host
             facts = {"processor": container.processor_id, "epoch": container.epoch, "host": host}
             found.append({**facts, "reason": str(reason)})
     return found

@@ -26,7 +26,6 @@ from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
     ContainerRole,
-    ContainerState,
 )
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
@@ -265,7 +264,7 @@ class Recoveries:
             last = last.entered(RecoveryPhase.DETECT, ended_ms)
             self._put(last.entered(RecoveryPhase.DECIDE, times.known_ms))
         elif (last is None or last.is_over) and processor_id in self._running:
-            host = None if known is None else _host_of(known, before)
+            host = None if known is None else before.host_of(known)
             self._begin(processor_id, host, event, times, seen_ms)
         self._running.discard(processor_id)
 
@@ -359,11 +358,6 @@ def cause_of(event: Event) -> str:
         case JobModelPublished():
             return "model-change"
     return "other"
-
-
-def _host_of(container: ContainerState, state: AllocatorState) -> Host | None:
-    resource = None if container.resource_id is None else state.resource(container.resource_id)
-    return None if resource is None else resource.host
 
 
 def _ms(seconds: Mapping[str, float], names: Iterable[str]) -> int:

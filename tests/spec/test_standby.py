@@ -62,7 +62,7 @@ def test_a_group_is_never_on_one_host(machine: Machine) -> None:
     machine.feed(group({"0": "a", "0-0": "a", "0-1": "a"}), live("a", "b", "c"))
     for number, host in enumerate("aaabbbccc"):
         machine.feed(check_in(f"r{number}", host))
-    hosts = [machine.state.resource(c.resource_id).host for c in machine.state.containers]  # type: ignore[union-attr, arg-type] # all hold one
+    hosts = [machine.state.resources.get(c.resource_id).host for c in machine.state.containers]  # type: ignore[union-attr] # all hold one
     assert sorted(hosts) == ["a", "b", "c"]
 
 
@@ -312,7 +312,7 @@ def test_the_active_starts_when_stop_and_resource_are_both_there(pair: Machine) 
     that comes of it waits for the evidence of the stop.
     """
     _home_expires(pair)
-    standbys_own = pair.state.resource(ResourceId("r-0-0"))
+    standbys_own = pair.state.resources.get(ResourceId("r-0-0"))
     assert standbys_own is not None
     early = pair.feed(ResourceEnded(request_id=standbys_own.request_id))
     assert asked(early) == ["b"]

@@ -66,7 +66,7 @@ def _place(container: ContainerState, state: AllocatorState) -> str:
     """Phase, incarnation, place and what is charged, as far as the container has them."""
     parts = [container.phase.value]
     if container.resource_id is not None:
-        launcher = state.resource(container.resource_id)
+        launcher = state.resources.get(container.resource_id)
         host = launcher.host if launcher is not None else "nowhere"
         who = f" {named(container.incarnation)}" if container.phase in LIVE else ""
         parts = [f"{parts[0]}{who} on {host} ({container.resource_id})"]

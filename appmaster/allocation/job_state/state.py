@@ -469,9 +469,10 @@ class AllocatorState:
         """Return the container of ``processor_id``; None where the model has none."""
         return self.containers.get(processor_id)
 
-    def resource(self, resource_id: ResourceId) -> ResourceState | None:
-        """Return the launcher ``resource_id``; None where it is not known."""
-        return self.resources.get(resource_id)
+    def host_of(self, container: ContainerState) -> Host | None:
+        """Return the host of the launcher that ``container`` holds; None: it holds none."""
+        launcher = self.resources.get(container.resource_id)
+        return None if launcher is None else launcher.host
 
     def holder(self, resource_id: ResourceId) -> ContainerState | None:
         """Return the container that holds this resource; None where none does."""

@@ -20,7 +20,6 @@ class AllocatorSettings:
         last_retry_delay_ms: see ``retries``; 0: no delay.
         launch_retry_ms: the same.
         silence_ms: the time within which hosts fall silent "at once"; see ``exclusion``.
-        exclusion_ms: the time after which an excluded host is probed.
         container_memory_mb: the size of every container, active or standby (safety P4); 0: not
             known, fits everywhere.
         container_cores: the same.
@@ -45,7 +44,6 @@ class AllocatorSettings:
     last_retry_delay_ms: int = 0
     launch_retry_ms: int = 0
     silence_ms: int = 12_000
-    exclusion_ms: int = 60_000
     container_memory_mb: int = 0
     container_cores: int = 0
     stop_timeout_ms: int = 60_000

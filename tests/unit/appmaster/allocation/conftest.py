@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.exclusion import EXCLUSION_MS
 from homeport.appmaster.allocation.invariants import check, check_step
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
@@ -252,7 +253,7 @@ def falls_silent(host: str) -> tuple[Instruction, ...]:
 
 def excludes(host: str) -> tuple[Instruction, ...]:
     """A host is not asked for a while."""
-    return (SetTimer(Timer(TimerKind.EXCLUSION, Host(host)), SETTINGS.exclusion_ms),)
+    return (SetTimer(Timer(TimerKind.EXCLUSION, Host(host)), EXCLUSION_MS),)
 
 
 def exclusion_over(host: str) -> TimerFired:

@@ -309,7 +309,7 @@ def test_the_end_of_the_action_leaves_the_standby_where_it_was(pair: Machine) ->
     """An action that ends while the standby stops: that comes back on its launcher."""
     pair.feed(behind(0, "0-0"), wants_warm(), stopped("0", 1, StopCause.FINISHED, 0))
     assert pair.state.placements == ()
-    launcher = pair.state.resource(ResourceId("r1"))
+    launcher = pair.state.resources.get(ResourceId("r1"))
     assert launcher is not None
     assert launcher.reserved_for is None
 

@@ -97,9 +97,9 @@ def test_a_missing_entry_of_the_state_is_none(machine: Machine) -> None:
     """Unknown processor, resource, holder."""
     machine.at_home({"0": "a"})
     assert machine.state.container(ProcessorId("1")) is None
-    assert machine.state.resource(ResourceId("r1")) is None
+    assert machine.state.resources.get(ResourceId("r1")) is None
     assert machine.state.holder(ResourceId("r1")) is None
-    assert machine.state.resource(ResourceId("r0")) is not None
+    assert machine.state.resources.get(ResourceId("r0")) is not None
     assert machine.state.holder(ResourceId("r0")) == machine.container("0")
 
 
