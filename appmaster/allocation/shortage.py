@@ -121,9 +121,9 @@ def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Hos
     group = {active, *state.containers.indexed(Containers.REPLICA_OF, active)}
     for processor_id in sorted(group - {container.processor_id}):
         other = state.container(processor_id)
-        host = None if other is None else state.host_of(other)
-        if host is not None:
-            yield host, f"has processor {processor_id}, which has the same state"
+        taken = None if other is None else state.host_of(other)
+        if taken is not None:
+            yield taken, f"has processor {processor_id}, which has the same state"
 
 
 def _times(count: int, what: str) -> str:

@@ -22,6 +22,7 @@ from immutables import Map
 from homeport.appmaster.allocation.job_state.placements import Placement
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.allocation.job_state.table import PersistentSet, Table
+from homeport.appmaster.allocation.protocol.events import Timer
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.placement import PlacementSource
@@ -109,7 +110,7 @@ def _walk(
     is_plain = True
     for field in fields(value):
         inside = getattr(value, field.name)
-        if field.name == "request_id":
+        if _is_request(value, field.name, inside):
             requests |= {inside} - {None}
         elif field.name in _TOLD:
             is_plain &= inside == _TOLD[field.name]
@@ -118,6 +119,11 @@ def _walk(
         else:
             is_plain &= _walk(inside, requests, listed)
     return is_plain
+
+
+def _is_request(value: Any, name: str, inside: object) -> bool:  # noqa: ANN401 - any part of a state
+    """Whether this field has the number of a request: by its name, or as the key of a timer."""
+    return name == "request_id" or (isinstance(value, Timer) and isinstance(inside, int))
 
 
 class Numbering:
@@ -314,7 +320,7 @@ class _Renamer:
     def _field(self, value: Any, name: str, old: Any) -> Any:  # noqa: ANN401 - by name
         if name in _TOLD:
             return _TOLD[name]
-        if name == "request_id":
+        if _is_request(value, name, old):
             return None if old is None else self._requests[old]
         if name == "resource_id":
             return None if old is None else resource_of(self._requests[int(old[1:])])

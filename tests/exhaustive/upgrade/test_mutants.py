@@ -51,15 +51,15 @@ def mutant(
 def watch_nothing(patch: Patch) -> None:
     """The next processor is begun as soon as the last one runs."""
     gone = machine._without_current
-    patch.setattr(machine, "_watched", lambda state, *_: machine.Next(gone(state)))
+    patch.setattr(machine, "_watch", lambda state, *_: machine.Next(gone(state)))
 
 
 @mutant("while the last one is behind", "may_lag")
 def look_at_no_lag(patch: Patch) -> None:
     """A processor that is behind counts as well."""
-    watched = machine._watched
+    watched = machine._watch
     patch.setattr(
-        machine, "_watched", lambda state, c, there: watched(state, replace(c, lag=0), there)
+        machine, "_watch", lambda state, c, there: watched(state, replace(c, lag=0), there)
     )
 
 
@@ -124,7 +124,7 @@ def wait_for_a_package_for_ever(patch: Patch) -> None:
 @mutant("nothing leads to a good one", "may_undo")
 def take_nothing_back(patch: Patch) -> None:
     """An order back is not looked at."""
-    patch.setattr(machine, "_taken_back", lambda state, *_: state)
+    patch.setattr(machine, "_take_back", lambda state, *_: state)
 
 
 @mutant("another upgrade has begun while this one was under way", "may_be_ordered_twice")
@@ -150,13 +150,13 @@ def look_at_no_work(patch: Patch) -> None:
 @mutant("hangs", "may_hang")
 def look_at_the_current_one_alone(patch: Patch) -> None:
     """One that was watched is not looked at any more."""
-    next_ = machine._next
+    next_ = machine._give_next
 
     def unquiet(state: UpgradeState, there: observed.Seen) -> machine.Next:
         working = tuple(replace(c, quiet_ms=0) for c in there.containers)
         return next_(state, replace(there, containers=working))
 
-    patch.setattr(machine, "_next", unquiet)
+    patch.setattr(machine, "_give_next", unquiet)
 
 
 @mutant("nothing leads to a good one", "host_may_be_lost", "may_have_no_place")
@@ -200,14 +200,14 @@ def say_no_way_out_of_a_refused_restart(patch: Patch) -> None:
 @mutant("nothing leads to a good one", LAG)
 def wait_for_a_lag_for_ever(patch: Patch) -> None:
     """A lag that is not reported is waited for."""
-    watched = machine._watched
+    watched = machine._watch
 
     def patient(state: UpgradeState, *rest: Any) -> machine.Next:  # noqa: ANN401 - passed on
         made = watched(state, *rest)
         is_back = made.state is not None and made.state.phase is UpgradePhase.BACK
         return machine.Next(waits="a lag") if is_back else made
 
-    patch.setattr(machine, "_watched", patient)
+    patch.setattr(machine, "_watch", patient)
 
 
 @mutant("nothing leads to a good one", "may_not_prepare", "may_undo", faults=2)
@@ -220,14 +220,14 @@ def prepare_for_ever_on_the_way_back(patch: Patch) -> None:
 @mutant("it is done, and another package runs", faults=0)
 def done_before_all_have_it(patch: Patch) -> None:
     """The first processor alone is upgraded."""
-    forward = machine._next
+    forward = machine._give_next
 
     def soon(state: UpgradeState, there: observed.Seen) -> machine.Next:
         if state.given:
             return machine.Next(replace(state, phase=UpgradePhase.DONE))
         return forward(state, there)
 
-    patch.setattr(machine, "_next", soon)
+    patch.setattr(machine, "_give_next", soon)
 
 
 @pytest.mark.parametrize("case", every_third(MUTANTS), ids=str)
