@@ -56,7 +56,7 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None, reached: Reached | None = None) -> NoReturn:
-    """Run the incarnations of this process, and end it with nothing of them left behind.
+    """Run the incarnations of this process, then end it.
 
     ``reached``: gets each step of a transaction and of a flush when it is done.
     """
@@ -83,14 +83,14 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
 
 
 def _launcher(memory: LeaseMemory | None) -> LeaseMemory:
-    """Return memory that no launcher reads where there is none."""
+    """Return ``memory``, or memory that no launcher reads."""
     return memory or LeaseMemory.endless()
 
 
 def _run_all(
     orders: Orders, memory: LeaseMemory | None, ready: GettingReady, reached: Reached | None
 ) -> tuple[int, str | None]:
-    """Return (exit code, cause in one line) once no permit comes or a process does not rest."""
+    """Return (exit code, cause in one line) at the end of the permits, or of the process."""
     is_first = True
     while (permit := orders.next_permit()) is not None:
         given = _Given(permit, orders.begin(), memory, ready, reached, is_first=is_first)
@@ -100,7 +100,7 @@ def _run_all(
         is_first = False
         _LOG.info("epoch %d rests", epoch)
         memory.say_rests(epoch)
-        # While the others stop too: what it had is gone before the next one is frozen.
+        # Now, while others stop too: what this one had goes before the next one is frozen.
         gc.unfreeze()
         gc.collect()
         gc.freeze()
@@ -110,9 +110,10 @@ def _run_all(
 
 @dataclass(frozen=True)
 class _Given:
-    """What one incarnation is made of.
+    """The input of one incarnation.
 
-    ``memory``: shared with the launcher; None: the process has none. ``is_first``: of its process.
+    ``memory``: shared with the launcher; None: the process has no launcher. ``is_first``: whether
+    the incarnation is the first of its process.
     """
 
     permit: str
@@ -172,8 +173,7 @@ def _made(given: _Given, context: IncarnationContext) -> Container:
         return standby_tasks.StandbyContainer(context)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as in _prepared
 
-    more = () if given.reached is None else (given.reached,)
-    container = StreamContainer(context, given.ready, standbys, *more)
+    container = StreamContainer(context, given.ready, standbys, given.reached)
     container.watch_calls(lambda cause: _end(FAILED, cause))
     return container
 

@@ -120,7 +120,7 @@ class StreamContainer(Container):
         context: IncarnationContext,
         ready: GettingReady,
         standbys: StandbyTasks | None = None,
-        reached: Reached = passed,
+        reached: Reached | None = None,
     ) -> None:
         super().__init__(context)
         self._job = context.job
@@ -128,7 +128,7 @@ class StreamContainer(Container):
         self._history = context.history
         self._ready = ready
         self._standbys = standbys
-        self._reached = reached
+        self._reached = reached or passed
         launcher = context.launcher
         self._report = WorkReport(launcher.announce, context.phases.elapsed_s, launcher.say_works)
         self._calls = CallWatch(self._job.task.callback_timeout_ms)
