@@ -32,7 +32,7 @@ from homeport.container.spark.inputs import (
     with_task,
 )
 from homeport.container.spark.standing import FramesOfEachPlan, frame_of
-from homeport.container.spark.work import Tables
+from homeport.container.spark.work import LazyFrames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,14 +193,14 @@ class SparkPipeline:
                 return found
         frames = {name: frame_of(self._session, part) for name, part in tables.items()}
         made = {name: partial(self._standing.of, name, held) for name, held in stores.items()}
-        rows: pa.Table = function(Tables(frames, made)).toArrow()
+        rows: pa.Table = function(LazyFrames(frames, made)).toArrow()
         self._tidy_up()
         return rows
 
     def _planned(self, frames: Frames) -> DataFrame:
         makers = {name: partial(self._asked_for, name, frames) for name in self._given.stores}
         with self._named.in_one_line():
-            return self._checked(self._work(Tables(frames, makers)))
+            return self._checked(self._work(LazyFrames(frames, makers)))
 
     def _asked_for(self, name: str, frames: Frames) -> DataFrame:
         reason = self._given.stores[name]

@@ -1,9 +1,9 @@
 """Plans that Spark makes once, for a schema of its input, and runs on each next batch.
 
-To plan a query costs Spark a hundred times what a small batch costs it to run. So the pipeline's
-function gets frames over "the batch that is at work", once, and what it returns is planned once.
-The Java classes (``java/Plans.java``) hold those frames and plans, and one connection takes batches
-in and rows out. Where a plan would give a later batch other rows than a new plan
+Spark takes a hundred times as long to plan a query as to run a small batch. So the pipeline's
+function gets frames over "the batch that is at work", once, and Spark plans its result once. The
+Java classes (``java/Plans.java``) hold those frames and plans; one connection takes batches in and
+rows out. Where a plan would give a later batch other rows than a new plan
 (``java/Soundness.java``), it is used for its first batch alone.
 """
 
@@ -35,8 +35,8 @@ from homeport.container.spark.reads import (
     read_schema,
     reads_of,
 )
-from homeport.container.spark.standing import StandingSource, StandingSources, numbers_of
-from homeport.container.spark.work import Tables as Frames
+from homeport.container.spark.standing import Source, StandingSources
+from homeport.container.spark.work import LazyFrames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,12 +50,12 @@ _LOAD, _RUN, _UNLOAD, _LOADED = 1, 2, 3, 4
 _FAILED = -1
 _SECRET_BYTES = 32
 _ONE_PARTITION_ROWS = 5_000
-"""Up to so many one core is done sooner than the scheduler has dealt them to several."""
+"""One core runs a batch of up to so many rows sooner than the scheduler deals it to several."""
 _SMALL_BYTES = 64 * 1024
 _PLANS = 16
-"""At most: each is a schema that the input had. The one made first goes."""
+"""At most; each is for a schema that the input had. The oldest plan goes first."""
 _numbers = count(1)
-"""Of sources and plans; a process has one JVM."""
+"""The numbers of sources and plans; a process has one JVM."""
 
 Tables = Mapping[str, pa.Table]
 Schemas = Mapping[str, pa.Schema]
@@ -64,26 +64,11 @@ _Key = tuple[tuple[tuple[str, pa.Schema], ...], int]
 
 
 @dataclass(frozen=True)
-class _Source:
-    """An input: its number in the JVM, and the schemas, Spark's and Arrow's, of what it is sent.
-
-    ``reads``: the columns that it is sent; None: all.
-    """
-
-    number: int
-    frame: DataFrame
-    given: pa.Schema
-    form: Any
-    schema: pa.Schema
-    reads: Reads | None = None
-
-
-@dataclass(frozen=True)
 class _Plan:
     """``output``: the schema of its rows. ``stores``: {adjunct store: the number of its rows}."""
 
     number: int
-    sources: Mapping[str, _Source]
+    sources: Mapping[str, Source]
     output: pa.Schema
     stores: dict[str, int]
 
@@ -110,7 +95,7 @@ class PlanOnce:
         weakref.finalize(self, _close, self._answers, self._socket)
         self._cores = session.sparkContext.defaultParallelism
         self._plans: dict[_Key, _Plan | None] = {}
-        self._standing = StandingSources(self._java, self._standing_source, self._load_standing)
+        self._standing = StandingSources(self._java, self._source, self._load_standing)
 
     @staticmethod
     def connect(session: SparkSession, made: Path | None = None) -> PlanOnce | None:
@@ -133,9 +118,9 @@ class PlanOnce:
         return any(plan is not None for plan in self._plans.values())
 
     def reads(self, schemas: Schemas, rows: int) -> dict[str, Reads] | None:
-        """Return what the plans read that may run over tables with so many rows together, or fewer.
+        """Return what the plans read that may run over tables with at most so many rows together.
 
-        None: one of them is not there, so that a batch must have all columns.
+        None: one of the plans does not exist, so that a batch must have all columns.
         """
         plans = [self._plans.get(_key(schemas, parts)) for parts in {1, self._partitions(rows)}]
         if None in plans:
@@ -157,10 +142,10 @@ class PlanOnce:
     ) -> pa.Table | None:
         """Return the rows that ``function`` makes of ``tables``; None: each batch needs a plan.
 
-        ``function`` is called where no plan is there: once for each schema, and once more for large
-        batches where Spark has several cores. ``schemas``: those of the frames, where the tables
-        may lack what no plan reads (``reads``). ``stores``: the rows of adjunct stores, for which
-        the function may ask. A plan stays, and gets them again where they have changed.
+        ``function`` is called once for each schema, and once more for large batches where Spark has
+        several cores. ``schemas``: of the frames, where the tables may lack columns that no plan
+        reads (``reads``). ``stores``: the rows of adjunct stores, which the function may ask for. A
+        plan stays, and gets them again where they have changed.
         """
         schemas = schemas or {name: table.schema for name, table in tables.items()}
         partitions = self._partitions(sum(table.num_rows for table in tables.values()))
@@ -184,7 +169,7 @@ class PlanOnce:
     ) -> pa.Table:
         partitions, number = key[1], next(_numbers)
         sources = {n: self._source(t.schema, partitions) for n, t in tables.items()}
-        standing: dict[str, StandingSource] = {}
+        standing: dict[str, Source] = {}
         self._standing.untouch()
 
         def of_store(name: str) -> DataFrame:
@@ -192,17 +177,17 @@ class PlanOnce:
             return standing[name].frame
 
         try:
-            # A function that looks at rows itself, as with count(), finds this batch.
+            # A function that reads rows itself, as with count(), finds this batch.
             loads = self._loads(sources, tables, partitions)
             self._answer([*loads, struct.pack(">iq", _LOADED, 0)])
             frames = {name: source.frame for name, source in sources.items()}
-            frame = function(Frames(frames, {n: partial(of_store, n) for n in stores}))
+            frame = function(LazyFrames(frames, {n: partial(of_store, n) for n in stores}))
             reason = self._keep(number, frame, [*sources.values(), *standing.values()])
             if reason is None:
                 narrow = self._narrowed(frame, sources, standing)
-                plan = _Plan(
-                    number, narrow, _arrow_schema(frame.schema, self._session), numbers_of(standing)
-                )
+                output = _arrow_schema(frame.schema, self._session)
+                used = {name: stores[name].number for name in standing}
+                plan = _Plan(number, narrow, output, used)
                 table = self._run(plan, tables, partitions)
             else:
                 large = f" of more than {_ONE_PARTITION_ROWS} rows" if partitions > 1 else ""
@@ -223,9 +208,7 @@ class PlanOnce:
             self._forget(next(iter(self._plans)))
         return table
 
-    def _keep(
-        self, number: int, frame: DataFrame, sources: Sequence[_Source | StandingSource]
-    ) -> str | None:
+    def _keep(self, number: int, frame: DataFrame, sources: Sequence[Source]) -> str | None:
         gateway: Any = self._session.sparkContext._gateway  # noqa: SLF001 - pyspark's only way to it
         numbers = gateway.new_array(gateway.jvm.long, len(sources))
         for index, source in enumerate(sources):
@@ -234,16 +217,13 @@ class PlanOnce:
         return reason
 
     def _narrowed(
-        self,
-        frame: DataFrame,
-        sources: Mapping[str, _Source],
-        standing: Mapping[str, StandingSource],
-    ) -> Mapping[str, _Source]:
+        self, frame: DataFrame, sources: Mapping[str, Source], standing: Mapping[str, Source]
+    ) -> Mapping[str, Source]:
         """Return the sources, which from now on are sent only what the plan of ``frame`` reads.
 
-        Standing ones are sent whole: that is once, and other plans may read other columns.
+        Standing rows are sent whole: once, and other plans may read other columns.
         """
-        every: list[_Source | StandingSource] = [*sources.values(), *standing.values()]
+        every = [*sources.values(), *standing.values()]
         try:
             plan = json.loads(self._java.optimized(frame._jdf))  # noqa: SLF001 - as below
             leaves = leaves_of(self._java.leaves(frame._jdf))  # noqa: SLF001 - as below
@@ -251,7 +231,7 @@ class PlanOnce:
         except (LookupError, TypeError, ValueError) as error:
             _LOG.warning("Spark gets all columns of each batch: its plan cannot be read: %s", error)
             return sources
-        found: dict[str, _Source] = {}
+        found: dict[str, Source] = {}
         for name, source in sources.items():
             read = reads[source.number]
             form, schema = self._form(read_schema(source.given, read))
@@ -265,31 +245,28 @@ class PlanOnce:
         if plan is not None:
             self._drop(plan.number, plan.sources)
 
-    def _drop(self, number: int, sources: Mapping[str, _Source]) -> None:
+    def _drop(self, number: int, sources: Mapping[str, Source]) -> None:
         self._java.drop(number)
         for source in sources.values():
             self._java.forget(source.number)
 
-    def _source(self, schema: pa.Schema, partitions: int) -> _Source:
-        """Return the source as pyspark's ``createDataFrame`` makes it of a table."""
+    def _source(self, schema: pa.Schema, partitions: int | None = None) -> Source:
+        """Return a source without rows, as pyspark's ``createDataFrame`` makes it of a table.
+
+        ``partitions``: of each batch; None: its rows stand.
+        """
         from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - pyspark is there by now
 
         form, read = self._form(schema)
-        number = next(_numbers)
-        frame = DataFrame(self._java.frame(number, partitions, form.json()), self._session)
-        return _Source(number, frame, schema, form, read)
+        number, text = next(_numbers), form.json()
+        if partitions is None:
+            own = self._java.standing(number, text)
+        else:
+            own = self._java.frame(number, partitions, text)
+        return Source(number, DataFrame(own, self._session), schema, form, read)
 
-    def _standing_source(self, schema: pa.Schema) -> StandingSource:
-        from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - as above
-
-        number, (form, _) = next(_numbers), self._form(schema)
-        frame = DataFrame(self._java.standing(number, form.json()), self._session)
-        return StandingSource(number, frame, schema)
-
-    def _load_standing(self, source: StandingSource, rows: pa.Table) -> None:
-        form, read = self._form(source.given)
-        whole = _Source(source.number, source.frame, source.given, form, read)
-        loads = self._loads({"": whole}, {"": rows.combine_chunks()}, 1)
+    def _load_standing(self, source: Source, rows: pa.Table) -> None:
+        loads = self._loads({"": source}, {"": rows.combine_chunks()}, 1)
         self._answer([*loads, struct.pack(">iq", _LOADED, 0)])
 
     def _form(self, schema: pa.Schema) -> tuple[Any, pa.Schema]:
@@ -303,7 +280,7 @@ class PlanOnce:
             form.add(field.name, from_arrow_type(field.type, without_zone), field.nullable)
         return form, _arrow_schema(form, self._session)
 
-    def _converted(self, source: _Source, table: pa.Table) -> pa.Table:
+    def _converted(self, source: Source, table: pa.Table) -> pa.Table:
         if source.reads is not None:
             table = read_part(table, source.reads)
         if table.schema.equals(source.schema):
@@ -315,7 +292,7 @@ class PlanOnce:
         return local.cast(source.schema)
 
     def _loads(
-        self, sources: Mapping[str, _Source], tables: Tables, partitions: int
+        self, sources: Mapping[str, Source], tables: Tables, partitions: int
     ) -> list[bytes | memoryview]:
         parts: list[bytes | memoryview] = []
         for name, source in sources.items():
@@ -338,10 +315,10 @@ class PlanOnce:
         return pa.Table.from_batches(batches, plan.output)
 
     def _answer(self, orders: list[bytes | memoryview]) -> list[pa.Buffer]:
-        """Return what the JVM answers to ``orders``, whose last one has an answer.
+        """Return the JVM's answer to the last of ``orders``, the only one that has an answer.
 
-        Where that is not read to its end there is no connection any more, so that no later batch
-        gets what is left of it.
+        If the answer is not read to its end, the connection is closed: no later batch may get the
+        rest of it.
         """
         with self._one_answer:
             try:
@@ -388,7 +365,7 @@ def _key(schemas: Schemas, partitions: int) -> _Key:
     return tuple(schemas.items()), partitions
 
 
-def _shown(sources: Mapping[str, _Source]) -> str:
+def _shown(sources: Mapping[str, Source]) -> str:
     found = []
     for name, source in sources.items():
         reads = source.reads

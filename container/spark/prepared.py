@@ -1,11 +1,11 @@
-"""The job's pipeline in a Spark of its own: what it takes, and its start."""
+"""The job's pipeline in a Spark of its own: its settings, its code, and its start."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from homeport.container.spark.output_rows import Leaving, leaving_rows
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.spark.sql_text import load_sql
-from homeport.container.spark.work import FunctionWork, SqlWork, Work
+from homeport.container.spark.work import Work, function_work, sql_work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,10 +50,9 @@ _RESULT_PART = 4
 class PipelineSettings:
     """Which pipeline runs in which Spark.
 
-    ``name``: what names it, as the configuration has it. ``streams``: the job's inputs.
-    ``leaving``: where its rows leave; None: a task gets them. ``plans_once``: whether Spark may
-    run a plan again, see ``plan_once``. ``serdes``: of the inputs' values. ``stores``: the job's
-    adjunct stores.
+    ``name``: the value of its key. ``streams``: the job's inputs. ``leaving``: how its rows leave;
+    None: a task gets them. ``plans_once``: whether Spark may run a plan again, see ``plan_once``.
+    ``serdes``: of the inputs' values. ``stores``: the job's adjunct stores.
     """
 
     kind: PipelineKind
@@ -95,50 +94,47 @@ class PipelineSettings:
         )
 
     def serves(self, wanted: PipelineSettings) -> bool:
-        """Return whether it is the same pipeline in the same Spark, wherever its files are."""
+        """Return whether ``wanted`` is the same pipeline and Spark, apart from the work folder."""
         spark = replace(self.spark, work_dir=wanted.spark.work_dir)
         return replace(self, spark=spark) == wanted
 
 
 def result_mb(memory: MemoryShares) -> int:
-    """Return the MB of rows that a pipeline may make of a batch, in the heap, then in Python.
+    """Return the most MB of rows that a pipeline may make of a batch, in the heap, then in Python.
 
-    The rows of the largest batch (``batch_max_bytes``) have place in it four times over.
+    The rows of the largest batch (``batch_max_bytes``) fit four times.
     """
     return max(_SMALLEST_RESULT_MB, min(memory.heap_mb, memory.python_mb) // _RESULT_PART)
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A pipeline whose code is there, and that has met no Spark; ``named``: for messages."""
+    """A pipeline whose code is loaded, and that has met no Spark.
+
+    ``named``: for messages. ``stores``: {adjunct store that the work may ask for: how its entries
+    become rows; or why they cannot}.
+    """
 
     settings: PipelineSettings
     work: Work
     named: Named
+    stores: Mapping[str, EntryColumns | HomeportError]
 
     @staticmethod
     def of(settings: PipelineSettings) -> Loaded:
         """Load the pipeline that ``settings`` name.
 
         Raises:
-            ConfigError: it cannot be loaded.
+            ConfigError: it cannot be loaded, or needs a store that has no columns.
         """
         streams = stream_names(settings.streams)
         refuse_twins(settings.stores, [*streams])
-        stores = [store.name for store in settings.stores]
-        work, remedy = _WORKS[settings.kind](settings, streams, stores)
-        loaded = Loaded(settings, work, Named(settings.kind.key.name, settings.name, remedy))
-        loaded.refuse_stores_without_columns()
-        return loaded
-
-    def refuse_stores_without_columns(self) -> None:
-        """Raise ConfigError where the pipeline surely asks for a store that has no columns."""
-        for name, found in self._store_columns().items():
-            if name in self.work.needs and isinstance(found, HomeportError):
-                raise found
-
-    def _store_columns(self) -> Mapping[str, EntryColumns | HomeportError]:
-        return store_columns([s for s in self.settings.stores if s.name in self.work.stores])
+        work, remedy = _work(settings, streams)
+        stores = store_columns([store for store in settings.stores if store.name in work.stores])
+        for name, columns in stores.items():
+            if name in work.needs and isinstance(columns, HomeportError):
+                raise columns
+        return Loaded(settings, work, Named(settings.kind.key.name, settings.name, remedy), stores)
 
     def run_in(
         self, session: SparkSession, ended: Callable[[], int | None] = lambda: None
@@ -152,11 +148,11 @@ class Loaded:
         leaving, takes = self.settings.leaving, self.work.takes
         columns = value_columns(self.settings.serdes, takes)
         types = {name: columns[stream].type for name, stream in takes.items() if stream in columns}
-        given = Given(takes, types, self._store_columns())
+        given = Given(takes, types, self.stores)
         rows = None if leaving is None else partial(leaving_rows, leaving=leaving, named=self.named)
         pipeline = SparkPipeline(
             session,
-            self.work,
+            self.work.call,
             self.named,
             given=given,
             unordered=self.settings.unordered,
@@ -175,41 +171,26 @@ def set_up_workers(session: SparkSession) -> None:
     environment["PYTHONPATH"] = os.pathsep.join(folder for folder in sys.path if folder)
     # They start in the folder of Spark's JVM, pyspark's own: its ``pandas`` is not pandas.
     environment["PYTHONSAFEPATH"] = "1"
-    # Else a function sees a time in the zone of the host on which its container runs.
+    # Else a function sees times in the zone of its container's host.
     zone = session.conf.get("spark.sql.session.timeZone")
     environment["TZ"] = session.conf.get("spark.executorEnv.TZ", zone)
 
 
-def _function(
-    settings: PipelineSettings, streams: Mapping[str, SystemStream], stores: Sequence[str]
-) -> tuple[Work, str]:
-    return FunctionWork.load(settings.name, streams, stores), "correct the function"
-
-
-def _statement(
-    settings: PipelineSettings, streams: Mapping[str, SystemStream], stores: Sequence[str]
-) -> tuple[Work, str]:
-    views = ", ".join(dict.fromkeys([ALL, *streams, *stores]))
+def _work(settings: PipelineSettings, streams: Mapping[str, SystemStream]) -> tuple[Work, str]:
+    """Load the pipeline's work; return it, and the remedy where Spark refuses it."""
+    stores = [store.name for store in settings.stores]
+    if settings.kind is PipelineKind.FUNCTION:
+        return function_work(settings.name, streams, stores), "correct the function"
     text = load_sql(settings.kind.key.name, settings.name)
-    work = SqlWork(text, streams, _kept(settings), stores)
-    return work, f"correct the statement; its tables are {views}"
-
-
-_WORKS: Mapping[PipelineKind, Callable[..., tuple[Work, str]]] = {
-    PipelineKind.FUNCTION: _function,
-    PipelineKind.SQL: _statement,
-}
-"""{kind: loads its work, and the remedy where Spark refuses it}."""
-
-
-def _kept(settings: PipelineSettings) -> tuple[str, ...]:
-    """Return columns that a statement's rows must have, whether or not it selects them."""
     task = () if settings.unordered and settings.leaving else ("task",)
-    return task if settings.unordered else (*task, *ORDER_COLUMNS)
+    kept = task if settings.unordered else (*task, *ORDER_COLUMNS)
+    views = ", ".join(dict.fromkeys([ALL, *streams, *stores]))
+    remedy = f"correct the statement; its tables are {views}"
+    return sql_work(text, streams, kept, stores), remedy
 
 
 def start_pipeline(settings: PipelineSettings, rounds: int = 0) -> LocalSpark:
-    """Start a Spark, which meets the pipeline and is exercised for so many rounds.
+    """Start a Spark, warm up the pipeline in it, and exercise it for so many rounds.
 
     Raises:
         HomeportError: it cannot be started.

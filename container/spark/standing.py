@@ -1,18 +1,19 @@
-"""Standing rows: frames of Spark's over what is the same for many batches, as adjunct stores are.
+"""Standing rows: frames over rows that stay the same for many batches, those of adjunct stores.
 
-Such rows are sent to the JVM once for each of their changes. A plan that joins with them sends them
-to all of Spark's tasks once, and again after a change (``java/Plans.java``, ``renew``).
+The JVM gets such rows once for each change. A plan that joins with them sends them to all of
+Spark's tasks once, and again after a change (``java/Plans.java``, ``renew``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from homeport.container.adjunct.frames import StoreFrame, StoreFrames
+from homeport.container.spark.reads import Reads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
     """Return a frame with the rows of ``table``.
 
-    Spark's functions over arrays and maps, such as ``transform``, fail at a null in one that they
-    find as Arrow has it: such rows are made into Spark's own form first.
+    Spark's functions over arrays and maps, such as ``transform``, fail at a null in an array of
+    Arrow's: rows with arrays or maps are made into Spark's own form first.
     """
     frame = session.createDataFrame(table)
     if table.num_rows == 0 or not any(_has_elements(field.type) for field in table.schema):
@@ -42,7 +43,7 @@ def _has_elements(kind: pa.DataType) -> bool:
 
 
 class FramesOfEachPlan:
-    """Frames for plans of one batch: made once for each change of a store.
+    """Frames for plans that last one batch: each is made once for each change of a store.
 
     Each plan sends the rows to all tasks again.
     """
@@ -55,58 +56,62 @@ class FramesOfEachPlan:
         """Return the frame of the store."""
         number, frame = self._held.get(name, (None, None))
         if frame is None or number != rows.number:
-            # For Spark its size is unknown: it would sort both sides of a join instead.
+            # Spark does not know its size, and would sort both sides of a join.
             frame = frame_of(self._session, rows.rows).hint("broadcast")
             self._held[name] = rows.number, frame
         return frame
 
 
-@dataclass
-class StandingSource:
-    """Of one store in the JVM: its number there, its frame, and the number of its rows.
+@dataclass(frozen=True)
+class Source:
+    """A frame in the JVM, whose rows we send. ``number``: its number there. ``given``: its schema.
 
-    ``given``: the schema. ``loaded``: None before there are rows.
+    ``form``, ``schema``: the schemas, Spark's and Arrow's, of the rows that are sent.
+    ``reads``: the columns that are sent; None: all.
     """
 
     number: int
     frame: DataFrame
     given: pa.Schema
-    loaded: int | None = None
+    form: Any
+    schema: pa.Schema
+    reads: Reads | None = None
 
 
 class StandingSources:
-    """Those of all plans that last.
+    """The sources of adjunct stores, for all plans that last.
 
     Args:
         java: the ``Plans`` of the JVM.
-        make: from a schema to a source without rows.
-        load: the JVM has these rows of that source; it waits for that.
+        make: makes a source without rows, from a schema.
+        load: sends the JVM the rows of a source, and waits until it has them.
     """
 
     def __init__(
         self,
         java: Any,  # noqa: ANN401 - an object of Java
-        make: Callable[[pa.Schema], StandingSource],
-        load: Callable[[StandingSource, pa.Table], None],
+        make: Callable[[pa.Schema], Source],
+        load: Callable[[Source, pa.Table], None],
     ) -> None:
         self._java = java
         self._make = make
         self._load = load
-        self._sources: dict[str, StandingSource] = {}
+        self._sources: dict[str, Source] = {}
+        self._loaded: dict[str, int] = {}
 
     def untouch(self) -> None:
-        """Begin to notice what asks for their rows."""
+        """Let the JVM note which sources are read from now on."""
         for source in self._sources.values():
             self._java.untouch(source.number)
 
-    def source(self, name: str, rows: StoreFrame) -> StandingSource:
+    def source(self, name: str, rows: StoreFrame) -> Source:
         """Return the source of the store, with these rows."""
         source = self._sources.get(name)
         if source is None:
             source = self._sources[name] = self._make(rows.rows.schema)
-        if source.loaded != rows.number:
+        if self._loaded.get(name) != rows.number:
             self._load(source, rows.rows)
-            source.loaded = rows.number
+            self._loaded[name] = rows.number
         return source
 
     def renew(self, plan: int, used: dict[str, int], rows: StoreFrames) -> None:
@@ -117,8 +122,3 @@ class StandingSources:
             self.source(name, rows[name])
         self._java.renew(plan)
         used.update({name: rows[name].number for name in used})
-
-
-def numbers_of(sources: Mapping[str, StandingSource]) -> dict[str, int]:
-    """Return {store: the number of its rows}."""
-    return {name: source.loaded or 0 for name, source in sources.items()}

@@ -1,6 +1,6 @@
-"""What a job's pipeline is to Spark: a function of the job's own, or a statement of SQL.
+"""The work of a job's pipeline in Spark: a function of the job's own, or a statement of SQL.
 
-Neither is called here, nor is pyspark imported but by what a call gets.
+No module of the container imports pyspark: a call of the work gets its objects.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
@@ -25,8 +26,8 @@ Frames = Mapping[str, "DataFrame"]
 """{name: frame}."""
 
 
-class Tables(dict[str, "DataFrame"]):
-    """{name: frame}; an adjunct store's is made when it is first read."""
+class LazyFrames(dict[str, "DataFrame"]):
+    """{name: frame}; the frame of an adjunct store is made when it is first read."""
 
     def __init__(self, frames: Frames, stores: Mapping[str, Callable[[], DataFrame]]) -> None:
         """``stores``: {store: makes its frame}."""
@@ -42,87 +43,64 @@ class Tables(dict[str, "DataFrame"]):
 
 
 _ALL_FRAMES = (["frames"], ["tables"])
-"""The one parameter of a function that gets all of them."""
+"""The one parameter of a function that gets all frames."""
 _PLAIN = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Generate", "Window"})
-"""Steps of a plan, each row of which is made of one row of what is below."""
+"""Steps of a plan that make each row from one row of the step below."""
 _SPARK_ERRORS = "pyspark.errors."
 
 
-class Work(Protocol):
-    """``takes``: the frames that it is called with.
+@dataclass(frozen=True)
+class Work:
+    """``takes``: {name of a frame that ``call`` gets: its stream}.
 
-    ``stores``: the adjunct stores whose frames it may ask for; of ``needs`` it surely does.
+    ``call``: makes the pipeline's frame of them. ``stores``: the adjunct stores whose frames it may
+    ask for; it asks for those of ``needs`` at each call.
     """
 
-    stores: tuple[str, ...]
-    needs: tuple[str, ...]
-
-    @property
-    def takes(self) -> Takes:
-        """Return {name of a frame: its stream}."""
-
-    def __call__(self, frames: Frames) -> DataFrame:
-        """Return what the pipeline makes of them."""
+    takes: Takes
+    call: Callable[[Frames], DataFrame]
+    stores: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
-class FunctionWork:
-    """A function of one frame with all rows, of ``frames``, or of frames by the streams' names."""
+def function_work(
+    name: str, streams: Mapping[str, SystemStream], stores: Sequence[str] = ()
+) -> Work:
+    """Load the work of the function ``module:function``.
 
-    def __init__(
-        self,
-        takes: Takes,
-        call: Callable[[Frames], DataFrame],
-        stores: Sequence[str] = (),
-        needs: Sequence[str] = (),
-    ) -> None:
-        """``call``: the function, given what it takes; the others: as of ``Work``."""
-        self.takes = takes
-        self.stores, self.needs = tuple(stores), tuple(needs)
-        self._call = call
+    * With one parameter, the function gets one frame with the rows of all streams.
+    * If that parameter is ``frames`` or ``tables``, it gets {stream: frame}, one for each input;
+      the frame of an adjunct store is made when it is first read.
+    * With several, each is the name of an input or of an adjunct store; ``_`` stands for each
+      character that a name in Python cannot have.
 
-    def __call__(self, frames: Frames) -> DataFrame:
-        """Return what the function returns."""
-        return self._call(frames)
-
-    @staticmethod
-    def load(
-        name: str, streams: Mapping[str, SystemStream], stores: Sequence[str] = ()
-    ) -> FunctionWork:
-        """Load the work of the function ``module:function``.
-
-        * It has one parameter: it gets one frame with the rows of all streams.
-        * That one is called ``frames`` or ``tables``: it gets {stream: frame}, one for each input;
-          an adjunct store's is made when it is first read.
-        * It has several: each is the name of an input or of an adjunct store, with ``_`` for what
-          no name in Python has.
-
-        Raises:
-            ConfigError: it cannot be imported, or has other parameters.
-        """
-        function = load_function(name)
-        required = [
-            p.name
-            for p in inspect.signature(function).parameters.values()
-            if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
-        ]
-        if required in _ALL_FRAMES:
-            return FunctionWork(streams, function, stores)
-        by_parameter = {as_parameter(table): table for table in (*streams, *stores)}
-        if len(required) > 1 and by_parameter.keys() >= {*required}:
-            taken = {parameter: by_parameter[parameter] for parameter in required}
-            needs = [table for table in taken.values() if table not in streams]
-            if len(needs) == len(taken):
-                raise _no_input(PIPELINE_CLASS, name, needs)
-            return FunctionWork(
-                {table: streams[table] for table in taken.values() if table in streams},
-                lambda frames: function(**{p: frames[table] for p, table in taken.items()}),
-                needs,
-                needs,
-            )
-        _require_one(name, function, by_parameter)
-        if required and by_parameter.get(required[0]) in stores:
-            raise _no_input(PIPELINE_CLASS, name, required)
-        return FunctionWork(WHOLE, lambda frames: function(frames[ALL]))
+    Raises:
+        ConfigError: the function cannot be imported, or has other parameters.
+    """
+    function = load_function(name)
+    required = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
+    ]
+    if required in _ALL_FRAMES:
+        return Work(streams, function, tuple(stores))
+    by_parameter = {as_parameter(table): table for table in (*streams, *stores)}
+    if len(required) > 1 and by_parameter.keys() >= {*required}:
+        taken = {parameter: by_parameter[parameter] for parameter in required}
+        needs = tuple(table for table in taken.values() if table not in streams)
+        if len(needs) == len(taken):
+            raise _no_input(PIPELINE_CLASS, name, needs)
+        return Work(
+            {table: streams[table] for table in taken.values() if table in streams},
+            lambda frames: function(**{p: frames[table] for p, table in taken.items()}),
+            needs,
+            needs,
+        )
+    _require_one(name, function, by_parameter)
+    if required and by_parameter.get(required[0]) in stores:
+        raise _no_input(PIPELINE_CLASS, name, required)
+    return Work(WHOLE, lambda frames: function(frames[ALL]))
 
 
 def _require_one(
@@ -140,39 +118,49 @@ def _require_one(
         ) from None
 
 
-class SqlWork:
-    """One statement, whose tables are the input's streams, and ``input`` for all of them.
+def sql_work(
+    statement: str,
+    streams: Mapping[str, SystemStream],
+    keeps: Sequence[str],
+    stores: Sequence[str] = (),
+) -> Work:
+    """Return the work of a statement, whose tables are the streams, and ``input`` for all of them.
 
     Args:
-        statement: its text.
+        statement: its text, which Spark has not parsed yet.
         streams: {name: stream} of the inputs.
+        keeps: the columns of the input that the rows must have. The work adds one that the
+            statement leaves out, if each row comes from one row of the input.
         stores: the adjunct stores that may be tables too.
-        keeps: columns of the input that the rows are to have. Where the statement takes rows as
-            they come and leaves one out it is added.
+
+    Raises:
+        ConfigError: it names adjunct stores alone.
     """
+    needs = tuple(identifiers(statement, stores))
+    named = mentioned(statement, dict.fromkeys([ALL, *streams]))
+    if needs and not named:
+        raise _no_input(keys.TASK_PIPELINE_SQL.name, statement, needs)
+    named = named or [ALL]
+    # One stream has one frame, under both names.
+    is_one = len(streams) == 1
+    takes: Takes = WHOLE if is_one else {name: streams.get(name) for name in named}
+    views = {name: ALL if is_one else name for name in named}
+    return Work(takes, _Statement(statement, views, needs, keeps).frame, needs, needs)
+
+
+class _Statement:
+    """A statement in Spark. ``views``: {table of an input: its frame}."""
 
     def __init__(
-        self,
-        statement: str,
-        streams: Mapping[str, SystemStream],
-        keeps: Sequence[str],
-        stores: Sequence[str] = (),
+        self, statement: str, views: Mapping[str, str], stores: Sequence[str], keeps: Sequence[str]
     ) -> None:
-        """Spark has not seen it yet; ConfigError where it names adjunct stores alone."""
         self._statement = statement
+        self._views = {**views, **{store: store for store in stores}}
+        self._stores = stores
         self._keeps = keeps
         self._settled: str | None = None
-        self.needs = self.stores = tuple(identifiers(statement, stores))
-        named = mentioned(statement, dict.fromkeys([ALL, *streams]))
-        if self.needs and not named:
-            raise _no_input(keys.TASK_PIPELINE_SQL.name, statement, self.needs)
-        named = named or [ALL]
-        # Of one stream there is one frame, which goes by both names.
-        is_one = len(streams) == 1
-        self.takes: Takes = WHOLE if is_one else {name: streams.get(name) for name in named}
-        self._views = {name: ALL if is_one else name for name in named}
 
-    def __call__(self, frames: Frames) -> DataFrame:
+    def frame(self, frames: Frames) -> DataFrame:
         """Return the statement's frame; the first call settles which columns are added."""
         with self._viewed(frames) as session:
             if self._settled is None:
@@ -182,13 +170,12 @@ class SqlWork:
     @contextmanager
     def _viewed(self, frames: Frames) -> Iterator[SparkSession]:
         session = next(iter(frames.values())).sparkSession
-        views = self._views | {store: store for store in self.stores}
-        for name, source in views.items():
+        for name, source in self._views.items():
             frames[source].createOrReplaceTempView(quoted(name))
         try:
             yield session
         finally:
-            for name in views:
+            for name in self._views:
                 session.catalog.dropTempView(quoted(name))
 
     def _with_kept(self, session: SparkSession) -> str:
@@ -197,7 +184,7 @@ class SqlWork:
         state.sqlParser().parseQuery(self._statement)
         frame = session.sql(self._statement)
         missing = [name for name in self._keeps if name not in frame.columns]
-        is_plain = missing and _is_plain(frame, self.stores)
+        is_plain = missing and _is_plain(frame, self._stores)
         longer = with_columns(self._statement, missing) if is_plain else None
         if longer is None:
             return self._statement
@@ -206,13 +193,13 @@ class SqlWork:
         except Exception as error:  # pyspark is imported by no module: its errors go by name
             if not type(error).__module__.startswith(_SPARK_ERRORS):
                 raise
-            return self._statement  # a column is not there to be added, or stands for two
-        is_same = found.columns == [*missing, *frame.columns] and _is_plain(found, self.stores)
+            return self._statement  # such a column is absent, or ambiguous
+        is_same = found.columns == [*missing, *frame.columns] and _is_plain(found, self._stores)
         return longer if is_same else self._statement
 
 
 def _is_plain(frame: DataFrame, stores: Sequence[str]) -> bool:
-    """Return whether each row is made of one row of the input, and of what stores have for it."""
+    """Return whether each row comes from one row of the input, and from rows of stores for it."""
     plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
     while True:
         if plan.nodeName() == "Join" and _is_store(plan.right(), stores):

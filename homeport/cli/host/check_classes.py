@@ -28,7 +28,7 @@ from homeport.container.serde.forms import require_readable
 from homeport.container.spark.frame_columns import value_columns
 from homeport.container.spark.inputs import Takes, stream_names
 from homeport.container.spark.jvm import require_taken
-from homeport.container.spark.work import FunctionWork
+from homeport.container.spark.work import function_work
 
 
 def main(given: TextIO = sys.stdin) -> int:
@@ -48,7 +48,7 @@ def _check(asked: Question) -> None:
     if asked.pipeline:
         streams = (SystemStream.parse(name) for name in asked.streams)
         names = stream_names(stream for stream in streams if stream is not None)
-        takes = FunctionWork.load(asked.pipeline, names, asked.adjuncts).takes
+        takes = function_work(asked.pipeline, names, asked.adjuncts).takes
     if asked.java_options:
         require_taken(asked.java_options)
     for key, serde, stream in asked.serdes:

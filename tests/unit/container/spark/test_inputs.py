@@ -27,7 +27,7 @@ from homeport.container.spark.inputs import (
     whole_schema,
     with_task,
 )
-from homeport.container.spark.work import FunctionWork
+from homeport.container.spark.work import function_work
 
 ORDERS, LATE = SystemStream("kafka", "orders"), SystemStream("kafka", "late-orders")
 NAMES = {"orders": ORDERS, "late-orders": LATE}
@@ -134,18 +134,17 @@ def functions(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: 
 
 def test_a_function_gets_what_its_parameters_name() -> None:
     """One frame with all rows, all frames by their names, or those that it names."""
-    one = FunctionWork.load("frames_job:one", NAMES)
-    call: Any = one
-    assert (one.takes, call({ALL: "all"})) == (WHOLE, "all")
-    call = FunctionWork.load("frames_job:named", NAMES)
-    assert (call.takes, call({"b": 1, "a": 2})) == (NAMES, ["a", "b"])
-    call = FunctionWork.load("frames_job:each", NAMES)
-    assert call({"orders": 1, "late-orders": 2}) == [2, 1]
-    assert call.takes == NAMES
-    assert FunctionWork.load("frames_job:many", NAMES).takes == WHOLE
+    work: Any = function_work("frames_job:one", NAMES)
+    assert (work.takes, work.call({ALL: "all"})) == (WHOLE, "all")
+    work = function_work("frames_job:named", NAMES)
+    assert (work.takes, work.call({"b": 1, "a": 2})) == (NAMES, ["a", "b"])
+    work = function_work("frames_job:each", NAMES)
+    assert work.call({"orders": 1, "late-orders": 2}) == [2, 1]
+    assert work.takes == NAMES
+    assert function_work("frames_job:many", NAMES).takes == WHOLE
     line = "called with one: missing a required argument: 'payments'; the streams are orders, late_"
     with pytest.raises(ConfigError, match=line):
-        FunctionWork.load("frames_job:other", NAMES)
+        function_work("frames_job:other", NAMES)
 
 
 NAMED = Named("the.key", "m:f")

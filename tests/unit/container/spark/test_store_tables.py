@@ -17,13 +17,8 @@ from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFra
 from homeport.container.spark.frame_columns import refuse_twins, store_columns, store_serdes
 from homeport.container.spark.inputs import ALL, WHOLE
 from homeport.container.spark.sql_text import identifiers
-from homeport.container.spark.standing import (
-    FramesOfEachPlan,
-    StandingSource,
-    StandingSources,
-    numbers_of,
-)
-from homeport.container.spark.work import FunctionWork, SqlWork, Tables
+from homeport.container.spark.standing import FramesOfEachPlan, Source, StandingSources
+from homeport.container.spark.work import LazyFrames, Work, function_work, sql_work
 
 _FLIGHTS = SystemStream("kafka", "flights")
 _STREAMS = {"flights": _FLIGHTS}
@@ -44,19 +39,19 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def _function(name: str) -> FunctionWork:
-    return FunctionWork.load(f"store_tables_job:{name}", _STREAMS, _STORES)
+def _function(name: str) -> Work:
+    return function_work(f"store_tables_job:{name}", _STREAMS, _STORES)
 
 
 def test_a_function_names_stores_as_it_names_inputs() -> None:
     """What its parameters name it surely takes; of all tables it may read each."""
     work: Any = _function("named")
     assert (work.takes, work.stores, work.needs) == (_STREAMS, ("old-planes",), ("old-planes",))
-    assert work({"flights": 1, "old-planes": 2}) == [1, 2]
+    assert work.call({"flights": 1, "old-planes": 2}) == [1, 2]
     for name, found in (("tables", 2), ("frames", 1)):
         work = _function(name)
         assert (work.takes, work.stores, work.needs) == (_STREAMS, _STORES, ())
-        assert work({"flights": 1, "planes": 2}) == found
+        assert work.call({"flights": 1, "planes": 2}) == found
 
 
 @pytest.mark.parametrize(("name", "stores"), [("alone", "planes"), ("both", "planes, old-planes")])
@@ -69,19 +64,19 @@ def test_a_function_of_stores_alone_is_refused(name: str, stores: str) -> None:
 def test_a_statement_names_stores_as_tables() -> None:
     """In any case of letters, quoted or not; not in its texts and comments."""
     text = "SELECT f.key FROM flights f JOIN Planes p ON 'old-planes' = p.key -- `old-planes`"
-    work = SqlWork(text, _STREAMS, (), _STORES)
+    work = sql_work(text, _STREAMS, (), _STORES)
     assert (work.takes, work.stores, work.needs) == (WHOLE, ("planes",), ("planes",))
     assert identifiers("FROM `Old-Planes`, `a``b`", [*_STORES, "a`b"]) == ["old-planes", "a`b"]
-    assert SqlWork("SELECT 1", _STREAMS, (), _STORES).stores == ()
+    assert sql_work("SELECT 1", _STREAMS, (), _STORES).stores == ()
     with pytest.raises(ConfigError, match="it takes adjunct stores alone"):
-        SqlWork("SELECT * FROM planes", _STREAMS, (), _STORES)
+        sql_work("SELECT * FROM planes", _STREAMS, (), _STORES)
 
 
 def test_the_frame_of_a_store_is_made_when_it_is_read_first() -> None:
     """And once."""
     made: Any = Mock(return_value="frame")
     own: Any = {"flights": 1}
-    tables: Any = Tables(own, {"planes": made})
+    tables: Any = LazyFrames(own, {"planes": made})
     assert (tables["flights"], dict(tables), made.call_count) == (1, {"flights": 1}, 0)
     assert (tables["planes"], tables["planes"], made.call_count) == ("frame", "frame", 1)
     with pytest.raises(KeyError):
@@ -169,11 +164,11 @@ def _standing() -> Iterator[tuple[StandingSources, Mock, list[tuple[int, int]]]]
     java: Any = Mock()
     loads: list[tuple[int, int]] = []
 
-    def made(schema: pa.Schema) -> StandingSource:
+    def made(schema: pa.Schema) -> Source:
         frame: Any = object()
-        return StandingSource(7, frame, schema)
+        return Source(7, frame, schema, None, schema)
 
-    def load(source: StandingSource, rows: pa.Table) -> None:
+    def load(source: Source, rows: pa.Table) -> None:
         loads.append((source.number, rows["value"][0].as_py()))
 
     yield StandingSources(java, made, load), java, loads
@@ -182,8 +177,8 @@ def _standing() -> Iterator[tuple[StandingSources, Mock, list[tuple[int, int]]]]
 def test_rows_are_sent_and_plans_renewed_once_for_each_change() -> None:
     """A plan of another schema gets them too, without that they are sent again."""
     ((standing, java, loads),) = _standing()
-    source = standing.source("planes", _held(1))
-    one, other = numbers_of({"planes": source}), {"planes": 1}
+    standing.source("planes", _held(1))
+    one, other = {"planes": 1}, {"planes": 1}
     standing.renew(11, one, {"planes": _held(1), "trains": _held(5)})
     assert (loads, java.renew.call_count) == ([(7, 1)], 0)
     for _ in range(2):
@@ -198,7 +193,8 @@ def test_rows_are_sent_and_plans_renewed_once_for_each_change() -> None:
 def test_a_plan_that_cannot_be_renewed_is_tried_again() -> None:
     """It still counts as one of the former rows."""
     ((standing, java, _),) = _standing()
-    used = numbers_of({"planes": standing.source("planes", _held(1))})
+    standing.source("planes", _held(1))
+    used = {"planes": 1}
     java.renew.side_effect = ValueError("no room")
     with pytest.raises(ValueError, match="no room"):
         standing.renew(11, used, {"planes": _held(2)})
