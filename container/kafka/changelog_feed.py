@@ -1,6 +1,6 @@
-"""KafkaChangelogFeed: the committed records of changelogs as they come, and where these end.
+"""KafkaChangelogFeed: the committed records of changelogs as they come, and the changelogs' ends.
 
-One consumer reads all partitions, which are assigned to it by hand.
+One consumer reads all partitions; they are assigned by hand.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class KafkaChangelogFeed:
         self._watch = HeadWatch(system, list(starts), pause, clocks, _DELETED)
 
     def poll(self, seconds: float) -> dict[Position, Chunk]:
-        """Return what has come, after at most ``seconds``; at most a thousand records.
+        """Return the records that have come, a thousand at most, after ``seconds`` at most.
 
         Raises:
             PartitionError: a partition cannot be read any more.
@@ -81,7 +81,7 @@ class KafkaChangelogFeed:
             if error is None:
                 found.setdefault(place, _Part()).add(message)
             elif is_end(error):
-                # Markers of transactions take offsets too: only this shows that they were passed.
+                # Markers of transactions take offsets: only this shows that they are passed.
                 found.setdefault(place, _Part()).last_offset = (message.offset() or 0) - 1
             else:
                 self._require_passing(message, error)
@@ -120,7 +120,7 @@ class KafkaChangelogFeed:
 
 
 class _Part:
-    """What has come of one partition."""
+    """The records of one partition in a batch."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, bytes | None] = {}
@@ -128,7 +128,7 @@ class _Part:
         self.last_offset = -1
 
     def add(self, message: Message) -> None:
-        """Add the record; of each key the last one counts."""
+        """Add the record; the last value of each key counts."""
         key = message.key()
         if key is not None:
             self._entries[key] = message.value()

@@ -1,4 +1,4 @@
-"""Checkpoints in Kafka: read when a container starts, and written by a tool."""
+"""Checkpoints in Kafka: containers read them at their start, and a tool writes them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _DECODERS = {
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """``offsets``: those last processed. ``changes``: what an operator has set, and where.
+    """``offsets``: last processed. ``changes``: positions that an operator has set.
 
-    ``changelogs``: where the state ends in each changelog, of a checkpoint of Samza's; it was
-    written at ``written_ms``. ``has_v2``: the topic has one of version 2, too, of the same task.
+    ``changelogs``: the end of the state in each changelog, in a checkpoint of Samza's.
+    ``written_ms``: when it was written. ``has_v2``: whether the topic also has one of version 2.
     """
 
     offsets: dict[SystemStreamPartition, int]
@@ -41,7 +41,7 @@ class Checkpoint:
 
     @property
     def is_samzas(self) -> bool:
-        """Return whether Samza has written it, or may read one of its own instead."""
+        """Return whether Samza has written it, or may read another one of the same task."""
         return bool(self.changelogs) or self.has_v2
 
 
@@ -54,18 +54,18 @@ def read_whole_checkpoints(
 ) -> dict[TaskName, Checkpoint]:
     """Return the last checkpoint, of either version, of each of ``tasks`` that has one.
 
-    Samza writes both versions at each commit. It reads version 1, if its configuration does not say
-    otherwise, and we write that one alone.
+    Samza writes both versions at each commit. It reads version 1 by default, the only one that we
+    write.
 
-    Shapes: ``floors`` {input: offset in ``topic``, below which positions are of another topic of
-    that name, and left out} (safety S7).
+    Shapes: ``floors`` {input: offset in ``topic``}. Positions below belong to a former topic of
+    that name, and are left out (safety S7).
 
     Raises:
         StoreError: a checkpoint of one of the tasks was written under another grouper.
         UnavailableError: the topic cannot be read.
     """
     ends = reader.ends([(topic, 0)])[topic, 0]
-    # Each transaction adds a record: between two compactions there are some 100,000 of few keys.
+    # Each transaction adds a record: between two compactions, 100,000 records may have few keys.
     last: dict[bytes | None, Message] = {}
     for records in reader.read(topic, 0, ends.oldest, ends.head):
         last.update((record.key(), record) for record in records)
@@ -126,15 +126,15 @@ def write_checkpoint(
     offsets: Mapping[SystemStreamPartition, int],
     changes: Iterable[checkpoint.Change],
 ) -> None:
-    """Write the task's newest checkpoint: ``offsets``, those last processed, on all replicas.
+    """Write a checkpoint of the last processed ``offsets`` to all replicas.
 
-    It says ``changes`` too, which the task's next container puts into its history.
+    Its header has ``changes``, which the task's next container puts into its history.
 
-    The record is written beside the job while it does not run, outside of any transaction: a reader
-    of the topic's head sees it at once. The caller has fenced every id that might still commit one.
+    Call this while the job does not run. The record is outside of any transaction: a reader of the
+    topic's head sees it at once. The caller has fenced every id that might still commit one.
 
     Raises:
-        UnavailableError: Kafka did not say that it has it; perhaps it has.
+        UnavailableError: Kafka did not confirm it; perhaps it has the record.
     """
     refused: list[KafkaError] = []
 

@@ -1,7 +1,7 @@
 """Properties of this container's Kafka clients, and the errors of its transactions.
 
-The values that are not the job's were measured: ``fetch.queue.backoff.ms`` at librdkafka's default
-of a second was the limit of every consumer, not Python.
+The values that the job does not set were measured. With librdkafka's default of a second,
+``fetch.queue.backoff.ms`` was the limit of every consumer, not Python.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _INPUT = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
     "fetch.message.max.bytes": _MIB,
-    # A commit does not wake a waiting fetch at once; this bounds how late its records are seen.
+    # A commit does not wake a waiting fetch; this bounds the delay of its records.
     "fetch.wait.max.ms": 50,
 }
 _RESTORE = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
     "fetch.message.max.bytes": 8 * _MIB,
-    # At the head the broker would otherwise hold the answer, and with it the end, for long.
+    # At the head, the broker holds the answer back, and with it the news of the end.
     "fetch.wait.max.ms": 10,
 }
 # A standby follows beside containers that work: little memory, few requests while nothing comes.
@@ -51,9 +51,9 @@ _PRODUCER = {
 }
 
 _SWEEP_S = 20.0
-"""Kafka looks for transactions that are over their time every 10 s, by default."""
+"""Kafka looks for overdue transactions every 10 s by default."""
 TRANSACTION_TIMEOUT_MS = 10_000
-"""All sends of a transaction happen at its end: this does not grow with the batch (safety I5)."""
+"""A transaction sends all at its end: this need not grow with the batch (safety I5)."""
 
 
 class TransactionError(HomeportError):
@@ -61,53 +61,52 @@ class TransactionError(HomeportError):
 
 
 class HangingTransactionError(UnavailableError):
-    """A transaction in a partition is open for longer than Kafka lets one be.
+    """A transaction in a partition has been open for longer than Kafka allows.
 
-    Its end has not reached the partition, and never will by itself: Kafka leaves its marker out
-    where the partition has no leader at that moment (KAFKA-20734).
+    Its marker never reaches the partition by itself: Kafka leaves it out where the partition has no
+    leader at that moment (KAFKA-20734).
     """
 
 
 class PartitionError(HomeportError):
-    """A partition cannot be read, and waiting would not mend it."""
+    """A partition cannot be read, and waiting would not help."""
 
 
 def longest_transaction_s(system: SystemConfig) -> float:
-    """Return how long a transaction of the job's can be open: its time, and Kafka's to look."""
+    """Return the longest life of a transaction: its time-out, and Kafka's time to notice it."""
     timeout_ms = producer_properties(system, "")["transaction.timeout.ms"]
     return int(timeout_ms) / 1000 + _SWEEP_S
 
 
 def unread(system: SystemConfig, what: str, error: KafkaError) -> HomeportError:
-    """Return the failure of reading ``what``: Kafka's absence, or a fault of the partition's."""
+    """Return the failure of reading ``what``: Kafka is away, or the partition is at fault."""
     if is_transient(error):
         return unavailable(system, what, error)
     return PartitionError(f"system {system.name!r}: {what}: {error.str()}")
 
 
 def input_properties(system: SystemConfig, ahead_bytes: int) -> dict[str, Any]:
-    """Return those of a consumer of the job's input, which fetches ``ahead_bytes`` ahead."""
-    # An answer of the broker's is no larger either: the library bounds it by this.
+    """Return the properties of a consumer of input, which fetches ``ahead_bytes`` ahead."""
+    # The library bounds an answer of the broker by this, too.
     queue = {"queued.max.messages.kbytes": max(1, ahead_bytes // 1024)}
     return _consumer(system, _INPUT | queue) | {"enable.partition.eof": False}
 
 
 def restore_properties(system: SystemConfig) -> dict[str, Any]:
-    """Return those of the consumer that reads changelogs and checkpoints to their head."""
+    """Return the properties of a consumer that reads changelogs and checkpoints to their head."""
     return _consumer(system, _RESTORE)
 
 
 def follow_properties(system: SystemConfig) -> dict[str, Any]:
-    """Return those of the consumer by which a standby follows its changelogs."""
+    """Return the properties of a consumer with which a standby follows its changelogs."""
     return _consumer(system, _FOLLOW)
 
 
 def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str, Any]:
-    """Return those of the transactional producer of one incarnation."""
-    timeout = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+    """Return the properties of the transactional producer of one incarnation."""
     return {
         **_PRODUCER,
-        **timeout,
+        "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         **system.producer,
         "transactional.id": transactional_id,
         "enable.idempotence": True,
@@ -115,15 +114,15 @@ def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str
 
 
 def plain_producer_properties(system: SystemConfig) -> dict[str, Any]:
-    """Return those of the producer of outputs that are not part of the transaction."""
+    """Return the properties of the producer of outputs outside of the transaction."""
     return {
         **_PRODUCER,
-        # However long Kafka is away: it is waited for, and what was sent before goes on then.
+        # The producer waits for Kafka without a limit, and then delivers what it has.
         "message.timeout.ms": 0,
         **system.producer,
         "enable.idempotence": True,
         "acks": "all",
-        # A report costs more than the send itself; how many are still out, ``flush`` says.
+        # A report costs more than the send itself; ``flush`` returns how many records are left.
         "delivery.report.only.error": True,
     }
 
@@ -134,10 +133,10 @@ def know_topics(
     topics: Iterable[str],
     timeout_s: float = _METADATA_S,
 ) -> None:
-    """Let the client know the leaders of ``topics``, so that an assignment begins at once.
+    """Let the client fetch the leaders of ``topics``, so that an assignment begins at once.
 
-    One that comes while the client is still connecting is looked at again only by a timer, a second
-    later: about every tenth start.
+    An assignment while the client is still connecting waits for a timer of a second: about one
+    start in ten.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -156,6 +155,6 @@ def _consumer(system: SystemConfig, tuned: Mapping[str, Any]) -> dict[str, Any]:
         **COMMITTED,
         # Required by the client; partitions are assigned by hand, so no group is ever joined.
         "group.id": "homeport",
-        # Positions are always set by us; one that does not exist is a fault, never a silent jump.
+        # We set all positions; one that does not exist is a fault, never a silent jump.
         "auto.offset.reset": "error",
     }

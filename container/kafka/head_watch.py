@@ -1,8 +1,8 @@
-"""HeadWatch: where the partitions that a standby follows end, and which topics they are of.
+"""HeadWatch: the ends of the partitions that a standby follows, and the ids of their topics.
 
-Their ends are requested by a thread of its own, as the answer of a broker that is away takes long:
-read_uncommitted, so that a store counts as being at the head only where no transaction is open
-either (safety K1).
+A thread of its own requests the ends: a broker that is away takes long to answer. It requests them
+with read_uncommitted, so that a store counts as at the head only if no transaction is open (safety
+K1).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ HeadPolls = Mapping[Position, HeadPoll]
 
 
 class HeadWatch:
-    """Of one system's brokers; its thread ends with ``close``, or with the process.
+    """Polls the brokers of one system; its thread ends with ``close``, or with the process.
 
     Args:
         system: any system of these brokers.
         places: each (topic, partition).
         pause: waits the seconds given, and raises to stop.
         clocks: the clocks of this machine.
-        deleted: what there is to say of a topic that is not there any more.
+        deleted: the message for a topic that does not exist any more.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class HeadWatch:
         self._places = places
         self._clocks = clocks
         self._deleted = deleted
-        # It looks again in a moment; a standby is to know of an outage at once.
+        # The next poll follows soon; a standby must notice an outage at once.
         self._reader = LogReader(system, pause, waits_out_outages=False)
         self._topics = TopicAdmin(system, _ANSWER_S)
         self._asked: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -74,10 +74,10 @@ class HeadWatch:
     def polled(self) -> HeadPolls:
         """Return the outcome of the last poll; nothing until it is there.
 
-        Says in the log, once, that Kafka is away, and that it is back.
+        Logs once that Kafka is away, and that it is back.
 
         Raises:
-            PartitionError: there is no such topic or partition any more.
+            PartitionError: a topic or partition does not exist any more.
         """
         answer = self._answer()
         if isinstance(answer, UnavailableError):
@@ -115,7 +115,7 @@ class HeadWatch:
         try:
             ends = self._reader.ends(self._places)
         except PartitionError as error:
-            # Of a broker that is starting too: it knows the topic, and not yet its leader.
+            # A broker that starts answers so too: it knows the topic, and not yet its leader.
             if self._topics.partition_counts(names).keys() == set(names):
                 raise UnavailableError(str(error)) from None
             raise PartitionError(f"{error}; {self._deleted}") from None

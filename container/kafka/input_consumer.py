@@ -42,7 +42,7 @@ MAX_BYTES = 64 * 1024 * 1024
 _STABLE_S = 2.0
 _SAY_S = 5.0
 RANGE_S = 10.0
-"""Time for the answer to where a partition begins and ends."""
+"""The time limit for the offsets of a partition's beginning and end."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +60,21 @@ class MicroBatch:
 
 
 class InputConsumer:
-    """Reads what its tasks read, from where each of them left off. Not thread-safe.
+    """Reads the partitions of its tasks, each from the task's next offset. Not thread-safe.
 
-    Each tier of a system has a client of its own: one that waits for a higher tier keeps what it
-    has fetched, and no partition is fetched twice.
+    Each tier of a system has a client of its own: a client that waits for a higher tier keeps its
+    fetched records, and no partition is fetched twice.
 
     Args:
         systems: every system that an input partition belongs to, by name.
         starts: {task: {partition: next offset}}. A partition of several tasks is read once, from
             the smallest offset; each task sees only what follows its own.
         connect: makes the client of a system, from its properties; None: Kafka's.
-        ends: {partition: where it ends}, up to which bootstrap streams are read before others.
+        ends: {partition: its end}; bootstrap streams are read up to there before others.
         max_bytes: a batch with so many bytes of values takes no more records.
-        lost: is called with each gap that the job goes on behind.
-        stored: the partitions that fill adjunct stores. Behind a gap they are read on at the oldest
-            record, whatever the policy of the stream: a store knows what it lacks.
+        lost: is called with each gap that the job skips.
+        stored: the partitions that fill adjunct stores. After a gap they continue at the oldest
+            record, whatever the stream's policy: a store knows what it lacks.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class InputConsumer:
             own = [s for s in self._next if s.system == system and tiers[s] == tier]
             properties = input_properties(systems[system], max_bytes // len(places))
             if tier == BOOTSTRAP_TIER:
-                # The end of a transaction is no record: only so its partition's end is seen.
+                # A partition may end with a marker, which is no record: only this shows its end.
                 properties["enable.partition.eof"] = True
             client = (connect or consumer)(systems[system], properties)
             know_topics(client, systems[system], sorted({ssp.stream for ssp in own}))
@@ -119,16 +119,16 @@ class InputConsumer:
             self._clients[tier, system] = client
 
     def poll(self, max_rows: int, timeout_s: float) -> MicroBatch | None:
-        """Return what has arrived, ``max_rows`` per system at most; None after ``timeout_s``.
+        """Return the records that have arrived, ``max_rows`` per system at most.
 
-        It is of one tier, and exceeds the bound in bytes by less than one record per system. Never
-        waits for a batch to fill.
+        None after ``timeout_s``. A batch has one tier, and exceeds the bound in bytes by less than
+        one record per system. This never waits for a batch to fill.
 
         Raises:
             PartitionError: a partition cannot be read any more.
             LostInputError: Kafka has deleted records before they were read.
-            StoreError: that, of a stream whose store cannot go on; or a store has no version yet.
-            UnavailableError: Kafka is away for longer than the library bears.
+            StoreError: the same, and the stream's store cannot go on; or a store has no version.
+            UnavailableError: Kafka is away for longer than the library waits.
         """
         grouped: dict[SystemStreamPartition, list[Message]] = {}
         tiers = self._schedule.readable()
@@ -144,7 +144,7 @@ class InputConsumer:
             self._take(served, max_rows, timeout_s / max(1, len(served)), grouped)
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(grouped)
-        # With records of other partitions too: one of a busy input may stand still.
+        # Also when records came: another partition may stand still.
         for line in self._open_ends.reports(lambda: self._stands(tiers)):
             _LOG.warning("%s", line)
         return self._batch(grouped) if grouped else None
@@ -156,7 +156,7 @@ class InputConsumer:
         patience_s: float,
         grouped: dict[SystemStreamPartition, list[Message]],
     ) -> None:
-        """Put what is there of the first tier that has something into ``grouped``."""
+        """Put the records of the first tier that has some into ``grouped``."""
         served = None
         for tier, system in places:
             if grouped and tier != served:
@@ -183,7 +183,7 @@ class InputConsumer:
         messages: Sequence[Message],
         grouped: dict[SystemStreamPartition, list[Message]],
     ) -> None:
-        # By a plain tuple: to hash a partition's own object costs more than all else here.
+        # By a plain tuple: hashing a SystemStreamPartition costs more than all else here.
         by_place: dict[tuple[str | None, int | None], list[Message]] = {}
         for message in messages:
             error = message.error()
@@ -201,33 +201,33 @@ class InputConsumer:
 
     @property
     def following(self) -> Mapping[SystemStreamPartition, int]:
-        """Return {partition: the offset that is read next}, behind what is no record if known."""
+        """Return {partition: the next offset}, after passed markers as far as these are known."""
         return self._next
 
     def lag(self) -> int:
-        """Return the number of records that are known and were not handed out yet."""
+        """Return the number of known records that ``poll`` has not returned yet."""
         total = 0
         for ssp, following in self._next.items():
             total += max(0, self._known_end(ssp) - following)
         return total
 
     def lag_of(self, partitions: Iterable[SystemStreamPartition]) -> int | None:
-        """Return the ``lag`` of some partitions; None: an end is not known yet."""
+        """Return the ``lag`` of ``partitions``; None: an end is not known yet."""
         places = [(self._known_end(ssp), self._next[ssp]) for ssp in partitions]
         if any(end < 0 for end, _ in places):
             return None
         return sum(max(0, end - following) for end, following in places)
 
     def held(self) -> Mapping[SystemStreamPartition, float]:
-        """Return {partition that stands behind an open transaction: for how many seconds}."""
+        """Return {partition behind an open transaction: the seconds that it has stood}."""
         return self._open_ends.held()
 
     def bootstrap_left(
         self, partitions: Iterable[SystemStreamPartition]
     ) -> tuple[int, float | None] | None:
-        """Return the offsets of these that other inputs wait for, and about how many seconds.
+        """Return how many offsets of ``partitions`` other inputs wait for, and the seconds left.
 
-        None: no input waits for them; the seconds None: nothing has come of them yet.
+        None: no input waits for them. Seconds None: no record of them has come yet.
         """
         ends = self._schedule.ends
         own = replace(self._schedule, ends={ssp: ends[ssp] for ssp in partitions if ssp in ends})
@@ -239,8 +239,7 @@ class InputConsumer:
     def is_at_end(self) -> bool:
         """Return whether every partition has been read as far as it is known to go.
 
-        One offset more may be the end of a transaction, which is no record. Where it is one, it
-        came just now.
+        One more offset counts as read: it may be a marker. A record there came just now.
         """
         return all(
             0 <= self._known_end(ssp) <= following + 1 for ssp, following in self._next.items()
@@ -249,12 +248,12 @@ class InputConsumer:
     def is_caught_up(self) -> bool:
         """Return whether nothing waits after an empty poll: every partition has answered.
 
-        Offsets alone do not show it, as those of a transaction's end hold no record.
+        Offsets alone do not show it: a marker's offset has no record.
         """
         return all(self._known_end(ssp) >= 0 for ssp in self._next)
 
     def _known_end(self, ssp: SystemStreamPartition) -> int:
-        """Return where the partition ended at its last answer; below 0 before the first one."""
+        """Return the partition's end in its last answer; below 0 before the first one."""
         place = TopicPartition(ssp.stream, ssp.partition)
         client = self._clients[self._schedule.tiers[ssp], ssp.system]
         end: int = client.get_watermark_offsets(place, cached=True)[1]
@@ -267,7 +266,7 @@ class InputConsumer:
         return {ssp: (following, self._known_end(ssp)) for ssp, following in own.items()}
 
     def _stable_end(self, ssp: SystemStreamPartition) -> int | None:
-        """Ask for the end as a reader of committed records sees it; None without an answer."""
+        """Return the last stable offset, by a request; None without an answer."""
         client = self._clients[self._schedule.tiers[ssp], ssp.system]
         place = TopicPartition(ssp.stream, ssp.partition)
         try:
@@ -284,7 +283,7 @@ class InputConsumer:
         self._held.clear()
 
     def _pass_bootstrap(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> None:
-        """Note in the schedule what is read with ``grouped``; log when the others begin."""
+        """Update the schedule by ``grouped``; log when the other inputs begin."""
         read = {ssp: (messages[-1].offset() or 0) + 1 for ssp, messages in grouped.items()}
         self._schedule = self._schedule.passed({**self._next, **read})
         if self._schedule.is_bootstrapping:
@@ -293,7 +292,7 @@ class InputConsumer:
             _LOG.info("bootstrap streams are read to their ends: other inputs begin")
 
     def _say_what_waits(self) -> None:
-        """Log what waits, at once and every few seconds: an open transaction may last."""
+        """Log what the other inputs wait for, now and every few seconds."""
         if not self._is_to_say():
             return
         for ssp, end in sorted(self._schedule.ends.items()):
@@ -319,7 +318,7 @@ class InputConsumer:
     def _passed_over(self, tier: int, system: str, message: Message, error: KafkaError) -> None:
         ssp = SystemStreamPartition(system, message.topic() or "", message.partition() or 0)
         if is_end(error):
-            # What was fetched before it is in an earlier message, or in the same batch.
+            # Records before it are in an earlier batch, or in this one.
             self._next[ssp] = max(self._next[ssp], message.offset() or 0)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's name
             self._go_on_elsewhere(tier, ssp, message.offset())
@@ -329,7 +328,7 @@ class InputConsumer:
             raise unread(self._systems[system], what, error)
 
     def _go_on_elsewhere(self, tier: int, ssp: SystemStreamPartition, asked: int | None) -> None:
-        """Read the partition where its policy has it, as its next offset is not there."""
+        """Continue at the offset of the stream's policy: the next offset does not exist."""
         client, system = self._clients[tier, ssp.system], self._systems[ssp.system]
         place = TopicPartition(ssp.stream, ssp.partition)
         try:
@@ -372,7 +371,7 @@ class InputConsumer:
 
 
 def within(max_bytes: int, messages: Sequence[Message]) -> int:
-    """Return how many of ``messages`` a batch has: up to the bound, else all."""
+    """Return how many of ``messages`` reach ``max_bytes``; all of them where they do not."""
     if sum(map(len, messages)) <= max_bytes:
         return len(messages)
     sizes = list(itertools.accumulate(map(len, messages)))
@@ -382,7 +381,7 @@ def within(max_bytes: int, messages: Sequence[Message]) -> int:
 def table_of(
     task_name: TaskName, ssp: SystemStreamPartition, messages: Sequence[Message]
 ) -> pa.Table:
-    """Return the rows of ``BATCH_SCHEMA`` of ``messages``, which are of one partition."""
+    """Return ``messages`` of one partition as rows of ``BATCH_SCHEMA``."""
     count = len(messages)
     headers = [headers_of(m) for m in messages]
     columns = [
@@ -403,13 +402,14 @@ _READ_HEADERS = operator.methodcaller("headers")
 
 
 def headers_of(message: Message) -> HeaderPairs | None:
-    """Return the headers whose names are text; the log names the record that has others.
+    """Return the headers whose names are text; log a record that has others.
 
-    The library raises for such a name at the first call. At each further one it gives a tuple that
-    lacks it, and whose first element ends the process. It raises beside a result, which Python
-    only checks where it has not specialized the call: so not by ``message.headers()``.
+    For a name that is not UTF-8 the library raises at the first call. Each further call returns a
+    tuple without the name, whose first element ends the process. The library raises and returns a
+    result; Python checks for that only in calls that it has not specialized. A plain
+    ``message.headers()`` would be specialized.
     """
-    pairs: Any  # which the library's types say to be of dicts too
+    pairs: Any  # the library's types allow dicts, too
     try:
         pairs = _READ_HEADERS(message)
     except SystemError:
@@ -432,15 +432,15 @@ def headers_of(message: Message) -> HeaderPairs | None:
 
 _LOOK_S = 1.0
 _QUIET_S = 10.0
-"""Transactions of a job last some seconds at most, by default."""
+"""By default, transactions of a job last some seconds at most."""
 _AGAIN_S = 60.0
 
 
 @dataclass
 class _Still:
-    """A partition at ``position`` since ``since_s``; its end is looked at from ``due_s`` on.
+    """A partition that stands at ``position`` since ``since_s``; its end is requested at ``due_s``.
 
-    ``is_held``: by an open transaction, as its end was looked at last.
+    ``is_held``: whether an open transaction held it up at the last request.
     """
 
     position: int
@@ -450,11 +450,11 @@ class _Still:
 
 
 class OpenEnds:
-    """Finds the partitions whose end cannot be read. Not thread-safe.
+    """Finds partitions that stand behind an open transaction. Not thread-safe.
 
     Args:
-        clock: gives seconds that never go back.
-        stable_end: asks Kafka for the last stable offset of a partition; None: no answer.
+        clock: returns seconds that never go back.
+        stable_end: requests the last stable offset of a partition; None: no answer.
     """
 
     def __init__(
@@ -466,17 +466,17 @@ class OpenEnds:
         self._looked_s = clock()
 
     def held(self) -> dict[SystemStreamPartition, float]:
-        """Return {partition that stands behind an open transaction: for how many seconds}."""
+        """Return {partition behind an open transaction: the seconds that it has stood}."""
         now_s = self._clock()
         return {ssp: now_s - s.since_s for ssp, s in self._still.items() if s.is_held}
 
     def reports(
         self, places: Callable[[], Mapping[SystemStreamPartition, tuple[int, int]]]
     ) -> Iterator[str]:
-        """Yield a line for each partition that stands still, once a minute.
+        """Yield a line for each partition behind an open transaction, once a minute.
 
-        Shapes: ``places`` {partition: (next offset, high watermark)}, of those that are read now;
-        called at most once a second.
+        Shapes: ``places`` {partition that is read now: (next offset, high watermark)}; called at
+        most once a second.
         """
         now_s = self._clock()
         if now_s - self._looked_s < _LOOK_S:
@@ -491,7 +491,7 @@ class OpenEnds:
             elif now_s >= still.due_s:
                 still.due_s = now_s + _AGAIN_S
                 stable = self._stable_end(ssp)
-                # Else only the ends of transactions are there, which are no records.
+                # If it is stable, only markers are left, which are no records.
                 still.is_held = stable is not None and stable < high
                 if still.is_held:
                     yield (

@@ -1,4 +1,4 @@
-"""Where the partitions of an input end, for a container that ends once it has processed them."""
+"""The ends of input partitions, for a container that drains: it ends once it has processed them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 class InputEnds:
-    """Connects when it is first asked. Not thread-safe.
+    """Requests the ends of inputs; connects at the first request. Not thread-safe.
 
     Args:
         systems: every system of an input, by name.
@@ -33,7 +33,7 @@ class InputEnds:
     def heads(
         self, partitions: Collection[SystemStreamPartition]
     ) -> dict[SystemStreamPartition, int]:
-        """Return one past the last offset of each, undecided records included.
+        """Return the offset after the last record of each partition, undecided records included.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -47,7 +47,7 @@ class InputEnds:
         return found
 
     def holds_nothing(self, partition: SystemStreamPartition, start: int, head: int) -> bool:
-        """Return whether [start, head) has no committed record, now and later; wait for none.
+        """Return whether [start, head) has no committed record and will have none; wait for none.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -56,7 +56,7 @@ class InputEnds:
         reader, place = self._reader(partition.system), (partition.stream, partition.partition)
         if reader.stable_ends([place])[place] < head:
             return False
-        # What retention has deleted cannot be read, and comes no more.
+        # Records that retention has deleted cannot be read, and do not come back.
         start = max(start, reader.ends([place])[place].oldest)
         return start >= head or not any(reader.read(*place, start, head))
 
@@ -73,11 +73,7 @@ class InputEnds:
 
 
 class Drain:
-    """One order to drain: the heads as they are at the first question count, and no later ones.
-
-    Args:
-        ends: where the partitions of the input end.
-    """
+    """One order to drain: the heads at the first call of ``is_done`` count, and no later ones."""
 
     def __init__(self, ends: InputEnds) -> None:
         self._ends = ends
@@ -89,9 +85,9 @@ class Drain:
         """Return whether everything below the heads is processed.
 
         Args:
-            processed: of each task, the last processed offset of each of its partitions.
-            is_quiet: whether no input comes for now. The last offsets may be ends of transactions,
-                which are no records: a request to Kafka says so where a partition stands still.
+            processed: {task: {partition: last processed offset}}.
+            is_quiet: whether no input comes for now. The last offsets may be markers, which are no
+                records: where a partition stands still, a request to Kafka shows it.
         """
         following: dict[SystemStreamPartition, int] = {}
         for offsets in processed.values():

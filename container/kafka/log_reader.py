@@ -1,6 +1,6 @@
-"""Reading one partition from an offset to its head, which is reached only when the broker says so.
+"""Reads one partition from an offset to its head; the broker decides when it is reached.
 
-Source: safety K1. The head is the end offset asked with read_uncommitted, after the own id was
+Source: safety K1. The head is the end offset requested with read_uncommitted, after the own id was
 initialised; it is reached when a PARTITION_EOF at or beyond it arrives. Positions prove
 nothing: on an empty range they never move, and transaction markers take offsets.
 """
@@ -49,7 +49,7 @@ _CHUNK = 1000
 _POLL_S = 0.1
 _PATIENCE_S = 60.0
 _ANSWER_S = 10.0
-"""After this time without an answer the reader turns to the next leader, as the controller does."""
+"""After this time without an answer the reader looks for another leader, as the controller does."""
 _PROGRESS_S = 5.0
 _PAUSE_S = 0.05
 _SHORTAGE_PAUSE_S = 0.5
@@ -72,11 +72,12 @@ class LogReader:
         *,
         waits_out_outages: bool = True,
     ) -> None:
-        """No request is sent yet.
+        """Send no request yet.
 
         ``may_go_on`` is called often while reading; it waits the seconds given, and raises to stop.
-        ``over``: properties of the consumer beyond those of every restore. ``waits_out_outages``:
-        whether requests of offsets are repeated, for a minute, also where no broker answers.
+        ``over``: properties of the consumer in addition to those of every restore.
+        ``waits_out_outages``: whether requests of offsets are repeated, for a minute, even if no
+        broker answers.
         """
         self._at_once = frozenset[int]() if waits_out_outages else DISCONNECTED | OVERDUE
         self._system = system
@@ -89,13 +90,13 @@ class LogReader:
         self._consumer.close()
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
-        """Return oldest offset and head of each (topic, partition), uncommitted records too."""
+        """Return the oldest offset and the head of each, uncommitted records included."""
         oldest = self._offsets(partitions, EARLIEST)
         heads = self._offsets(partitions, LATEST)
         return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Return the last stable offset of each: from there on nothing is known as committed."""
+        """Return the last stable offset of each: records from there on may not be committed."""
         return self._offsets(partitions, LATEST, IsolationLevel.READ_COMMITTED)
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
@@ -110,10 +111,10 @@ class LogReader:
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[tuple[str, int], int]:
-        """Return {(topic, partition): offset}; the request is repeated while a leader changes.
+        """Return {(topic, partition): offset}; repeat the request while a leader changes.
 
-        It is repeated without a limit while a new leader lacks the replicas in sync without which
-        it does not know its high watermark (Kafka's KIP-966): that passes once their brokers run.
+        Repeat it without a limit while a new leader lacks the in-sync replicas that it needs to
+        know its high watermark (Kafka's KIP-966): that passes once their brokers run.
         """
         found: dict[tuple[str, int], int] = {}
         began = said = time.monotonic()
@@ -148,14 +149,14 @@ class LogReader:
                     )
             if len(found) < len(partitions):
                 self._may_go_on(_PAUSE_S if lacks is None else _SHORTAGE_PAUSE_S)
-                # The client goes on asking the leader that it knows, until it is made to look.
+                # The client asks the leader that it knows until it is made to look again.
                 topics = sorted({topic for topic, _ in missing})
-                with contextlib.suppress(UnavailableError):  # the next question says so too
+                with contextlib.suppress(UnavailableError):  # the next request raises it, too
                     know_topics(self._admin, self._system, topics, _ANSWER_S)
         return found
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
-        """Return of each topic its id, how long it keeps deletions, and what it removes."""
+        """Return {topic: its id, how long it keeps deletions, and what it removes}."""
         admin, ids = TopicAdmin(self._system), self.topic_ids(names)
         return {name: _changelog_topic(ids[name], admin.topic_config(name)) for name in names}
 
@@ -169,12 +170,12 @@ class LogReader:
         return ids
 
     def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
-        """Return {topic: ms for which it keeps deletions} of those that are compacted.
+        """Return {compacted topic: ms for which it keeps deletions}.
 
-        A newer record of such a topic takes older ones of the same key away.
+        In such a topic a newer record removes older ones of the same key.
 
         Raises:
-            UnavailableError: Kafka does not answer, or the job may not look.
+            UnavailableError: Kafka does not answer, or refuses the job.
         """
         admin = TopicAdmin(self._system)
         found = {name: admin.topic_config(name) for name in names}
@@ -190,7 +191,7 @@ class LogReader:
         The reader waits for an open transaction in the partition: its outcome is not known yet.
 
         Raises:
-            HangingTransactionError: for longer than one of the job's can be open.
+            HangingTransactionError: it waits for longer than a transaction of the job can be open.
             UnavailableError: Kafka sent nothing for a minute while the head was not reached.
         """
         if start >= head:
@@ -202,7 +203,7 @@ class LogReader:
         try:
             while True:
                 self._may_go_on(0)
-                # In two steps: consume waits for as many as it is called for.
+                # In two steps: consume waits until it has the number of records it was given.
                 batch = self._consumer.consume(1, _POLL_S)
                 batch += self._consumer.consume(_CHUNK - 1, 0) if batch else []
                 now = time.monotonic()
@@ -230,7 +231,7 @@ class LogReader:
         """Require that the partition still ends at ``head`` or later, as far as that is known.
 
         Raises:
-            PartitionError: it does not, or is not there any more.
+            PartitionError: it ends earlier, or does not exist any more.
         """
         try:
             end = self.ends([(topic, partition)])[topic, partition].head
@@ -251,7 +252,7 @@ class LogReader:
             return None
 
     def _sorted_out(self, batch: list[Message], head: int) -> tuple[list[Message], bool]:
-        # Nearly every batch: looked through without a step of Python's for each record.
+        # Nearly every batch takes this way, which has no step of Python for each record.
         last = batch[-1].offset() if batch else None
         if last is not None and last < head and not any([m.error() for m in batch]):  # noqa: C419 - a list is faster than a generator
             return batch, False
@@ -260,7 +261,7 @@ class LogReader:
         for message in batch:
             error = message.error()
             if error is None:
-                # What came after the request of the head belongs to a later reader.
+                # Records after the head belong to a later reader.
                 if (message.offset() or 0) < head:
                     records.append(message)
                 else:
@@ -298,7 +299,7 @@ def _changelog_topic(topic_id: str, config: Mapping[str, str]) -> ChangelogTopic
 def input_ranges(
     readers: Mapping[str, LogReader], partitions: Iterable[SystemStreamPartition]
 ) -> dict[SystemStreamPartition, InputRange]:
-    """Return what Kafka has of each of ``partitions``; errors of ``LogReader.ends``."""
+    """Return the range of offsets in Kafka of each partition; errors of ``LogReader.ends``."""
     ends = _ends(readers, sorted(set(partitions)))
     return {ssp: InputRange(own.oldest, own.head) for ssp, own in ends.items()}
 
@@ -328,7 +329,7 @@ def topic_ids(
 
 
 class _OpenTransaction:
-    """What holds up the reader of a partition: where it began, and since when that is known."""
+    """The open transaction that holds up the reader of a partition: its begin, and since when."""
 
     def __init__(self, system: SystemConfig, topic: str, partition: int, head: int) -> None:
         self._system = system
@@ -342,7 +343,7 @@ class _OpenTransaction:
         """Note ``stable``, the last stable offset now; None: it is not known.
 
         Raises:
-            HangingTransactionError: it has been that for longer than a transaction can be open.
+            HangingTransactionError: it has not moved for longer than a transaction can be open.
         """
         if stable is None or stable >= self._head:
             self._stable = None
@@ -369,7 +370,7 @@ class _OpenTransaction:
 
 
 class KafkaChangelogReader:
-    """``ChangelogReader of container_storage`` on one LogReader per system."""
+    """Implements ``ChangelogReader`` on one LogReader per system."""
 
     def __init__(self, readers: Mapping[str, LogReader]) -> None:
         self._readers = readers

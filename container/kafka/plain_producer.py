@@ -1,7 +1,7 @@
 """Outputs that leave at once: plain producers, one per system that is written to.
 
-Source: safety I8. What they send may be sent again by the next incarnation.
-Changelogs and checkpoints are the transactional producer's, and come after ``deliver``.
+Source: safety I8. The next incarnation may send the same records again. The transactional producer
+sends changelogs and checkpoints, after ``deliver``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from homeport.job_coordinator.kafka.transient_errors import is_transient
 _LOG = logging.getLogger(__name__)
 
 _FLUSH_S = 0.5
-"""Kafka may go away while its reports are waited for: so often it is looked."""
+"""How often to look whether Kafka has gone away, while waiting for its reports."""
 UNDONE = "the transaction of its input is not committed"
 
 
@@ -53,7 +53,7 @@ class PlainOutputs:
         """Send ``sends``, in their order within each partition.
 
         Raises:
-            RecordRefusedError: a record was not taken, this one or one sent before.
+            RecordRefusedError: Kafka refused a record, of these or of those before.
             UnavailableError: Kafka was away for too long.
             TransactionError: there is no such topic, or something else is in the way.
         """
@@ -65,22 +65,21 @@ class PlainOutputs:
     def deliver(self, pause: Callable[[float], None]) -> None:
         """Wait until Kafka has all that was sent: all reports are in, without an error (safety I8).
 
-        Waits for brokers and replicas that are away, also where they go meanwhile, for as long as
-        it takes.
+        Brokers and replicas that are away, or go away meanwhile, are waited for without a limit.
 
         Args:
             pause: waits the seconds given; raises to give up.
 
         Raises:
-            RecordRefusedError: a record was not taken.
-            UndeliveredError: records were not taken in time, though brokers answer.
+            RecordRefusedError: Kafka refused a record.
+            UndeliveredError: Kafka did not take the records in time, though brokers answer.
             TransactionError: something else is in the way.
         """
         for plain in self._producers.values():
             plain.deliver(pause)
 
     def close(self) -> None:
-        """Close the clients; what was not delivered yet is dropped."""
+        """Close the clients; drop the records that are not delivered yet."""
         for plain in self._producers.values():
             plain.close()
 
@@ -91,7 +90,7 @@ class PlainOutputs:
 
 
 class _PlainProducer:
-    """Of one system."""
+    """Sends the records of one system."""
 
     def __init__(self, system: SystemConfig) -> None:
         self._system = system
@@ -104,7 +103,7 @@ class _PlainProducer:
     def send(self, send: Send) -> None:
         self._require_topic(send.topic)
         try:
-            # Of a record that was refused, the report has no timestamp.
+            # A report of a refused record lacks its timestamp: the send itself is kept for it.
             enqueue(self._producer, send, partial(self._delivered, send))
         except KafkaException as error:
             self._refused = send, error_of(error)
@@ -118,7 +117,7 @@ class _PlainProducer:
         while True:
             if self._connection.lost(self._producer) is not None:
                 self._connection.wait(self._producer, pause)
-                spent_s = 0.0  # what was sent before has its whole time once more
+                spent_s = 0.0  # records sent before have their whole time again
             if not self._serve(lambda: self._producer.flush(_FLUSH_S)):
                 return
             spent_s += _FLUSH_S
@@ -134,7 +133,7 @@ class _PlainProducer:
         """Log that records wait for missing replicas.
 
         Raises:
-            UndeliveredError: for another reason, which Kafka does not say.
+            UndeliveredError: no replica is missing; Kafka gives no reason.
         """
         places = {(topic, None) for topic in self._known_topics}
         lacks = shortage(self._system, self._producer, places)
@@ -151,7 +150,7 @@ class _PlainProducer:
         except KafkaException as error:
             self._fail(error_of(error))
         except SystemError:
-            # How Python calls a fatal error that the library raises inside of a delivery report.
+            # A fatal error that the library raises inside of a delivery report.
             self._fail(None)
         if self._refused is not None:
             self._fail(self._refused[1])
@@ -160,7 +159,7 @@ class _PlainProducer:
     def _delivered(self, send: Send, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             return
-        # All of a batch are refused for the one that is too large: the error names that one.
+        # One record that is too large fails its whole batch: the error names the largest.
         if self._refused is None or _weight(send, error) > _weight(*self._refused):
             self._refused = send, error
 

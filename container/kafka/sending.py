@@ -1,4 +1,4 @@
-"""What both kinds of producers of a container do with one record."""
+"""Functions of both kinds of producers: to enqueue a record, look for topics, name a refusal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEND_S = 30.0
 
 _ROOM_S = 0.05
 _BY_KEY = -1
-"""In the place of a partition: the partitioner chooses it."""
+"""In place of a partition: the partitioner chooses one."""
 _LOOK_S = 5.0
 _LOOKS = 3
 _LOOK_PAUSE_S = 0.5
@@ -44,7 +44,7 @@ def enqueue(
     delivered: Delivered | None,
     look: Callable[[], None] | None = None,
 ) -> None:
-    """Put the record into the producer's queue; ``delivered`` gets its report.
+    """Put the record into the producer's queue.
 
     Args:
         producer: whose queue it is.
@@ -66,7 +66,7 @@ def enqueue(
         try:
             producer.produce(topic, value, key, partition, delivered, **extra)
         except BufferError:
-            # The queue is full: wait for deliveries, but not for ever.
+            # The queue is full: wait for deliveries, for SEND_S at most.
             deadline = deadline or time.monotonic() + SEND_S
             if time.monotonic() > deadline:
                 why = f"the producer's queue stayed full for {SEND_S:g} s"
@@ -81,8 +81,7 @@ def enqueue(
 def has_topic(client: Producer | AdminClient, name: str) -> bool | None:
     """Return whether Kafka has the topic; None where it does not answer.
 
-    The library says no more of a topic that is absent than that its records were not delivered in
-    time.
+    Without this, the library would only report that the records of an absent topic timed out.
     """
     found = _looked_up(client, name)
     if found is None:
@@ -99,7 +98,7 @@ def topic_partitions(client: Producer | AdminClient, name: str) -> int | None:
 
 
 def _looked_up(client: Producer | AdminClient, name: str) -> TopicMetadata | None:
-    """Look more than once, as a broker that makes topics by itself first says no."""
+    """Request the topic more than once: a broker that creates topics first answers no."""
     for look in range(_LOOKS):
         if look:
             time.sleep(_LOOK_PAUSE_S)
@@ -113,7 +112,7 @@ def _looked_up(client: Producer | AdminClient, name: str) -> TopicMetadata | Non
 
 
 def absent(name: str) -> str:
-    """Return what is wrong, and what helps, where there is no such topic."""
+    """Return the fault and the remedy where there is no such topic."""
     return f"no such topic in Kafka: {name!r}; create it, or correct its name"
 
 
@@ -122,7 +121,7 @@ _MS_PER_S = 1000
 
 
 def refused_record(system: SystemConfig, content: TransactionContent) -> str | None:
-    """Name the record, why its topic refuses it, and the remedy; None where no reason is known.
+    """Return the refused record, the reason, and the remedy; None where no reason is known.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -134,7 +133,7 @@ def refused_record(system: SystemConfig, content: TransactionContent) -> str | N
 
 
 def partition_count(systems: Mapping[str, SystemConfig], system: str, topic: str) -> int:
-    """Return the number of partitions of ``topic``, which a broker may make by itself.
+    """Return the number of partitions of ``topic``, which the request may create.
 
     Raises:
         TransactionError: there is no such topic.

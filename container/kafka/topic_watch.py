@@ -1,8 +1,8 @@
-"""TopicWatch: whether changelogs, checkpoint topic and inputs are those the container began with.
+"""TopicWatch: whether changelogs, checkpoint topic and inputs are those from the container's start.
 
-Kafka addresses topics by name: a writer does not notice that one was deleted and recreated, and
-would leave the rest of its changes in a topic that lacks all before them. A reader of a topic that
-was deleted gets no records and no error, and of one that was recreated other records.
+Kafka addresses topics by name. A writer does not notice that its topic was deleted and recreated,
+and would write the rest of its changes to a topic that lacks those before. A reader gets no records
+and no error from a deleted topic, and other records from a recreated one.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _LOG = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
 _REST_S = 60.0
-"""The watch leaves a system that did not answer alone for this time."""
+"""The watch does not ask a system again for this time after it did not answer."""
 
 Lost = Callable[[str | None], ConfigError | None]
-"""What there is to say of a topic by its id now, None: it is gone; None where it is the same."""
+"""From a topic's present id, None if it is gone, to the error; None where it is the same topic."""
 
 
 class TopicWatch:
-    """Asks the brokers for the ids of the topics that hold state, input positions and input.
+    """Requests the ids of the topics of state, input positions and input.
 
     Args:
         systems: by name.
@@ -69,10 +69,10 @@ class TopicWatch:
         """Check the topics of state, positions and input, and watch them from now on.
 
         Args:
-            stream: read to its head; of a topic that it does not know, any is right.
+            stream: read to its head; where it has no id of a topic, any id is right.
 
         Raises:
-            ConfigError: one is not.
+            ConfigError: a topic is another one.
             UnavailableError: Kafka does not answer.
         """
         ids = self._ids()
@@ -95,7 +95,7 @@ class TopicWatch:
             self._watched[topic] = partial(lost_input, topic, first)
 
     def check(self) -> None:
-        """Check that they are the same, as far as is known: a silent Kafka proves nothing.
+        """Check that the topics are the same; a Kafka that does not answer proves nothing.
 
         Raises:
             StoreError: one was deleted, or recreated.
@@ -107,7 +107,7 @@ class TopicWatch:
                 ids = self._ids_of(system)
             except UnavailableError as error:
                 _LOG.debug("the topics of %s could not be looked at: %s", system, error)
-                # Each question to a Kafka that is away holds the container up.
+                # Each request to a Kafka that is away holds up the container.
                 self._away_until_s[system] = time.monotonic() + _REST_S
                 continue
             for topic, lost_with in self._watched.items():

@@ -1,7 +1,7 @@
-"""TransactionalProducer: the one writer of an incarnation, and the fencing of those before it.
+"""TransactionalProducer: the one writer of an incarnation, which fences earlier ones.
 
-Source: safety I3, I5, I7. An incarnation's id is never used again, so a producer that was fenced
-once stays fenced.
+Source: safety I3, I5, I7. An incarnation's id is never used again, so a fenced producer stays
+fenced.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ _LOOK_S = 0.1  # how often a delivery that takes its time is looked at
 REFUSALS = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP}
 )
-"""What a broker says of a record that its topic does not take; it names neither."""
+"""A broker's errors for a record that its topic refuses; they name neither."""
 _REFUSED = REFUSALS | {KafkaError._PURGE_QUEUE}  # noqa: SLF001 - the client's public constant
 
 
 class RecordRefusedError(TransactionError):
-    """Nothing was committed: a record was not taken, for its size, its time or its lack of a key.
+    """Nothing was committed: a record was refused for its size, its time or its lack of a key.
 
-    The producer says so of what exceeds its own limit; of what exceeds only the topic's, the first
-    that is heard is often that others, waiting behind it, have timed out or were purged (measured):
-    ``UndeliveredError`` where they have timed out.
+    The producer reports a record that exceeds its own limit. If a record exceeds only the topic's
+    limit, the first report is often of others behind it, which were purged or have timed out
+    (measured). Where they have timed out, the error is ``UndeliveredError``.
     """
 
 
 class UndeliveredError(UnavailableError):
     """Nothing was committed: Kafka did not take the records in time, though a broker answered.
 
-    So it is while a partition has no leader, or fewer replicas in sync than it must have.
+    This happens while a partition has no leader, or too few replicas in sync.
     """
 
 
 def fence(system: SystemConfig, transactional_id: str) -> None:
-    """Fence the holder of ``transactional_id``; its open transaction is aborted."""
+    """Fence the holder of ``transactional_id``, and abort its open transaction."""
     holder = TransactionalProducer(system, transactional_id)
     holder.initialise()
     holder.close()
@@ -70,12 +70,12 @@ def fence(system: SystemConfig, transactional_id: str) -> None:
 class TransactionalProducer:
     """One transaction at a time: ``begin``, ``send``, ``deliver``, ``commit``. Not thread-safe.
 
-    Once a transaction has failed, it sends nothing more: records that were purged leave a gap in
-    the library's sequence numbers, and the next transaction may fail of it.
+    After a failed transaction it must send nothing more: purged records leave a gap in the
+    library's sequence numbers, which may fail the next transaction.
     """
 
     def __init__(self, system: SystemConfig, transactional_id: str) -> None:
-        """It connects; nothing can be sent before ``initialise``."""
+        """Connect; nothing can be sent before ``initialise``."""
         self._system = system
         self._transactional_id = transactional_id
         self._reports: dict[tuple[str, int], int] = {}
@@ -93,14 +93,14 @@ class TransactionalProducer:
         self._producer = producer(system, properties)
 
     def initialise(self) -> None:
-        """Fence an earlier holder of the id; transactions can begin then.
+        """Fence an earlier holder of the id, so that transactions can begin.
 
         Raises:
             UnavailableError: Kafka does not answer.
             TransactionError: Kafka refuses the id.
         """
-        # Asked while it is still connecting, the library tries again half a second later (measured:
-        # 0.07 or 0.53 s; 0.01 s after an answer).
+        # While it is still connecting, the library tries again half a second later (measured: 0.07
+        # or 0.53 s; 0.01 s after an answer).
         self._connection.answers(self._producer)
         try:
             self._producer.init_transactions(_INIT_S)
@@ -123,15 +123,13 @@ class TransactionalProducer:
     ) -> None:
         """Wait for a broker that answers, and for enough replicas of ``places`` in sync.
 
-        They are looked at before the first transaction, and where a connection was lost since the
-        last one; it costs nothing else. A transaction that has not begun can wait for Kafka for as
-        long as it takes.
+        It looks before the first transaction, and after a lost connection; at other times it costs
+        nothing. A transaction that has not begun can wait for Kafka without a limit.
 
         Args:
-            places: says what the next transaction writes to.
+            places: returns the partitions that the next transaction writes to.
             pause: waits the seconds given; raises to give up.
-            are_all: whether later transactions write to these too; else the next one is looked at
-                as the first.
+            are_all: whether later transactions write to these, too; else the next one looks again.
         """
         self._places = places
         if not self._is_looked_at or self._connection.lost(self._producer) is not None:
@@ -139,10 +137,10 @@ class TransactionalProducer:
             self._is_looked_at = are_all
 
     def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """Commit a transaction only where its records in these partitions come later.
+        """Require that records in these partitions get higher offsets, before a commit.
 
-        Later than these offsets, and then than those of the transaction before: where they go back,
-        the topic was recreated.
+        Higher than these, and then than those of the transaction before. If they go back, the topic
+        was recreated.
 
         Shapes: ``positions`` {(topic, partition): offset}.
         """
@@ -172,7 +170,7 @@ class TransactionalProducer:
             rest = iter(entries.items())
             produce = self._producer.produce
             for key, value in islice(rest, len(entries) - 1):
-                # As ``enqueue``, without what it costs for each of very many.
+                # As ``enqueue``, without its cost for each of many records.
                 try:
                     produce(topic, value, key, partition)
                 except BufferError:
@@ -186,15 +184,15 @@ class TransactionalProducer:
             remaining = self._await_reports()
             if remaining or self._failure:
                 late = KafkaError(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001 - the client's public constant
-                # Those that are out of time are on their way no longer.
+                # Records that have timed out are not on their way any more.
                 self._give_up(f"{remaining or 'some'} records not delivered", self._failure or late)
             self._require_progress()
 
     def _await_reports(self) -> int:
         """Return how many records are still on their way: 0, or the transaction has failed.
 
-        Once a record is refused, those behind it go nowhere until they run out of time with the
-        transaction, which would then be the error.
+        It returns at the first refusal: the records behind a refused one stay until the transaction
+        times out, and the time-out would be the error.
         """
         deadline = time.monotonic() + _COMMIT_S
         before = 0
@@ -224,7 +222,7 @@ class TransactionalProducer:
 
         Raises:
             FencedError: a newer incarnation has taken over; nothing was committed.
-            RecordRefusedError: a record was not taken; nothing was committed.
+            RecordRefusedError: a record was refused; nothing was committed.
             UnavailableError: Kafka went away meanwhile; the outcome is not known.
             TransactionError: nothing was committed, or (the message says so) it is not known.
         """
@@ -254,22 +252,21 @@ class TransactionalProducer:
         except KafkaException as error:
             self._give_up("sending", self._reason(error_of(error)))
         except SystemError:
-            # The library raises a fatal error inside of a delivery report, which Python then calls
-            # an error of its own; what it was, the abort will say.
+            # The library raises a fatal error inside of a delivery report, which Python turns into
+            # this; the abort shows the error.
             self._give_up("sending: a fatal error", None)
 
     def _reason(self, error: KafkaError) -> KafkaError:
-        """Return why the transaction has failed, where ``error`` has no cause.
+        """Return why the transaction has failed, where ``error`` gives no cause.
 
-        Once Kafka has refused a record, the next one that is handed over hears no more than
-        "Erroneous state".
+        After Kafka has refused a record, the next call gets only "Erroneous state".
         """
         return (self._verdict() or error) if _is_state(error) else error
 
     def _verdict(self) -> KafkaError | None:
         """Return why the open transaction has failed; None where it has not.
 
-        Why a new transaction cannot begin: one is open, or one has failed.
+        The error of a new transaction shows whether one is open, or has failed.
         """
         try:
             self._producer.begin_transaction()
@@ -297,7 +294,7 @@ class TransactionalProducer:
             previous = None if partition is None else send
             is_plain = not headers and timestamp_ms is None
             if partition is None and is_plain and topic in known:
-                # As ``enqueue``, without what it costs for each of very many.
+                # As ``enqueue``, without its cost for each of many records.
                 try:
                     produce(topic, value, key)
                 except BufferError:
@@ -329,7 +326,7 @@ class TransactionalProducer:
         lost = self._connection.lost(self._producer)
         if lost is not None:
             # Without an abort, which would have to wait: the next holder of this id, or its fence,
-            # aborts what is open.
+            # aborts the transaction.
             raise self._unavailable(f"the connection was lost ({lost})")
         if cause is not None and cause.code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 - the client's public constant
             cause = self._verdict() or cause
@@ -360,16 +357,16 @@ class TransactionalProducer:
         return unavailable(self._system, "writing a transaction", story)
 
     def _abort(self) -> None:
-        # What waits behind a refused record goes nowhere, and an abort would wait for it, until the
-        # transaction is out of time (measured), unless its reports are taken before.
+        # Records behind a refused one stay. An abort would wait for them until the transaction
+        # times out (measured), unless their reports are taken before.
         self._producer.purge(in_flight=False)
         self._producer.flush(_LOOK_S)
         self._producer.abort_transaction(_COMMIT_S)
 
     def _was_away(self) -> bool:
-        """Return whether Kafka failed the transaction: a lost connection, or too long a silence.
+        """Return whether the connection was lost, or Kafka was silent for too long.
 
-        Judged by what was while it was open: by now Kafka may be back, and lack nothing.
+        That counts for the transaction's whole time: by now Kafka may be back, and lack nothing.
         """
         return self._connection.lost(self._producer) is not None or self._was_silent()
 
@@ -386,9 +383,9 @@ class TransactionalProducer:
         """Return the error where Kafka fences this producer.
 
         Returns:
-            FencedError: the transaction was within its time, so a newer incarnation is there.
-            UndeliveredError: it was not, as Kafka was silent, or its partitions lack something.
-            TransactionError: it was not, and the broker fences a producer that takes too long.
+            FencedError: the transaction was within its time: a newer incarnation exists.
+            UndeliveredError: it was overdue because Kafka was silent, or partitions lack something.
+            TransactionError: it was overdue otherwise: the broker fences such a producer.
         """
         took_s = time.monotonic() - self._began_s
         if took_s < self._timeout_s:
@@ -417,7 +414,7 @@ class TransactionalProducer:
         if found:
             self._known_topics.add(name)
         if found is not False:
-            return  # without an answer, the sends will show what is wrong
+            return  # without an answer, the sends will show the fault
         self._producer.abort_transaction(_COMMIT_S)
         raise TransactionError(f"{absent(name)}; the transaction was aborted")
 
@@ -431,11 +428,11 @@ def _is_state(error: KafkaError) -> bool:
 
 
 _LEAST_S = 1.0
-"""A shorter wait is how long a request takes."""
+"""A shorter wait is the normal time of a request."""
 
 
 class Silence:
-    """Adds up the waits of one transaction in which nothing of it arrives.
+    """Adds up the waits in which no part of one transaction arrives.
 
     ``clock``: seconds that never go back.
     """
@@ -446,16 +443,16 @@ class Silence:
         self._past_s = 0.0
 
     def waits(self) -> None:
-        """Begin a wait for Kafka; one that lasts ends, as something has arrived."""
+        """Begin a wait for Kafka, and end the one before: something has arrived."""
         self.ends()
         self._since_s = self._clock()
 
     def ends(self) -> None:
-        """End the wait: what it was for has arrived."""
+        """End the wait: the answer has arrived."""
         self._past_s, self._since_s = self.total_s, None
 
     @property
     def total_s(self) -> float:
-        """Return the seconds of silence so far, with those of a wait that lasts."""
+        """Return the seconds of silence so far, including the present wait."""
         own_s = 0.0 if self._since_s is None else self._clock() - self._since_s
         return self._past_s + (own_s if own_s >= _LEAST_S else 0.0)

@@ -1,6 +1,6 @@
-"""What one system's Kafka has of transactions: which hang, how they ended, and how one is ended.
+"""Transactions in one system's Kafka: find those that hang, find how they ended, and end one.
 
-What no client library requests goes to the leaders of partitions over sockets of our own: one
+Requests that no client library can send go to partition leaders over sockets of our own: one
 request on one connection, in bounded time.
 """
 
@@ -51,7 +51,7 @@ class PartitionLeaders:
         self._admin = admin(system)
 
     def refusal(self) -> str | None:
-        """Return why no leader can be asked; None where they can be."""
+        """Return why no leader can be asked; None: they can."""
         protocol = self.system.admin.get("security.protocol", _PLAINTEXT)
         if protocol.lower() == _PLAINTEXT:
             return None
@@ -121,7 +121,7 @@ class TransactionsInKafka(PartitionLeaders):
         pause: waits the seconds given, and raises to stop.
 
     Raises:
-        UnavailableError, PartitionError: (from every method) Kafka did not say, or did not do it.
+        UnavailableError, PartitionError: (from every method) Kafka did not answer, or refused.
     """
 
     def __init__(self, system: SystemConfig, pause: Callable[[float], None]) -> None:
@@ -141,25 +141,25 @@ class TransactionsInKafka(PartitionLeaders):
     def held(
         self, places: Collection[Place], heads: Mapping[Place, int] | None = None
     ) -> dict[Place, int]:
-        """Return {place: last stable offset} for those that are not stable up to their heads.
+        """Return {place: last stable offset} of places where that is below the head.
 
-        ``heads``: those at an earlier time, else the present ones.
+        ``heads``: of an earlier time; None: the present ones.
         """
         known = self.heads(places) if heads is None else heads
         stable = self._reader.stable_ends(sorted(known.keys() & set(places)))
         return {place: at for place, at in stable.items() if at < known[place]}
 
     def written_ms(self, held: Mapping[Place, int]) -> int:
-        """Return an hour before the first of the records at these offsets was written, in ms.
+        """Return the oldest time of the records at these offsets, less an hour, in ms.
 
-        Their time is their writers', that of the coordinators is not. Where a record is gone, from
-        the beginning.
+        The hour is for clocks: the writers set these times, not the coordinators. 0: a record does
+        not exist any more.
         """
         times = [self._time_ms(place, at) for place, at in held.items()]
         return max(0, min(times) - _HOUR_MS)
 
     def ends(self, since_ms: int, ids: AbstractSet[str] | None = None) -> TransactionEnds:
-        """Return how transactions ended since then: those of ``ids``, or all."""
+        """Return how transactions ended since ``since_ms``: those of ``ids``, or all."""
         found = TransactionEnds()
         count = TopicAdmin(self.system).partition_counts([STATE_TOPIC]).get(STATE_TOPIC, 0)
         wanted: Collection[int] = range(count)
@@ -179,10 +179,7 @@ class TransactionsInKafka(PartitionLeaders):
         return found
 
     def fence(self, transactional_id: str) -> None:
-        """Fence the id: it begins no transaction any more, and its last one is over.
-
-        It must have no holder any more: a holder loses it.
-        """
+        """Fence the id, which must have no holder any more: its last transaction is over then."""
         fence(self.system, transactional_id)
 
     def _time_ms(self, place: Place, at: int) -> int:

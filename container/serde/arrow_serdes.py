@@ -1,4 +1,4 @@
-"""Serdes over Arrow: a column to the bytes of its elements and back, without a call for each.
+"""Serdes over Arrow: from a column to the bytes of its elements and back, as a whole.
 
 PURE. The bytes are those of the serde of the same name in ``serdes``.
 """
@@ -17,7 +17,7 @@ from homeport.config.errors import WireError
 
 @dataclass(frozen=True, slots=True)
 class ArrowForm:
-    """How the serde ``name`` treats a column of ``type``; null is None.
+    """The serde ``name`` for columns of ``type``; null is None.
 
     Raises:
         TypeError: ``to_bytes`` was given a column of another type, or a number that does not fit.
@@ -36,7 +36,7 @@ class ArrowForm:
         return elements
 
     def distinct(self, column: pa.Array | pa.ChunkedArray) -> tuple[list[bytes], pa.Array]:
-        """Return the bytes of all different elements, and where among them those of each are.
+        """Return the bytes of the distinct elements, and the index of each element among them.
 
         ``column`` has no null.
         """
@@ -53,7 +53,7 @@ class ArrowForm:
             raise TypeError(f"a number does not fit the serde {self.name!r}: {error}") from None
 
     def from_bytes(self, data: Sequence[bytes | None]) -> pa.Array:
-        """Return the column that ``data`` are the bytes of."""
+        """Return the column of the elements with these bytes."""
         try:
             return self._decode(data)
         except pa.ArrowInvalid as error:

@@ -1,7 +1,7 @@
-"""What Avro's bytes may hold beyond what the library bears.
+"""Bounds of Avro's bytes, which the library does not check. PURE.
 
-It reads a record that holds itself by calls of C, whose stack ends the process. It makes as many
-elements without bytes as their count demands. PURE.
+The library reads a record that holds itself by recursive calls in C: too deep a nesting ends the
+process. It makes as many elements without bytes as a count in the bytes demands.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _DEEPEST = 100
-"""Records of one another that a reader gets, as of Protobuf; the writer's calls take the stack."""
+"""Records within one another, as in Protobuf, at most; each takes some stack of the library."""
 _MOST_EMPTY = 1000
-"""Elements without bytes in one record."""
+"""Elements without bytes in one record, at most."""
 _LONG_BITS = 63
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _LENGTHS = ("bytes", "string")
@@ -20,7 +20,7 @@ _RECORDS = ("record", "error")
 
 
 class _Walk:
-    """The place up to which the bytes of one value are passed."""
+    """A walk through the bytes of one value; the bytes before ``at`` are passed."""
 
     __slots__ = ("at", "data", "empty_left")
 
@@ -43,20 +43,20 @@ class _Walk:
                 raise ValueError("a number has more than 64 bits")
 
     def skip(self, count: int) -> None:
-        """Pass so many bytes; EOFError where there are fewer."""
+        """Pass so many bytes; raise EOFError where there are fewer."""
         if not 0 <= count <= len(self.data) - self.at:
             raise EOFError("it ends too early")
         self.at += count
 
 
 _Step = Callable[[_Walk, int], None]
-"""Passes one value that stands within so many records."""
+"""Passes one value, which is nested in so many records."""
 
 
 def bounds_of(schema: Any) -> Callable[[bytes], None] | None:  # noqa: ANN401 - a schema that fastavro has parsed
-    """Return what checks bytes before the library reads them; None: all are within bounds.
+    """Return a check of bytes before the library reads them; None: the schema needs none.
 
-    It raises ValueError or EOFError.
+    The check raises ValueError or EOFError.
     """
     steps = _Steps()
     step = steps.of(schema)
@@ -66,7 +66,7 @@ def bounds_of(schema: Any) -> Callable[[bytes], None] | None:  # noqa: ANN401 - 
 
 
 class _Steps:
-    """What passes the values of one schema.
+    """Makes the steps that pass values of one schema.
 
     ``have_bounds``: whether a record holds itself, or an element may be without bytes.
     """
@@ -77,7 +77,7 @@ class _Steps:
         self._empty: dict[str, bool] = {}
 
     def of(self, schema: Any) -> _Step:  # noqa: ANN401 - as above
-        """Return what passes a value of ``schema``."""
+        """Return the step that passes a value of ``schema``."""
         if isinstance(schema, list):
             return _branch([self.of(branch) for branch in schema])
         if isinstance(schema, str):

@@ -1,9 +1,9 @@
-"""The serde avro: values by one schema, in Avro's binary form, without header or schema id.
+"""The serde avro: values of one schema, in Avro's binary form, without header or schema id.
 
-In a column, a union is of null and one type, and what Spark has no type for (uuid, time of day,
-duration) is what carries it in Avro, where it is such a value.
+In a column, a union has null and one type. Values that Spark has no type for (uuid, time of day,
+duration) stand in a column as the number, text or bytes that carry them in Avro.
 
-The library is an extra of homeport's and imported only here: a job without Avro needs none.
+The library is an extra of homeport, imported only here: a job without Avro needs none.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def avro_serde(key: str, schema: str) -> Serde:
     """Return the serde of ``schema``, which is JSON.
 
     Raises:
-        ConfigError: there is no library for Avro, or it is no schema; the line names ``key``.
+        ConfigError: the library is not installed, or it is no schema; the line names ``key``.
     """
     parsed = parsed_schema(key, schema)
     import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
@@ -104,10 +104,10 @@ def reader_of(
     *,
     is_column: bool = False,
 ) -> Callable[[bytes], Any]:
-    """Return what reads bytes exactly that a writer with the schema ``written`` has made.
+    """Return an exact reader of bytes that were written by the schema ``written``.
 
-    ``given``: the schema whose fields the value has; None: that of the writer. ``is_column``: the
-    values are those of a column of ``column_type``. Errors are of any class.
+    ``given``: the schema of the values; None: the writer's. ``is_column``: the values are for a
+    column of ``column_type``. The reader raises errors of any class.
     """
     import fastavro  # noqa: PLC0415 - as in ``avro_serde``
 
@@ -159,7 +159,7 @@ def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
 
 
 def avro_meaning(key: str, schema: str) -> object:
-    """Return Avro's canonical form with the logical types, by which values are read too.
+    """Return Avro's canonical form with logical types, which decide how values are read, too.
 
     Raises:
         ConfigError: as of ``avro_serde``.

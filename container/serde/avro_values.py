@@ -1,8 +1,9 @@
-"""Avro's values as Python's and back, exactly: what the library would cast, round or mistake.
+"""Exact conversions between values of Avro and of Python. PURE.
 
-It writes 1 for 1.5 and an infinity for a large float, cuts times, takes a time without a zone for
-one of the host's, and writes the first branch of a union that fits, so that a record leaves as
-another one with the same fields. It reads an int of 64 bits. PURE.
+The library alone would write 1 for 1.5, and an infinity for a large float. It would cut times, and
+take a time without a zone for one in the host's zone. It would write the first branch of a union
+that fits, so that a record leaves as another record with the same fields. It would read an int of
+64 bits.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from homeport.container.serde.exact_values import (
 
 DAY_US = 86_400_000_000
 EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-"""By which no decimal is rounded."""
+"""A context that rounds no decimal."""
 _CARRIED = ("time-millis", "time-micros", "uuid")
-"""Logical types whose numbers or texts a column has, in the place of the values."""
+"""Logical types for which a column has the carrying numbers or texts, not the values."""
 _EXACTLY, _AS_CARRIED = "homeport-", "homeport-carried-"
 _MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -42,7 +43,7 @@ _UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def reader_name(logical: str, *, is_column: bool) -> str:
     """Return the name by which the library finds the reader of a logical type.
 
-    ``is_column``: what carries a value is read where no column has it.
+    ``is_column``: read the carrier of each value that no column has.
     """
     if logical in _CARRIED and is_column:
         return _AS_CARRIED + logical
@@ -72,7 +73,7 @@ def _of_a_day(step: int) -> Callable[..., int]:
 
 
 def uuid_text(text: str, *_: object) -> str:
-    """Return ``text``; ValueError where it is none of RFC 4122, as Python takes more."""
+    """Return ``text``; ValueError where it is no UUID of RFC 4122: Python accepts more forms."""
     if not _UUID.fullmatch(text):
         raise ValueError(f"{text[:80]!r} is no UUID")
     return text
@@ -97,37 +98,37 @@ _INT = "int"
 _LOGICAL_TYPE, _DECIMAL = "logicalType", "decimal"
 _INT_LIMIT = 1 << 31
 _FIRST_MS, _BEHIND_MS = -62_135_596_800_000, 253_402_300_800_000
-"""The years 1 to 9999, which Python has."""
+"""The years 1 to 9999, as Python has them."""
 
 
 def to_avro(schema: Any, *, is_whole: bool = True) -> Convert:  # noqa: ANN401 - a schema that fastavro has parsed
-    """Return what makes of a value one that the library writes as exactly that.
+    """Return a conversion of a user's value to one that the library writes exactly.
 
-    It raises TypeError or ValueError for what the schema cannot carry. ``is_whole``: a record has
-    the fields of its schema, no more and no less.
+    It raises TypeError or ValueError for what the schema cannot carry. ``is_whole``: a record must
+    have exactly the fields of its schema.
     """
     return _Writer(is_whole=is_whole).of(schema)
 
 
 def from_avro(schema: Any) -> Convert:  # noqa: ANN401 - as above
-    """Return what makes a value of what the library reads, with the names of types for a union.
+    """Return a conversion of what the library reads, where unions come with the names of types.
 
-    It leaves the names of those that the value shows, and refuses an int of more than 32 bits.
+    It removes each name that the value itself shows, and refuses an int of more than 32 bits.
     """
     return (_Reader() if has_union(schema) else _Ints()).of(schema)
 
 
 def read_by(schema: Any, *, is_column: bool = False) -> Any:  # noqa: ANN401 - as above
-    """Return the schema by which the library reads exactly, with ``READERS``.
+    """Return the schema with which the library reads exactly, with ``READERS``.
 
-    What it has noted of ``schema`` goes: a type that is named again would be the former one.
-    ``is_column``: what carries a value is read where no column has it.
+    The library's own notes in ``schema`` are removed: else it would take a type that is named again
+    for the former one. ``is_column``: read the carrier of each value that no column has.
     """
     return _with_logical(schema, lambda logical: reader_name(logical, is_column=is_column))
 
 
 def sound(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return ``schema`` without logical types on other types than Avro's; it is as without."""
+    """Return ``schema`` without the logical types that Avro ignores, as at other types."""
     return _with_logical(schema, lambda logical: logical)
 
 
@@ -155,7 +156,7 @@ def _has_logical(schema: Mapping[str, Any]) -> bool:
 
 
 def has_union(schema: Any) -> bool:  # noqa: ANN401 - as above
-    """Return whether there is a union of several types beside null."""
+    """Return whether the schema has a union of several types beside null."""
     if isinstance(schema, list):
         return any(map(has_union, schema)) or sum(b != "null" for b in schema) > 1
     if not isinstance(schema, Mapping):
@@ -165,7 +166,7 @@ def has_union(schema: Any) -> bool:  # noqa: ANN401 - as above
 
 
 class _Names(ABC):
-    """The named types of one schema, and what was made for each: a record may hold itself."""
+    """The named types of one schema, and the conversion of each: a record may hold itself."""
 
     def __init__(self) -> None:
         self._schemas: dict[str, Mapping[str, Any]] = {}
@@ -177,7 +178,7 @@ class _Names(ABC):
             return self.of_union(schema)
         if isinstance(schema, str):
             if schema in self._schemas:
-                # A record that holds itself is made later.
+                # Looked up at the call: a record that holds itself is not made yet.
                 return lambda value: self._made[schema](value)  # noqa: PLW0108 - as said above
             schema = {"type": schema}
         name = schema.get("name")
@@ -198,12 +199,12 @@ class _Names(ABC):
         return found
 
     def label(self, schema: Any) -> str:  # noqa: ANN401 - as above
-        """Return what names a branch of a union: the full name, or the type."""
+        """Return the name of a branch of a union: the full name, or the type."""
         full = self.full(schema)
         return str(full["name"] if full["type"] in _NAMED else full["type"])
 
     def is_mistakable(self, branch: Any, branches: Sequence[Any]) -> bool:  # noqa: ANN401 - as above
-        """Return whether the value in Python does not say that it is of this named type."""
+        """Return whether a value in Python does not show that it is of this named type."""
         own = self.full(branch)
         others = [self.full(other) for other in branches if other is not branch]
         if own["type"] == "enum":
@@ -234,7 +235,7 @@ class _Writer(_Names):
     def of_union(self, branches: Sequence[Any]) -> Convert:
         made = [(self.of(b), b) for b in branches]
         others = {self.label(b): convert for convert, b in made if b != "null"}
-        # A mistakable branch is read as a pair: what comes plain is first tried as another.
+        # A mistakable branch comes as a pair: a plain value is first tried as another branch.
         ranks = {
             self.label(b): (self.is_mistakable(b, branches), _rank(self.full(b))) for b in branches
         }
@@ -313,7 +314,7 @@ class _Reader(_Names):
 
 
 class _Ints(_Names):
-    """Looks at what may hold an int, and copies nothing."""
+    """Checks each int, and copies nothing."""
 
     def of_union(self, branches: Sequence[Any]) -> Convert:
         made = [self.of(branch) for branch in branches if branch != "null"]
@@ -362,10 +363,10 @@ def _narrow(number: int) -> int:
 
 
 def _rank(schema: Mapping[str, Any]) -> int:
-    """Return where a branch stands among those that are tried.
+    """Return the rank of a branch among those that are tried.
 
-    A whole number is one before it stands for a date or decimal, and that before a float. A list
-    is an array before it is the pairs of a map.
+    A whole number is first tried as a number, then as a date or decimal, then as a float. A list is
+    first tried as an array, then as the pairs of a map.
     """
     if _has_logical(schema):
         return 1
@@ -379,7 +380,7 @@ def _names(schema: Mapping[str, Any]) -> set[str] | None:
 def _nearest(
     value: object, labels: Sequence[str], fields: Mapping[str, set[str] | None]
 ) -> Sequence[str]:
-    """Return ``labels``, the record first whose fields are those of ``value``, or most of them."""
+    """Return ``labels``, sorted by how many fields of the record differ from those of ``value``."""
     if not isinstance(value, Mapping):
         return labels
     names = set(value)
@@ -456,7 +457,7 @@ def _decimal_in(precision: int, scale: int) -> Convert:
 
 
 def _or_number(convert: Convert, first: int, behind: int) -> Convert:
-    """Return ``convert``, and what takes the number that carries the value in Avro."""
+    """Return ``convert`` that also takes the number which carries the value in Avro."""
     number = _between(first, behind)
     return lambda value: number(value) if isinstance(value, int) else convert(value)
 
@@ -482,7 +483,7 @@ def _time(step: int, kind: type, *, is_local: bool) -> Convert:
             raise ValueError(f"{time} has a zone, and the schema has none")
         if is_local:
             return time
-        if time.tzinfo is None:  # the library takes it for one of the host's
+        if time.tzinfo is None:  # the library would take it for one in the host's zone
             return time.replace(tzinfo=dt.UTC)
         return time.astimezone(dt.UTC)
 

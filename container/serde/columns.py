@@ -1,7 +1,4 @@
-"""Values of many records at once as one Arrow column, record by record exact.
-
-PURE.
-"""
+"""Values of many records as one Arrow column; each is as if decoded by itself. PURE."""
 
 from __future__ import annotations
 
@@ -17,18 +14,18 @@ import pyarrow.compute as pc
 from homeport.config.errors import WireError
 
 REFUSALS = (msgspec.MsgspecError, WireError, ValueError, TypeError, OverflowError, RecursionError)
-"""What a decoder, or Arrow, raises for bytes or objects that are not of the schema."""
+"""The exceptions of a decoder, or of Arrow, for bytes or objects that are not of the schema."""
 PARTS = 16
-"""So many sets of fields are kept ready; a pipeline needs another one only for a new plan."""
+"""So many sets of fields stay ready; a pipeline needs another one only for a new plan."""
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 """In microseconds since 1970."""
 _CHUNK = 1000
-"""Records that are decoded together: their objects stay in the processor's cache."""
+"""So many records are decoded together: their objects stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """``column`` has an element for each value: null for null, and for each that is in ``bad``.
+    """``column`` has an element for each value: null for a null, and for each in ``bad``.
 
     ``bad``: {place among the values: why it is not of the schema}.
     """
@@ -41,10 +38,10 @@ class Decoded:
 class Columns:
     """How a serde makes a column of ``type``.
 
-    ``row``: bytes to an object. ``column``: such objects to a column. Both raise one of
-    ``REFUSALS`` for what is not of the schema; any other exception says nothing of the bytes.
-    ``part``: from names of fields to what makes a column of these alone, at less cost, and refuses
-    wherever this does; None: the whole column is made, and they are taken of it.
+    ``row`` makes an object of bytes, ``column`` a column of such objects. Both raise one of
+    ``REFUSALS`` for what is not of the schema; another exception is no fault of the bytes.
+    ``part`` returns the ``Columns`` of some fields alone, by their names: they cost less, and
+    refuse whatever these do. None: the fields are taken from the whole column.
     """
 
     type: pa.DataType
@@ -55,8 +52,8 @@ class Columns:
     def decode(self, values: pa.Array, only: frozenset[str] | None = None) -> Decoded:
         """Return the column of ``values``, an array of binary.
 
-        ``only``: names of the fields that it is to have, None for all. Which values are ``bad``,
-        and why, is the same whatever it says.
+        ``only``: the names of the fields to return, None for all. The same values are ``bad``, for
+        the same reasons, with any fields.
         """
         kind, quick = self.type, self
         if only is not None and pa.types.is_struct(kind):
@@ -81,55 +78,48 @@ class Columns:
         return self._one_by_one(data)
 
     def _one_by_one(self, data: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, str]]:
-        rows: list[Any] = []
-        places: list[int | None] = []
+        rows: dict[int, Any] = {}
         bad: dict[int, str] = {}
         for place, value in enumerate(data):
-            row = None
             if value is not None:
                 try:
                     row = self.row(value)
                 except REFUSALS as error:
                     bad[place] = reason_of(error)
-            if row is None:
-                places.append(None)
-            else:
-                places.append(len(rows))
-                rows.append(row)
-        of_row = [place for place, at in enumerate(places) if at is not None]
-        parts = list(self._fitting(rows, of_row, bad))
-        dense = pa.concat_arrays(parts) if parts else pa.nulls(0, self.type)
-        return dense.take(pa.array(places, pa.int32())), bad
+                else:
+                    if row is not None:
+                        rows[place] = row
+        indices: list[int | None] = [None] * len(data)
+        for index, place in enumerate(rows):
+            indices[place] = index
+        dense = pa.concat_arrays([pa.nulls(0, self.type), *self._fitting([*rows.items()], bad)])
+        return dense.take(pa.array(indices, pa.int32())), bad
 
-    def _fitting(
-        self, rows: Sequence[Any], of_row: Sequence[int], bad: dict[int, str]
-    ) -> Iterator[pa.Array]:
-        """Yield the columns of ``rows``; one that does not fit its type is null, and ``bad``.
+    def _fitting(self, rows: Sequence[tuple[int, Any]], bad: dict[int, str]) -> Iterator[pa.Array]:
+        """Yield the columns of ``rows``; a row that does not fit its type is null, and ``bad``.
 
-        ``of_row``: the place of each row among the values. Halves are tried where a whole fails.
+        Shapes: ``rows`` (place among the values, object). If the whole fails, try its halves.
         """
         if not rows:
             return
         try:
-            whole = self.column(rows)
+            yield self.column([row for _, row in rows])
         except REFUSALS as error:
             if len(rows) == 1:
-                bad[of_row[0]] = reason_of(error)
+                bad[rows[0][0]] = reason_of(error)
                 yield pa.nulls(1, self.type)
                 return
             middle = len(rows) // 2
-            yield from self._fitting(rows[:middle], of_row[:middle], bad)
-            yield from self._fitting(rows[middle:], of_row[middle:], bad)
-        else:
-            yield whole
+            yield from self._fitting(rows[:middle], bad)
+            yield from self._fitting(rows[middle:], bad)
 
 
 def object_columns(kind: pa.DataType, row: Callable[[bytes], Any]) -> Columns:
-    """Return the column of ``kind`` of what ``row`` makes: dicts, where ``kind`` is a struct."""
+    """Return the ``Columns`` of ``kind`` for objects of ``row``: dicts, where it is a struct."""
 
     @lru_cache(PARTS)
     def part(only: frozenset[str]) -> Columns:
-        # Of what is not asked for, what Arrow may refuse is made all the same.
+        # Fields that Arrow may refuse are made even if they are not asked for.
         made = [f for f in kind if f.name in only or not is_taken(f.type, are_exact=False)]
         wide, wanted = pa.struct(made), part_type(kind, only)
 
@@ -142,15 +132,15 @@ def object_columns(kind: pa.DataType, row: Callable[[bytes], Any]) -> Columns:
 
 
 def part_type(kind: pa.StructType, only: frozenset[str]) -> pa.StructType:
-    """Return the fields of ``kind`` with these names; the first where there is none."""
+    """Return a struct of the fields of ``kind`` with these names; else of its first field."""
     found = [own for own in kind if own.name in only]
     return pa.struct(found or list(kind)[:1])
 
 
 def is_taken(kind: pa.DataType, *, are_exact: bool) -> bool:
-    """Return whether Arrow makes a column of ``kind`` of any objects that a decoder makes for it.
+    """Return whether Arrow takes each object that a decoder makes for ``kind``.
 
-    ``are_exact``: whether the decoder holds whole numbers to their ranges.
+    ``are_exact``: whether the decoder checks the ranges of whole numbers.
     """
     if pa.types.is_struct(kind):
         return all(is_taken(own.type, are_exact=are_exact) for own in kind)
@@ -168,9 +158,9 @@ _ALWAYS_TAKEN = (pa.string(), pa.bool_(), pa.float64(), pa.binary())
 
 
 def narrowed(structs: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Return the fields of ``kind`` alone, which the column of structs has; null stays null."""
+    """Return the column with the fields of ``kind`` alone; null stays null."""
     names = [own.name for own in structs.type]
-    # ``flatten`` knows of slices and of null structs, ``field`` does not.
+    # ``flatten`` heeds slices and null structs, ``field`` does not.
     parts = structs.flatten()
     kept = [parts[names.index(own.name)] for own in kind]
     mask = structs.is_null() if structs.null_count else None
@@ -178,17 +168,17 @@ def narrowed(structs: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 
 
 def holds_times(kind: pa.DataType) -> bool:
-    """Return whether values of ``kind`` are or hold times."""
+    """Return whether values of ``kind`` are times, or contain times."""
     if pa.types.is_nested(kind):
         return any(holds_times(kind.field(place).type) for place in range(kind.num_fields))
     return bool(pa.types.is_timestamp(kind))
 
 
 def require_years(array: pa.Array) -> None:
-    """Check that Python has each time in ``array``, as each task with this column needs it.
+    """Require that Python can carry each time in ``array``.
 
     Raises:
-        ValueError: one is outside of the years 1 to 9999, as only its zone may make it.
+        ValueError: one is outside of the years 1 to 9999; its zone may have moved it there.
     """
     kind = array.type
     if pa.types.is_timestamp(kind):
@@ -197,7 +187,7 @@ def require_years(array: pa.Array) -> None:
         if first is not None and not (first >= _FIRST_TIME and last <= _LAST_TIME):
             raise ValueError("in UTC a time is outside of the years 1 to 9999")
     elif pa.types.is_map(kind):
-        require_years(array.items)  # whose keys are text or numbers
+        require_years(array.items)  # the keys are text or numbers
     elif pa.types.is_nested(kind) and holds_times(kind):
         parts = array.flatten()
         for part in parts if isinstance(parts, list) else [parts]:

@@ -1,7 +1,4 @@
-"""Schemas as DDL text, ``carrier STRING, delay INT``, in Spark's words, as Arrow types.
-
-PURE.
-"""
+"""Arrow types from schemas in Spark's DDL, such as ``carrier STRING, delay INT``. PURE."""
 
 from __future__ import annotations
 
@@ -42,15 +39,13 @@ def struct_of_ddl(text: str) -> pa.StructType:
     """Return the type of a record with the columns of ``text``; each may be null.
 
     Raises:
-        ValueError: it is no such text; the message says what is wrong, and where.
+        ValueError: it is no DDL; the message has the fault and its place.
     """
-    reader = _Reader(text)
-    fields = _fields(reader, end=None, depth=0)
-    return pa.struct(fields)
+    return pa.struct(_fields(_Reader(text), end=None, depth=0))
 
 
 class _Reader:
-    """The tokens of a text, one after the other; ``""`` is the end."""
+    """Reads the tokens of a text, one after the other; ``""`` is the end."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -74,15 +69,17 @@ class _Reader:
         self.token = match[1][1:-1].replace("``", "`") if self.is_quoted else match[0].strip()
         return passed
 
-    def is_at(self, *words: str) -> bool:
-        """Return whether the present token is one of ``words``, in any case."""
-        return not self.is_quoted and self.token.lower() in words
+    def passes(self, *words: str) -> bool:
+        """Pass the present token if it is one of ``words``, in any case; return whether it was."""
+        is_there = not self.is_quoted and self.token.lower() in words
+        if is_there:
+            self.step()
+        return is_there
 
     def take(self, word: str) -> None:
-        """Pass ``word``; ValueError where something else stands there."""
-        if not self.is_at(word):
+        """Pass ``word``; raise ValueError where something else stands there."""
+        if not self.passes(word):
             raise ValueError(f"{word!r} is expected where {self.token or 'the end'!r} stands")
-        self.step()
 
 
 def _fields(reader: _Reader, end: str | None, depth: int) -> list[pa.Field]:
@@ -95,13 +92,11 @@ def _fields(reader: _Reader, end: str | None, depth: int) -> list[pa.Field]:
         if name.lower() in seen:
             raise ValueError(f"the field {name!r} stands there twice")
         seen.add(name.lower())
-        if reader.is_at(":"):
-            reader.step()
+        reader.passes(":")
         fields.append(pa.field(name, _type(reader, depth)))
         _pass_remarks(reader)
-        if not reader.is_at(","):
+        if not reader.passes(","):
             break
-        reader.step()
     if end is not None:
         reader.take(end)
     elif reader.token:
@@ -110,12 +105,10 @@ def _fields(reader: _Reader, end: str | None, depth: int) -> list[pa.Field]:
 
 
 def _pass_remarks(reader: _Reader) -> None:
-    """Pass NOT NULL and COMMENT, by which no value is read: each field may be null."""
-    if reader.is_at("not"):
-        reader.step()
+    """Pass NOT NULL and COMMENT, which change no value: each field may be null."""
+    if reader.passes("not"):
         reader.take("null")
-    if reader.is_at("comment"):
-        reader.step()
+    if reader.passes("comment"):
         if not reader.token.startswith("'"):
             raise ValueError("COMMENT needs a text in single quotes")
         reader.step()
@@ -128,8 +121,7 @@ def _type(reader: _Reader, depth: int) -> pa.DataType:
     if word in _SIMPLE:
         reader.step()
         return _SIMPLE[word]
-    if word in {"decimal", "dec", "numeric"}:
-        reader.step()
+    if reader.passes("decimal", "dec", "numeric"):
         return _decimal(reader)
     if word not in {"array", "map", "struct"}:
         raise ValueError(f"{reader.token or 'the end'!r} is no type: write {_KNOWN}")
@@ -151,11 +143,9 @@ def _type(reader: _Reader, depth: int) -> pa.DataType:
 
 def _decimal(reader: _Reader) -> pa.DataType:
     digits = [10, 0]
-    if reader.is_at("("):
-        reader.step()
+    if reader.passes("("):
         digits = [_number(reader), 0]
-        if reader.is_at(","):
-            reader.step()
+        if reader.passes(","):
             digits[1] = _number(reader)
         reader.take(")")
     if not (1 <= digits[0] <= _MOST_DIGITS and digits[1] <= digits[0]):

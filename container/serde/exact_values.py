@@ -1,4 +1,4 @@
-"""Checks of a user's value before a library writes it: what it would cast is refused. PURE."""
+"""Checks of a user's value before a library writes it: refuse what it would cast. PURE."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 FLOAT_LIMIT = (2 - 2**-24) * 2.0**127
-"""From here on a number is rounded to an infinite one of 32 bits."""
+"""From here on, rounding to 32 bits makes a number infinite."""
 Convert = Callable[[Any], Any]
 
 
 def of_class(value: Any, *kinds: type) -> Any:  # noqa: ANN401 - a user's value
-    """Return ``value``; TypeError where it is of none of ``kinds``."""
+    """Return ``value``; raise TypeError where it is of none of ``kinds``."""
     if not isinstance(value, kinds):
         raise TypeError(f"{kinds[0].__name__} is expected, not {type(value).__name__}")
     return value
@@ -27,35 +27,35 @@ def or_null(convert: Convert) -> Convert:
 
 
 def text(value: Any) -> str:  # noqa: ANN401 - a user's value
-    """Return text; TypeError where ``value`` is none."""
+    """Return the text ``value``; raise TypeError where it is none."""
     found: str = of_class(value, str)
     return found
 
 
 def truth(value: Any) -> bool:  # noqa: ANN401 - a user's value
-    """Return a truth value, also one of NumPy's; TypeError where it is none."""
+    """Return the truth value, also one of NumPy's; raise TypeError where it is none."""
     return bool(of_class(value, bool, np.bool_))
 
 
 def octets(value: Any) -> bytes:  # noqa: ANN401 - a user's value
-    """Return bytes; TypeError where ``value`` is none."""
+    """Return the bytes ``value``; raise TypeError where it is none."""
     return bytes(of_class(value, bytes, bytearray, memoryview))
 
 
 def whole(value: Any) -> int:  # noqa: ANN401 - a user's value
-    """Return a whole number, also one of NumPy's; TypeError where it is none."""
+    """Return the whole number, also one of NumPy's; raise TypeError where it is none."""
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"int is expected, not {type(value).__name__}")
     return operator.index(value)
 
 
 def is_float(value: Any) -> bool:  # noqa: ANN401 - a user's value
-    """Return whether it is a number of floating point, also one of NumPy's."""
+    """Return whether ``value`` is a floating-point number, also one of NumPy's."""
     return isinstance(value, float | np.floating)
 
 
 def double(value: Any) -> float:  # noqa: ANN401 - a user's value
-    """Return a number of 64 bits; TypeError, ValueError where it is none, or does not fit."""
+    """Return a float of 64 bits; TypeError or ValueError where it is none, or does not fit."""
     if is_float(value):
         return float(value)
     number = whole(value)
@@ -65,7 +65,7 @@ def double(value: Any) -> float:  # noqa: ANN401 - a user's value
 
 
 def single(value: Any) -> float:  # noqa: ANN401 - a user's value
-    """Return a number that is finite in 32 bits too, and as whole; errors as of ``double``."""
+    """Return a float that fits 32 bits: no infinity, no other integer. Errors as of ``double``."""
     number = double(value)
     is_beyond = math.isfinite(number) and abs(number) >= FLOAT_LIMIT
     if is_beyond or (not is_float(value) and float(np.float32(number)) != number):
@@ -89,9 +89,9 @@ def pairs_of(value: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a user'
 
 
 def map_of(of_key: Convert, of_value: Convert) -> Convert:
-    """Return what makes a dict of the entries of a map, as of ``pairs_of``.
+    """Return a conversion of a map, as of ``pairs_of``, to a dict.
 
-    It raises ValueError for a key that stands there twice.
+    It raises ValueError for a key that comes twice.
     """
 
     def convert(value: Any) -> dict[Any, Any]:  # noqa: ANN401 - a user's value

@@ -1,8 +1,8 @@
-"""How the bytes of a store are read: the form of its keys, and of its values, as a text.
+"""Forms: texts that define how the bytes of a store's keys, and of its values, are read.
 
-A form is the name of a serde; of one with a schema its kind, the fingerprint of the schema, and the
-schema as it decides what the bytes mean: without spaces, order, comments or defaults that do not.
-Two schemas with one fingerprint read the same bytes alike.
+A form is the name of a serde. For a serde with a schema, it is the kind, the schema's fingerprint
+and the schema without parts that do not change what bytes mean: spaces, comments, some orders and
+defaults. Two schemas with one fingerprint read the same bytes alike.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from homeport.container.serde.schema_serde import CODECS, schema_of
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 
 _MOST = 32_000
-"""Most characters of a schema in a form; a longer one has its fingerprint alone there."""
+"""The most characters of a schema in a form; of a longer one only the fingerprint is kept."""
 _DIGITS = 16
 _NAMED = 5
 
@@ -30,7 +30,7 @@ def form_of(entry: ConfiguredSerde, *, is_key: bool = False) -> str:
     A value with a Schema Registry's wire format names its schema itself.
 
     Raises:
-        ConfigError: the schema cannot be had, or is none; the line names its key.
+        ConfigError: the schema cannot be found, or is invalid; the line names its key.
     """
     if not isinstance(entry, SchemaSerde):
         return entry
@@ -61,12 +61,12 @@ def shown(form: str) -> str:
 def require_readable(
     store: str, serdes: tuple[ConfiguredSerde, ConfiguredSerde], recorded: StoreForms | None
 ) -> StoreForms:
-    """Return the forms that the store has from now on: those ``recorded``, else its serdes'.
+    """Return the forms of the store: those ``recorded``, else those of its ``serdes``.
 
     ``serdes``: of its keys and of its values.
 
     Raises:
-        ConfigError: the bytes that it holds have other forms than those read.
+        ConfigError: the store's bytes have other forms than the serdes read.
     """
     wanted = forms_of(serdes)
     if recorded is None:
@@ -91,7 +91,7 @@ def require_readable(
 
 
 def _has_only_grown(was: str, now: str) -> bool:
-    """Return whether a JSON schema only has more fields, which are null in older objects."""
+    """Return whether a JSON schema has only got more fields, which are null in older objects."""
     old, new = _schema(was, JSON), _schema(now, JSON)
     if not isinstance(old, dict) or not isinstance(new, dict):
         return False

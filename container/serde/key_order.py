@@ -1,6 +1,6 @@
-"""The order of keys: which parts of a store, by the order of bytes, make a range of its keys.
+"""The order of keys: the parts of a store, in the order of bytes, that make a range of keys.
 
-PURE. Bytes are Samza's, whose order is not that of all numbers.
+PURE. The bytes are Samza's; their order is not that of all numbers.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ _WHOLE = frozenset(name for name, read in NUMBER_SERDES.items() if read is whole
 _DOUBLE, _JSON = "double", "json"
 
 Part = tuple[bytes, bytes | None]
-"""From and to, without the latter; None: to the end."""
+"""(first, the end, which is not in it); None: to the end of the store."""
 
 
 def parts_of_range(serde: Serde, start: Any, end: Any) -> list[Part]:  # noqa: ANN401 - the type is the serde's
     """Return the parts of a store that have the keys from ``start`` on, below ``end``, in order.
 
     Raises:
-        TypeError: the serde cannot carry one of both.
-        ValueError: the order of the keys' bytes is another one, so that the range would be wrong.
+        TypeError: the serde cannot carry one of the bounds.
+        ValueError: the bytes have another order than the keys, so that the range would be wrong.
     """
     first, behind = serde.to_bytes(start), serde.to_bytes(end)
     if serde.name in _WHOLE:
         if start >= end:
             return []
-        # By their bytes negative numbers come behind all others.
+        # In the order of bytes, negative numbers come after all others.
         if start < 0 < end:
             return [(first, None), (serde.to_bytes(0), behind)]
         return [(first, None if end == 0 else behind)]

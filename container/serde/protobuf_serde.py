@@ -1,9 +1,9 @@
 """The serde protobuf: messages of one type, which a descriptor set defines; in Python dicts.
 
-A message field that is not set is null, as is an ``optional`` one; any other field that is not set
-has its default, as in Protobuf. An enum is the name of its value, or its number as text where it
-has none. ``google.protobuf.Timestamp`` is a time. The library is an extra of homeport's, imported
-only here and in ``protobuf_values``.
+A field that is not set is null, if it is a message or ``optional``; else it has its default, as in
+Protobuf. An enum is the name of its value, or its number as text if the value has no name. A
+``google.protobuf.Timestamp`` is a time. The library is an extra of homeport, imported only here and
+in ``protobuf_values``.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _TYPES = {
 
 
 def message_class(key: str, path: str, descriptors: bytes, message: str) -> type[Message]:
-    """Return the class of ``message``, which ``descriptors``, the content of ``path``, define.
+    """Return the class of ``message`` from ``descriptors``, the content of ``path``.
 
     Raises:
-        ConfigError: there is no library for Protobuf, or no such message; the line names ``key``.
+        ConfigError: the library is not installed, or has no such message; the line names ``key``.
     """
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra: only for a job with protobuf
@@ -81,7 +81,7 @@ def protobuf_serde(kind: type[Message]) -> Serde:
 
 
 def protobuf_meaning(kind: type[Message]) -> dict[str, Any]:
-    """Return each message and enum that the bytes of one may hold, by the numbers in them."""
+    """Return {message or enum that the bytes may contain: its fields or values, by number}."""
     found: dict[str, Any] = {}
     _add_meaning(kind.DESCRIPTOR, found)
     return found
@@ -108,7 +108,7 @@ def _add_meaning(descriptor: Descriptor, found: dict[str, Any]) -> None:
 
 
 def message_columns(kind: type[Message], row: Callable[[bytes], Any]) -> Columns:
-    """Return how bytes that ``row`` makes dicts of become a column.
+    """Return the ``Columns`` of messages of ``kind``; ``row`` makes a dict of the bytes of one.
 
     Raises:
         ValueError: a message holds itself, and so is no column.

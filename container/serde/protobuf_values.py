@@ -1,8 +1,8 @@
-"""Protobuf's messages as Python's dicts and back, field by field.
+"""Conversions between messages of Protobuf and dicts of Python, field by field.
 
-Each message is a dict of its fields, the well-known ones too; ``google.protobuf.Timestamp`` alone
-is a time. Protobuf's own constructors take a dict for the content of a Struct, and the last of
-several fields of a oneof, so that what is read would be written as something else.
+Each message is a dict of its fields, well-known types too; only ``google.protobuf.Timestamp`` is a
+time. Protobuf's own constructors would take a dict for the content of a Struct, and the last of
+several fields of a oneof: they would write another message than was read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TIMESTAMP = "google.protobuf.Timestamp"
 _DURATION = "google.protobuf.Duration"
 _DEEPEST = 100
-"""Protobuf reads no message that holds more of them in one another."""
+"""Protobuf reads no message with more levels of messages within it."""
 _NUMBER = re.compile("-?[0-9]{1,10}")
 _Set = Callable[[Any, Any, int], None]
 
@@ -50,7 +50,7 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 def dict_of(kind: type[Message]) -> Convert:
-    """Return what makes a dict of all fields of a message.
+    """Return a conversion of a message to a dict of all its fields.
 
     It raises WireError for a message that could not be written as it was read.
     """
@@ -66,7 +66,7 @@ def dict_of(kind: type[Message]) -> Convert:
 
 
 def message_of(kind: type[Message]) -> Callable[[Any], Message]:
-    """Return what makes a message of the mapping of its fields; None is a field that is not set.
+    """Return a conversion of a mapping of fields to a message; a field that is None is not set.
 
     It raises TypeError for what the message cannot carry.
     """
@@ -85,7 +85,7 @@ def message_of(kind: type[Message]) -> Callable[[Any], Message]:
 
 
 def _of_message(descriptor: Descriptor, known: dict[str, Convert]) -> Convert:
-    """Return the conversion; ``known``: by full names, for a message may hold itself."""
+    """Return the conversion. ``known``: {full name: conversion}: a message may contain itself."""
     if descriptor.full_name in known:
         return known[descriptor.full_name]
     if descriptor.full_name == TIMESTAMP:
@@ -123,7 +123,7 @@ def _required(descriptor: Descriptor) -> list[str]:
 
 
 def _require_set(message: Any, required: Iterable[str]) -> None:  # noqa: ANN401 - of a generated class
-    # Not by FindInitializationErrors: its memory is damaged where a field is in a message.
+    # FindInitializationErrors damages memory where the field is in a message.
     for name in required:
         if not message.HasField(name):
             raise ValueError(f"the required field {name} is missing")
@@ -154,7 +154,7 @@ def _of_single(field: FieldDescriptor, known: dict[str, Convert]) -> Convert | N
 
 
 def _text_of(value: Any) -> str:  # noqa: ANN401 - of the library
-    if not isinstance(value, str):  # which a proto2 message may hold
+    if not isinstance(value, str):  # a proto2 message may have bytes
         raise ValueError(f"not UTF-8: {bytes(value)[:80]!r}")  # noqa: TRY004 - data, and no bug
     return value
 
@@ -288,7 +288,7 @@ def _set_time(message: Any, value: Any, _: int) -> None:  # noqa: ANN401 - a use
 
 
 def _taken(field: FieldDescriptor) -> Convert:
-    """Return what makes of a user's value one that the library takes for exactly that."""
+    """Return a conversion of a user's value to one that the library writes exactly."""
     if field.enum_type is not None:
         return _enum_number(field)
     if field.type == field.TYPE_STRING:
@@ -304,7 +304,7 @@ def _taken(field: FieldDescriptor) -> Convert:
 
 def _whole(value: Any) -> int:  # noqa: ANN401 - a user's value
     if isinstance(value, decimal.Decimal) and value.is_finite() and value == int(value):
-        return int(value)  # as a column has numbers of 64 bits without a sign
+        return int(value)  # a column has unsigned numbers of 64 bits as decimals
     return whole(value)
 
 
@@ -315,7 +315,7 @@ def _enum_number(field: FieldDescriptor) -> Convert:
     def number_of(value: Any) -> int:  # noqa: ANN401 - a user's value
         found = numbers.get(value) if isinstance(value, str) else _whole(value)
         if found is None and _NUMBER.fullmatch(value):
-            found = int(value)  # as a number without a name is read
+            found = int(value)  # a number without a name is read as such a text
         if found is None or (is_closed and found not in numbers.values()):
             raise ValueError(f"the enum {name} has no value {value!r}")
         return found

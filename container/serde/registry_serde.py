@@ -1,8 +1,8 @@
 """Serdes with the wire format of the Confluent Schema Registry: a zero byte, the schema's id, data.
 
-confluent-kafka's own client and (de)serialisers do the work; they are an extra of homeport's and
-imported only here. What the registry does not answer, or refuses, says nothing of a record: it
-fails the container, and no record is dropped for it. An id that the registry does not know does.
+confluent-kafka's own client and (de)serialisers do the work; they are an extra of homeport, and
+imported only here. If the registry does not answer, or refuses, that is no fault of a record: the
+container fails, and drops none. An id that the registry does not know is a fault of its record.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FOR_WRITING: Mapping[str, Callable[[str], object]] = {
     "use.latest.version": bool,
     "use.schema.id": whole_of,
 }
-"""Properties of the serialisers; all others are the client's."""
+"""The properties of the serialisers; all others are the client's."""
 _NUMBERS: Mapping[str, Callable[[str], object]] = {
     "timeout": float_of,
     "max.retries": whole_of,
@@ -45,14 +45,14 @@ _NUMBERS: Mapping[str, Callable[[str], object]] = {
 }
 _HEADER_BYTES, _MAGIC = 5, b"\0"
 _SCHEMAS = 1000
-"""How many writers' schemas have their reader kept ready."""
+"""The readers of so many writers' schemas stay ready."""
 _NOT_FOUND = 404
 _Call = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Whose serde it is: of the keys, or of the values, of a topic."""
+    """The keys, or the values, of a topic."""
 
     topic: str
     is_key: bool
@@ -61,10 +61,10 @@ class Subject:
 def registry_serde(
     entry: SchemaSerde, subject: Subject, make: Callable[[Registry], Serde]
 ) -> Serde:
-    """Return the serde of ``entry`` at ``subject``: what ``make`` returns for its registry.
+    """Return the serde that ``make`` returns for the registry of ``entry``, at ``subject``.
 
     Raises:
-        ConfigError: confluent-kafka cannot be used so; the line names the key.
+        ConfigError: the client's packages are not installed; the line names the key.
     """
     try:
         return make(Registry(entry, subject))
@@ -80,8 +80,8 @@ def registry_serde(
 class Registry:
     """The client of one registry, which makes the serde of an entry at one place.
 
-    Where a schema is None, each record is read by the schema that it was written by, and
-    one is written by the latest version of the subject.
+    Where a schema is None, each record is read by its writer's schema, and written by the latest
+    version of the subject.
     """
 
     def __init__(self, entry: SchemaSerde, subject: Subject) -> None:
@@ -179,9 +179,9 @@ class Registry:
         )
 
     def _avro_reader(self, given: str | None, *, is_column: bool = False) -> Callable[[bytes], Any]:
-        """Read as ``avro_serde`` does; by the library what is more than the text of one schema.
+        """Return a reader as that of ``avro_serde``; the library reads by references and rules.
 
-        ``given``, ``is_column``: as of ``reader_of``.
+        ``given``, ``is_column``: as for ``reader_of``.
         """
         from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: PLC0415 - as above
 
@@ -228,7 +228,7 @@ class Registry:
         )
 
     def _lazily(self, make: Callable[[dict[str, Any]], _Call], schema: object) -> _Call:
-        """Return a serialiser that is made when something is written: an input needs none."""
+        """Return a serialiser that is made at the first write: an input needs none."""
 
         @functools.cache
         def made() -> _Call:
@@ -281,7 +281,7 @@ class Registry:
 
         Raises:
             ConfigError: the registry has none.
-            SerdeFailedError: it does not say.
+            SerdeFailedError: it does not answer.
         """
         try:
             text = self._client.get_latest_version(self._subject).schema.schema_str

@@ -21,12 +21,12 @@ from homeport.container.serde.serdes import Serde
 
 @dataclass(frozen=True)
 class Codec:
-    """The code of one kind of serde with a schema; ``schema`` of an entry is what the others take.
+    """The functions of one kind of serde with a schema.
 
-    ``schema``: makes it of the bytes of the entry's schema; ValueError where they are none.
-    ``serde``: reads and writes values of it. ``of_registry``: does so at a Schema Registry, where
-    None stands for the schema that the registry has. ``meaning``: JSON of all that decides what
-    bytes mean.
+    ``schema`` parses the bytes of the entry's schema, for the others; ValueError where they are
+    invalid. ``serde`` returns the serde of the schema. ``of_registry`` returns the serde at a
+    Schema Registry; None stands for the registry's own schema. ``meaning`` returns JSON of all that
+    decides what bytes mean.
     """
 
     schema: Callable[[SchemaSerde, bytes], Any]
@@ -65,12 +65,12 @@ CODECS: Mapping[str, Codec] = {
 
 
 def schema_serde(entry: SchemaSerde, subject: Subject) -> Serde:
-    """Return the serde of ``entry``; its schema's file is below a folder of ``sys.path``.
+    """Return the serde of ``entry``; the file of its schema is below a folder of ``sys.path``.
 
-    ``subject``: where it is used, for a registry.
+    ``subject``: its use, for a registry.
 
     Raises:
-        ConfigError: the schema cannot be had, or is none; the line names its key.
+        ConfigError: the schema cannot be found, or is invalid; the line names its key.
     """
     schema, codec = schema_of(entry), CODECS[entry.kind]
     if entry.registry:
@@ -82,7 +82,7 @@ def schema_of(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as its codec takes i
     """Return json's type, avro's text or protobuf's class; None where the registry has it.
 
     Raises:
-        ConfigError: the schema cannot be had, or is none; the line names its key.
+        ConfigError: the schema cannot be found, or is invalid; the line names its key.
     """
     data = entry.schema.encode() or (_content(entry) if entry.file else b"")
     if not data:

@@ -1,4 +1,4 @@
-"""Serdes: objects of user code to bytes and back, in the bytes that Samza's serdes of the name use.
+"""Serdes: from objects of user code to bytes and back; the bytes are those of Samza's serdes.
 
 PURE. Source: Samza 1.8 ``org.apache.samza.serializers``.
 """
@@ -22,7 +22,7 @@ from homeport.container.serde.columns import Columns, reason_of
 class SerdeFailedError(HomeportError):
     """A serde of the job's own raised what would end a process, or a Schema Registry has failed.
 
-    That says nothing of the bytes: no record is dropped for it.
+    That is no fault of the bytes: no record is dropped for it.
     """
 
 
@@ -30,9 +30,8 @@ class SerdeFailedError(HomeportError):
 class Serde:
     """``to_bytes`` and ``from_bytes`` are each other's inverse; both refuse what they cannot carry.
 
-    ``columns``: makes what decodes many values into a column, where the serde has a schema. It
-    raises ValueError where the schema has no such form. ``is_own``: they are the job's own code,
-    which may take any time.
+    ``columns``: returns the ``Columns`` of a serde with a schema, or raises ValueError where the
+    schema has none. ``is_own``: the serde is the job's own code, which may take any time.
 
     Raises:
         TypeError: ``to_bytes`` was given an object of another type.
@@ -47,13 +46,13 @@ class Serde:
 
 
 def not_installed(key: str, value: str, what: str, extra: str) -> ConfigError:
-    """Return the error of a job without the package ``what``, which an extra of homeport's has."""
+    """Return the error of a job without the package ``what``, which an extra of homeport has."""
     remedy = f"install homeport[{extra}] for the interpreter of the job's containers"
     return ConfigError(key, value, f"{what} is not installed", remedy)
 
 
 SerdesOf = Callable[[str, str], tuple[Serde | None, Serde | None]]
-"""(system, stream) to the serdes of its keys and of its values; None: they are bytes."""
+"""From (system, stream) to the serdes of its keys and its values; None: they are bytes."""
 
 
 def serde(name: str) -> Serde:
@@ -94,7 +93,7 @@ _NESTED = (dict, list, tuple)
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
 _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 _DEEPEST = 500
-"""What is nested deeper may be read, and not written: a task's own calls take some of the stack."""
+"""Deeper JSON might be read and then not written: a task's own calls take some of the stack."""
 
 
 def _json_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
@@ -111,7 +110,7 @@ def _json_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
 
 
 def _require_text_keys(value: Any) -> None:  # noqa: ANN401 - what JSON was made of
-    """Check that no key is one that JSON makes text of; without calls, as it may be deep."""
+    """Require that all keys are text: JSON would make text of others. Not recursive, for depth."""
     pending: list[Any] = [[value]]
     while pending:
         part = pending.pop()
@@ -127,8 +126,8 @@ def _require_text_keys(value: Any) -> None:  # noqa: ANN401 - what JSON was made
 
 
 def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
-    # The strict parser takes a fifth of the time. What it takes it reads as the other one does,
-    # which also takes NaN, UTF-16 and UTF-32.
+    # The strict parser takes a fifth of the time. The lenient one reads the same, and also takes
+    # NaN, UTF-16 and UTF-32.
     _require_depth(data)
     try:
         return _strict_json(data)
@@ -139,7 +138,7 @@ def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
 def _lenient_json(data: bytes) -> Any:  # noqa: ANN401 - a user's value
     try:
         value = json.loads(data, parse_float=_finite)
-        _json_text(value).encode()  # what it takes of half a surrogate pair, no writer does
+        _json_text(value).encode()  # it reads half a surrogate pair, which no writer takes
     except (ValueError, RecursionError):
         raise WireError(f"not JSON: {data[:80]!r}") from None
     return value
