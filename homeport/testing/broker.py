@@ -1,8 +1,8 @@
 """Brokers in memory: topics, partitions, and transactions that are open, committed or aborted.
 
-As in Kafka, the end of a transaction takes an offset in each of its partitions, a reader of
-committed records gets none behind the first one that is undecided, and an initialised id fences its
-holder before. Nothing is compacted, and nothing gets too old.
+As in Kafka, the end of a transaction takes an offset in each of its partitions. A reader of
+committed records gets none behind the first undecided one. Whoever initialises an id fences its
+former holder. Nothing is compacted or expires.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from homeport.config.errors import FencedError, HomeportError
 from homeport.container.api import HeaderPairs, Headers
 from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.sending import absent
+from homeport.container.progress.transaction_plan import Send
 from homeport.testing.partitioner import partition_of
 
 _DEFAULTS = {
@@ -27,7 +28,7 @@ _DEFAULTS = {
     "message.timestamp.after.max.ms": "3600000",
     "cleanup.policy": "delete",
 }
-"""Kafka's, of those properties of a topic that decide what it takes."""
+"""Kafka's defaults of the topic properties that decide which records a topic accepts."""
 _MS_PER_S = 1000
 _LOG_APPEND_TIME = "LogAppendTime"
 
@@ -35,7 +36,7 @@ _LOG_APPEND_TIME = "LogAppendTime"
 def settings_of(stream: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a topic, Kafka's defaults included.
 
-    HomeportError: one of them does not decide what a topic takes.
+    HomeportError: one of them does not decide which records a topic accepts.
     """
     for name in given:
         if name not in _DEFAULTS:
@@ -46,7 +47,7 @@ def settings_of(stream: str, given: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a stream; two are equal where key and value are.
+    """One record of a stream; two are equal if key and value are.
 
     Units: ``timestamp`` in ms since 1970.
     """
@@ -60,7 +61,7 @@ class Record:
 
 
 class Outcome(Enum):
-    """What has become of a transaction."""
+    """The outcome of a transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -77,9 +78,9 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One record as a partition keeps it. ``number`` grows with each record of the broker.
+    """One record in a partition. ``number`` grows with each record of the broker.
 
-    ``transaction``: None where it is of none.
+    ``transaction``: None: it is in none.
     """
 
     key: bytes | None
@@ -91,7 +92,7 @@ class Stored:
 
     @property
     def is_committed(self) -> bool:
-        """Return whether readers of committed records get it."""
+        """Return whether readers of committed records get the record."""
         return self.transaction is None or self.transaction.outcome is Outcome.COMMITTED
 
 
@@ -129,7 +130,7 @@ class Partition:
     def read(
         self, start: int, end: int | None = None, *, committed: bool = True
     ) -> Iterator[tuple[int, Stored]]:
-        """Yield (offset, record) of [start, end), as far as they can be read."""
+        """Yield (offset, record) of [start, end); if ``committed``, up to the first undecided."""
         last = self.stable_end if committed else self.head
         for offset in range(start, last if end is None else min(end, last)):
             record = self._records[offset]
@@ -139,7 +140,7 @@ class Partition:
 
 @dataclass
 class _Writer:
-    """A transactional id. ``epoch`` grows with each one that takes it over."""
+    """A transactional id. ``epoch`` grows with each holder that takes it over."""
 
     epoch: int = 0
     transaction: Transaction | None = None
@@ -149,8 +150,8 @@ class Broker:
     """All topics of one cluster of brokers.
 
     Args:
-        count_of: how many partitions a topic gets that is used for the first time.
-        now_ms: the time that records get.
+        count_of: from a topic that is used for the first time to its number of partitions.
+        now_ms: the time of new records.
     """
 
     def __init__(self, count_of: Callable[[str], int], now_ms: Callable[[], int]) -> None:
@@ -163,7 +164,7 @@ class Broker:
         self._numbers = itertools.count()
 
     def partitions(self, topic: str) -> list[Partition]:
-        """Return the topic's partitions; it is made where there is none."""
+        """Return the topic's partitions; create the topic if it does not exist."""
         if topic not in self._topics:
             self.create(topic, self._count_of(topic))
         return self._topics[topic]
@@ -177,21 +178,21 @@ class Broker:
         self._settings[topic] = settings
 
     def settings(self, topic: str) -> Mapping[str, str]:
-        """Return the properties of a topic that decide what it takes."""
+        """Return the topic's properties that decide which records it accepts."""
         return self._settings.get(topic, _DEFAULTS)
 
     def has(self, topic: str) -> bool:
-        """Return whether the topic is there, or is made when it is used."""
+        """Return whether the topic exists, or is created by its first use."""
         return self.makes_topics or topic in self._topics
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions the topic has; TransactionError, as Kafka's, without it."""
+        """Return the topic's number of partitions; TransactionError if it does not exist."""
         if not self.has(topic):
             raise TransactionError(absent(topic))
         return len(self.partitions(topic))
 
     def latest_ms(self) -> int:
-        """Return the time after which is the future: the test's, or the machine's if later."""
+        """Return the present: the test's time, or the machine's if it is later."""
         return max(self._now_ms(), int(time.time() * _MS_PER_S))
 
     def append(
@@ -215,8 +216,20 @@ class Broker:
         stored = Stored(key, value, time_ms, headers, next(self._numbers), transaction)
         return number, found[number].append(stored)
 
+    def send(self, send: Send, transaction: Transaction | None = None) -> tuple[int, int]:
+        """Append the record of ``send``; as ``append``."""
+        return self.append(
+            send.topic,
+            send.key,
+            send.value,
+            send.partition,
+            send.headers,
+            send.timestamp_ms,
+            transaction,
+        )
+
     def take_over(self, transactional_id: str) -> int:
-        """Return the id's new epoch: fence its holder before, and abort what that had open."""
+        """Return the id's new epoch: fence its former holder, and abort its open transaction."""
         writer = self._writers.setdefault(transactional_id, _Writer())
         self._end(writer, Outcome.ABORTED)
         writer.epoch += 1
@@ -228,13 +241,9 @@ class Broker:
         writer.transaction = Transaction()
         return writer.transaction
 
-    def commit(self, transactional_id: str, epoch: int) -> None:
-        """Commit its transaction; FencedError where another one has the id."""
-        self._end(self._writer(transactional_id, epoch), Outcome.COMMITTED)
-
-    def abort(self, transactional_id: str, epoch: int) -> None:
-        """Abort its transaction; FencedError where another one has the id."""
-        self._end(self._writer(transactional_id, epoch), Outcome.ABORTED)
+    def end(self, transactional_id: str, epoch: int, outcome: Outcome) -> None:
+        """End the holder's transaction; FencedError where another one has the id."""
+        self._end(self._writer(transactional_id, epoch), outcome)
 
     def _writer(self, transactional_id: str, epoch: int) -> _Writer:
         writer = self._writers[transactional_id]

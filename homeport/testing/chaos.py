@@ -1,14 +1,14 @@
 """Faults on a user's own job on a local cluster, by a schedule that a seed reproduces.
 
-A test of a user's::
+A user's test::
 
     def test_every_record_is_counted_once():
         produce(FIRST)
         Chaos.on("my.properties", seed=7).run()
         assert counts() == expected(FIRST)
 
-The job runs meanwhile (``run-job``), and input may come all the while. ``run`` ends when all is
-over: nothing is paused, down or cut, and all containers work again. See docs/testing.md.
+The job runs meanwhile (``run-job``), and input may come. ``run`` ends when nothing is paused, down
+or cut, and all containers work again. See docs/testing.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TARGET_LIMIT_S: Final = 90.0
 _WORK_LIMIT_S: Final = 120.0
 _POLL_S: Final = 0.3
 _RECOVERY_S: Final = 40.0
-"""What a fault costs beside its own length, on a machine that has other things to do as well."""
+"""The time of a fault beyond its own length, on a busy machine."""
 
 
 class ChaosError(HomeportError):
@@ -67,7 +67,7 @@ class Done:
 
 
 class Chaos:
-    """One schedule on the jobs of a cluster: what it names in one job, it names in all.
+    """One schedule of faults on the jobs of a cluster; each fault hits its target in all jobs.
 
     ``schedule``: the faults to come; ``done``: those that have happened.
     """
@@ -85,7 +85,7 @@ class Chaos:
     ) -> None:
         """Make the schedule for the kinds whose processes run now, and print it.
 
-        ConfigError: a kind is none.
+        ConfigError: there is no such kind.
         """
         for kind in set(kinds) - set(KINDS):
             raise ConfigError(
@@ -129,13 +129,13 @@ class Chaos:
 
     @property
     def length_s(self) -> float:
-        """Return how long all of it takes, roughly: for so long input should come."""
+        """Return about how long ``run`` takes; input should come for so long."""
         return sum(fault.gap_s + fault.length_s + _RECOVERY_S for fault in self.schedule)
 
     def run(self) -> Sequence[Done]:
-        """Bring about all faults; then nothing is paused, down or cut, and all containers work.
+        """Cause all faults, and wait until nothing is paused, down or cut and all containers work.
 
-        ChaosError: they do not within three minutes, or a process to hit does not appear.
+        ChaosError: they do not work within three minutes, or a process to hit does not appear.
         """
         began_s = time.monotonic()
         for number, fault in enumerate(self.schedule, start=1):
@@ -254,7 +254,7 @@ class JobOfFile:
         return waiting if len(phases) >= self._count else f"{len(phases)} of {self._count} there"
 
     def _containers(self) -> Sequence[ShownContainer]:
-        # At each look: the AM that answers for the job may be another one by now.
+        # Connect at each look: another AM may answer for the job by now.
         status = require_running(self._config).client.status()
         return [c for c in status.containers if c.role == "active"]
 

@@ -1,6 +1,6 @@
 """The product's Kafka clients on a broker in memory: input, logs, transactions, plain outputs.
 
-Each has the methods of its base class that a container calls, and nothing of its connections.
+Each has the methods of its base class that a container calls, and no connections.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from homeport.container.progress.topic_rules import TopicRules, story, topics
 from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
 from homeport.job_coordinator.kafka.in_sync import OutputPlace
 from homeport.job_coordinator.kafka.record_limit import producer_limit
-from homeport.testing.broker import Broker, Stored, Transaction
+from homeport.testing.broker import Broker, Outcome, Stored, Transaction
 
 _DELETE_RETENTION_MS = 86_400_000
 
 
 def message(topic: str, partition: int, offset: int, stored: Stored) -> Message:
-    """Return a record as a consumer gets it."""
+    """Return the record as the message of a consumer."""
     return Message(
         topic=topic,
         partition=partition,
@@ -43,14 +43,14 @@ def message(topic: str, partition: int, offset: int, stored: Stored) -> Message:
 
 
 def event(topic: str, partition: int, offset: int, code: int) -> Message:
-    """Return what librdkafka reports of a partition, such as its end, in place of a record."""
+    """Return a report of librdkafka about a partition, such as its end."""
     return Message(topic=topic, partition=partition, offset=offset, error=KafkaError(code))
 
 
 class MemoryConsumer:
-    """What ``InputConsumer`` calls of ``confluent_kafka.Consumer``: it never waits.
+    """The methods of ``confluent_kafka.Consumer`` that ``InputConsumer`` calls; none waits.
 
-    ``says_ends``: whether it says once, each time that a partition is read to its end.
+    ``says_ends``: whether it reports each end of a partition, once.
     """
 
     def __init__(self, broker: Broker, *, says_ends: bool = False) -> None:
@@ -61,15 +61,15 @@ class MemoryConsumer:
         self.consumed = 0
 
     def list_topics(self, topic: str, _timeout: float) -> None:
-        """Make the topic where there is none."""
+        """Create the topic if it does not exist."""
         self._broker.partitions(topic)
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
-        """Read these, from their offsets on."""
+        """Read these partitions from their offsets on."""
         self._next = {(place.topic, place.partition): place.offset for place in places}
 
     def consume(self, count: int, _timeout: float) -> list[Message]:
-        """Return what is there and committed, at most so many, partition after partition."""
+        """Return committed records, ``count`` at most, partition after partition."""
         found: list[Message] = []
         for (topic, partition), start in self._next.items():
             for offset, stored in self._broker.partitions(topic)[partition].read(start):
@@ -105,7 +105,7 @@ class MemoryConsumer:
     def get_watermark_offsets(
         self, place: TopicPartition, timeout: float = 0, *, cached: bool = False
     ) -> tuple[int, int]:
-        """Return its oldest offset and its head; its last stable one where it is not cached."""
+        """Return the oldest offset and the head; the last stable offset if not ``cached``."""
         del timeout
         partition = self._broker.partitions(place.topic)[place.partition]
         return 0, partition.head if cached else partition.stable_end
@@ -160,30 +160,30 @@ class MemoryLog(LogReader):
 
 
 class Refusals:
-    """What the topics of a broker in memory take of the client of one system, as Kafka's do."""
+    """The refusals of topics of a broker in memory, for the client of one system, as Kafka's."""
 
     def __init__(self, broker: Broker, system: SystemConfig) -> None:
         self._broker = broker
         self._system = system
 
     def story(self, content: TransactionContent) -> str | None:
-        """Name the record that its topic refuses, and why; None where it takes all."""
+        """Return the refused record and the reason; None: all are accepted."""
         rules = {name: self._rules(name) for name in topics(content)}
         return story(content, rules, self._broker.latest_ms())
 
     def of(self, send: Send) -> str | None:
-        """Say why the topic of one record refuses it; None where it takes it."""
+        """Return why the topic refuses the record; None: it accepts it."""
         return self._rules(send.topic).refusal(send, self._broker.latest_ms())
 
     def _rules(self, topic: str) -> TopicRules:
-        # A record is a batch of its own here.
+        # Each record is a batch of its own here.
         return TopicRules.of(self._broker.settings(topic), producer_limit(self._system), 0)
 
 
 class MemoryProducer(TransactionalProducer):
-    """The one writer of an incarnation; it fences whatever holds its id, and refuses as Kafka does.
+    """The one writer of an incarnation; it fences the former holder of its id.
 
-    A record that its topic does not take fails its transaction.
+    A record that its topic refuses fails the transaction, as in Kafka.
     """
 
     def __init__(self, broker: Broker, system: SystemConfig, transactional_id: str) -> None:
@@ -226,15 +226,15 @@ class MemoryProducer(TransactionalProducer):
     def deliver(self) -> None:
         """Require that nothing was refused.
 
-        RecordRefusedError: a topic does not take its record.
+        RecordRefusedError: a topic refuses its record.
         """
         if self._is_refused:
-            self._broker.abort(self._id, self._epoch)
+            self._broker.end(self._id, self._epoch, Outcome.ABORTED)
             raise RecordRefusedError("sending: a record was refused; nothing was committed")
 
     def commit(self) -> dict[tuple[str, int], int]:
-        """Commit all that was sent; return the last offsets where sends name a partition."""
-        self._broker.commit(self._id, self._epoch)
+        """Commit all that was sent; return the last offsets of sends that name a partition."""
+        self._broker.end(self._id, self._epoch, Outcome.COMMITTED)
         return self._sent
 
     def close(self) -> None:
@@ -242,20 +242,12 @@ class MemoryProducer(TransactionalProducer):
 
     def _append(self, send: Send) -> None:
         if not self._broker.has(send.topic):
-            self._broker.abort(self._id, self._epoch)
+            self._broker.end(self._id, self._epoch, Outcome.ABORTED)
             raise TransactionError(f"{absent(send.topic)}; the transaction was aborted")
         if self._refusals.of(send) is not None:
             self._is_refused = True
             return
-        partition, offset = self._broker.append(
-            send.topic,
-            send.key,
-            send.value,
-            partition=send.partition,
-            headers=send.headers,
-            timestamp_ms=send.timestamp_ms,
-            transaction=self._transaction,
-        )
+        partition, offset = self._broker.send(send, self._transaction)
         if send.partition is not None:
             self._sent[send.topic, partition] = offset
 
@@ -263,7 +255,7 @@ class MemoryProducer(TransactionalProducer):
 class MemoryOutputs(PlainOutputs):
     """Outputs that are no part of the transaction.
 
-    ``brokers``: {system: its broker}, ``systems``: {system: how its client is configured}.
+    ``brokers``: {system: its broker}. ``systems``: {system: its configuration}.
     """
 
     def __init__(
@@ -274,10 +266,9 @@ class MemoryOutputs(PlainOutputs):
         self._own = own
 
     def send(self, sends: Iterable[Send]) -> None:
-        """Append all of ``sends``, for all to read.
+        """Append all of ``sends``; all readers get them.
 
-        TransactionError: there is no such topic. RecordRefusedError: a topic does not take its
-        record.
+        TransactionError: there is no such topic. RecordRefusedError: a topic refuses its record.
         """
         for send in sends:
             name = send.system or self._own
@@ -288,14 +279,7 @@ class MemoryOutputs(PlainOutputs):
             refused = Refusals(broker, self._systems[name]).story(content)
             if refused is not None:
                 raise RecordRefusedError(f"{refused}; {UNDONE}")
-            broker.append(
-                send.topic,
-                send.key,
-                send.value,
-                partition=send.partition,
-                headers=send.headers,
-                timestamp_ms=send.timestamp_ms,
-            )
+            broker.send(send)
 
     def deliver(self, pause: Callable[[float], None]) -> None:
         """Return at once: all that was sent is there."""

@@ -1,4 +1,4 @@
-"""ManualClock: the clocks of the process under test, which stand still until a test moves them."""
+"""ManualClock: the clocks of the process under test, which stand until a test moves them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _READING_NS = 100
 
 
 class ManualClock:
-    """Starts at ``start_ms`` since 1970, and goes on by ``move`` alone.
+    """Starts at ``start_ms`` since 1970, and only ``move`` moves it on.
 
-    But for a tenth of a microsecond at each reading of ``seconds``: what is due at a moment is due
-    once the clock is there, whatever the rounding of binary fractions says.
+    Each reading of ``seconds`` adds a tenth of a microsecond: an event is due once the clock is at
+    its time, whatever the rounding of binary fractions.
     """
 
     def __init__(self, start_ms: int) -> None:

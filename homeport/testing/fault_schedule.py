@@ -1,7 +1,7 @@
 """Schedules of faults that a seed reproduces: kinds, targets, distances and lengths.
 
-PURE. A schedule names a processor or a node by its number; which process that is, is looked up when
-its time has come.
+PURE. A schedule names a processor or a node by its number; its process is looked up at the fault's
+time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS: Final[Mapping[str, str]] = {
     "kill-am": AM_JVM,
     "kill-keeper": KEEPER,
 }
-"""{kind: what the command line says of the process that it hits, which is there for the kind}.
+"""{kind: words in the command line of the process that it hits}; the kind needs the process.
 
 Short is within the lease, long is beyond it.
 """
@@ -39,16 +39,16 @@ _OF_THE_AM: Final = frozenset({"kill-driver", "kill-am", "kill-keeper"})
 _DOWN_S: Final = (1.0, 5.0)
 _GAP_S: Final = (1.0, 4.0)
 _WAITS: Final = 0.7
-"""Most faults find a job at work, some one that still recovers."""
+"""Most faults come while the job is at work, some while it still recovers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One fault of a schedule. Units: seconds.
 
-    ``target``: the number of a processor or, where the kind says node, of a node. ``gap_s``: how
-    long the one before lies back. ``waits``: whether the job is at work again before it comes,
-    or is perhaps still recovering from the one before.
+    ``target``: the number of a processor, or of a node if the kind names one. ``gap_s``: the time
+    since the fault before. ``waits``: whether it waits until the job is at work again; else the job
+    may still be recovering.
     """
 
     kind: str
@@ -73,7 +73,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a schedule is for: so many processors and nodes, under a lease of so many ms."""
+    """The extent of a job: its processors, nodes, and the ms of a lease."""
 
     processors: int
     nodes: int
@@ -81,19 +81,19 @@ class Extent:
 
     @property
     def short_s(self) -> tuple[float, float]:
-        """Return what a lease outlives."""
+        """Return (shortest, longest) of times that a lease outlives."""
         return 0.3, max(0.3, 0.5 * self.lease_ms / 1000)
 
     @property
     def long_s(self) -> tuple[float, float]:
-        """Return what no lease outlives."""
+        """Return (shortest, longest) of times that no lease outlives."""
         return 2.0 * self.lease_ms / 1000, 3.0 * self.lease_ms / 1000
 
 
 def schedule(
     seed: int, kinds: Iterable[str], extent: Extent, least: int = LEAST_FAULTS
 ) -> list[Fault]:
-    """Return ``least`` faults or more, each kind once before any comes twice; by the seed alone."""
+    """Return ``least`` faults or more, of each kind at least one; only the seed decides."""
     chance = random.Random(seed)  # noqa: S311 - a schedule is no secret
     order = sorted(kinds)
     chance.shuffle(order)

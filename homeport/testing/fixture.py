@@ -18,6 +18,6 @@ else:
 
     @pytest.fixture
     def job_runner() -> Iterator[Callable[..., TestRunner]]:
-        """Starts TestRunners, of the same arguments; all have stopped when the test ends."""
+        """Yield a function that starts a TestRunner; all of them stop when the test ends."""
         with ExitStack() as stack:
             yield lambda *args, **more: stack.enter_context(TestRunner(*args, **more))

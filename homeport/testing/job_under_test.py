@@ -30,7 +30,7 @@ TaskClass = type[BatchTask | StreamTask]
 
 @dataclass(frozen=True)
 class JobUnderTest:
-    """``partitions``: {input: how many it has}. ``warnings``: what run-job would warn of."""
+    """``partitions``: {input: its number of partitions}. ``warnings``: those of run-job."""
 
     job: ContainerJob
     task_class: TaskClass
@@ -46,7 +46,7 @@ class JobUnderTest:
     ) -> JobUnderTest:
         """Return the job of ``config``, with all its tasks in one container and without standbys.
 
-        What a test need not say is added: a job name, the default system and brokers. ConfigError:
+        A job name, the default system and brokers are added where they are missing. ConfigError:
         the first fault, in the product's one line.
         """
         values: Mapping[str, str]
@@ -75,7 +75,7 @@ class JobUnderTest:
         return JobUnderTest(job, found, counts, warnings)
 
     def stream(self, name: str) -> SystemStream:
-        """Return the stream that ``name`` means, as a task's collector understands it."""
+        """Return the stream of that name, as a task's collector resolves it."""
         system, dot, topic = name.partition(".")
         if dot and system in self.job.systems:
             return SystemStream(system, topic)

@@ -1,7 +1,7 @@
 """MemoryContainer: one incarnation of a job's only container, in this process, without Kafka.
 
-It is put together as ``StreamContainer`` is: the loop, transactions, tasks, serdes and stores are
-the product's own. Only the clients of Kafka and the clock are others.
+It has the parts of ``StreamContainer``: the loop, transactions, tasks, serdes and stores are the
+product's own. Only the clients of Kafka and the clock are others.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class CrashPoint:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What outlives an incarnation.
+    """The parts that outlive an incarnation.
 
-    ``brokers``: {system: its broker}. ``folder``: has the files of the host.
-    ``batch_rows``: of a micro-batch, at most; None: as many as the product takes.
+    ``brokers``: {system: its broker}. ``folder``: the files of the host. ``batch_rows``: the most
+    rows of a micro-batch; None: the product's limit.
     """
 
     brokers: Mapping[str, Broker]
@@ -107,12 +107,12 @@ class Surroundings:
 
     @property
     def state(self) -> Path:
-        """Return where stores with a changelog are."""
+        """Return the folder of stores with a changelog."""
         return self.folder / "state"
 
     @property
     def scratch(self) -> Path:
-        """Return where stores without one are, which the next incarnation does not get."""
+        """Return the folder of stores without a changelog; the next incarnation does not get it."""
         return self.folder / "scratch"
 
 
@@ -129,7 +129,7 @@ class MemoryContainer:
     ) -> None:
         """Restore its stores and initialise its tasks; read no input yet.
 
-        HomeportError: as the product's start.
+        HomeportError: as in the product.
         """
         self._job = job
         self._around = surroundings
@@ -247,16 +247,18 @@ class MemoryContainer:
 
     @property
     def records(self) -> int:
-        """Return how many it has read."""
+        """Return the number of records that it has read."""
         return sum(consumer.consumed for consumer in self._consumers)
 
     def has_input(self) -> bool:
-        """Return whether records wait that may be read now."""
+        """Return whether records that it may read now are waiting."""
         holds_back = self._storage.stored_inputs.holds_back()
         return any(c.has_more() for c in self._consumers if c.says_ends or not holds_back)
 
-    def has_due_timers(self) -> bool:
-        """Return whether a timer is due."""
+    def has_work(self) -> bool:
+        """Return whether input waits, or a timer is due."""
+        if self.has_input():
+            return True
         return any(context.timers.wait_s() <= 0 for context in self.contexts.values())
 
     def drain(self) -> None:
@@ -278,7 +280,7 @@ class MemoryContainer:
     def commit_steps(self) -> tuple[str, ...]:
         """Return the names of all steps of a transaction and of the flush after it, in their order.
 
-        First comes what the last micro-batch of the transaction brings to adjunct stores.
+        The steps of adjunct stores in the last micro-batch of the transaction come first.
         """
         stores, logged = self._storage.ids()
         plan = transaction_plan(
@@ -295,7 +297,7 @@ class MemoryContainer:
         return tuple(str(step) for step in (*brought, *plan, *flushes, *kept))
 
     def close(self) -> None:
-        """End in order: what is committed is on the disk, an open transaction is dropped."""
+        """End in order: flush all that is committed, and drop the open transaction."""
         parts = self._parts
         try:
             self._loop.drop()
@@ -312,12 +314,12 @@ class MemoryContainer:
             self._calls.close()
 
     def kill(self) -> None:
-        """End as by SIGKILL: files are as they were, what stores had in memory alone is gone."""
+        """End as by SIGKILL: files stay as they are; all that is only in memory is lost."""
         self._close_calls()
         state, kept = self._around.state, self._around.folder / "kept"
         if state.exists():
             _copy_of_one_moment(state, kept)
-        with contextlib.suppress(StoreError):  # of what is thrown away
+        with contextlib.suppress(StoreError):  # these files are thrown away
             self._storage.close()
         if state.exists():
             shutil.rmtree(state)
@@ -325,7 +327,7 @@ class MemoryContainer:
 
 
 def new_folder() -> Path:
-    """Return a folder that is not there yet; in memory, if it can, where forced writes are free."""
+    """Return a new path for a folder; in memory if possible, where forced writes cost nothing."""
     memory = "/dev/shm"  # noqa: S108 - a folder of one's own is made in it
     root = memory if os.access(memory, os.W_OK) else tempfile.gettempdir()
     return Path(root) / f"homeport-test-{uuid.uuid4().hex}"
@@ -334,8 +336,8 @@ def new_folder() -> Path:
 def _copy_of_one_moment(folder: Path, copy: Path) -> None:
     """Copy what ``folder`` holds at one moment.
 
-    RocksDB compacts in the background, and deletes what it has merged: where a file came, changed
-    or went meanwhile, all are copied again. Nothing is written now, so that this comes to an end.
+    RocksDB compacts in the background, and deletes the files that it has merged. If a file came,
+    changed or went meanwhile, all are copied again. Nothing is written now, so that this ends.
     """
     while True:
         before = _listed(folder)
@@ -351,7 +353,7 @@ def _copy_of_one_moment(folder: Path, copy: Path) -> None:
 
 
 def _listed(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return {file: (size in bytes, time of last change in ns)}, without those that are gone."""
+    """Return {file: (size in bytes, time of last change in ns)} of the files that exist."""
     found: dict[Path, tuple[int, int]] = {}
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -360,7 +362,7 @@ def _listed(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 class _NoWorkers:
-    """Worker processes would read from Kafka."""
+    """In place of worker processes, which would read from Kafka."""
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
         """Raise StoreError: there are none."""
@@ -370,7 +372,7 @@ class _NoWorkers:
 
 @functools.cache
 def never_stopped() -> StopFlag:
-    """Return one flag for all containers of the process: each takes two descriptors for good."""
+    """Return one flag for all containers of the process: a flag keeps two descriptors."""
     return StopFlag()
 
 

@@ -15,7 +15,7 @@ _BYTES = 4
 
 
 def partition_of(key: bytes | None, partitions: int) -> int:
-    """Return the partition of a record with that key; without one: 0, where Kafka's is random."""
+    """Return the partition of a record with that key; 0 without one, where Kafka's is random."""
     return 0 if key is None else (murmur2(key) & _POSITIVE) % partitions
 
 

@@ -32,7 +32,7 @@ def of_processor(cluster: LocalCluster, processor: str, words: str) -> list[proc
 
 
 def _runs(pid: int, words: str) -> bool:
-    """Return whether it is the program at work; its shell and its spare have the same words."""
+    """Return whether the process is the program at work, not its shell or spare."""
     try:
         process = psutil.Process(pid)
         line = process.cmdline()
@@ -43,7 +43,7 @@ def _runs(pid: int, words: str) -> bool:
 
 
 def _parent_of_writer(pid: int, log: str) -> int | None:
-    """Return the parent of a process that writes such a log; None: it does not."""
+    """Return the parent of a process that writes to ``log``; None: it writes to another file."""
     try:
         process = psutil.Process(pid)
         names = (Path(file.path).name for file in process.open_files() if file.fd == 1)

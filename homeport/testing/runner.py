@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,26 +45,26 @@ Topics = Mapping[str, Mapping[str, str]]
 
 
 class TestRunnerError(HomeportError):
-    """A test asks for what the job under test does not have, or cannot do now."""
+    """A test requests something that the job under test does not have, or cannot do now."""
 
     __test__ = False
 
 
 class TestRunner:
-    """One job, all of its tasks in one container, from its start to the end of a ``with``.
+    """One job, all its tasks in one container, from its start to the end of a ``with``.
 
-    Records come by ``send``, ``run`` and ``advance`` let the job work, and the views show what
+    ``send`` brings records, ``run`` and ``advance`` let the job work, and the views show what
     readers of committed records see. Nothing happens between these calls.
 
     Args:
         config: the job itself, its keys, or the path of its file.
-        task: the task class, in the place of ``task.class``.
-        partitions: of each topic, or {``system.stream``: of that one}; 1 where nothing is said.
-        topics: {``system.stream``: properties}: those that are there beside the job's own, as on a
-            broker that makes no topics by itself; None: each is made when it is used first.
-        folder: where stores have their files; None: a temporary one, in memory where there is such.
-        batch_rows: of a micro-batch, at most; None: as many as in production.
-        overrides: keys that are laid over ``config``.
+        task: the task class, in place of ``task.class``.
+        partitions: of each topic, or {``system.stream``: its partitions}; 1 by default.
+        topics: {``system.stream``: properties} of the topics that exist beside the job's own, as on
+            a broker that creates no topics; None: the first use of a topic creates it.
+        folder: the folder of the stores' files; None: a temporary one, in memory if possible.
+        batch_rows: the most rows of a micro-batch; None: as many as in production.
+        overrides: keys that replace those of ``config``.
         start_ms: the time of the beginning, in ms since 1970.
 
     Raises:
@@ -100,7 +101,7 @@ class TestRunner:
         self._why = "it has not been started: use it in a with statement"
 
     def __enter__(self) -> Self:
-        """Start the first incarnation: its stores are empty, its tasks initialised."""
+        """Start the first incarnation, with empty stores; initialise its tasks."""
         self._around.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self.restart()
@@ -140,10 +141,10 @@ class TestRunner:
     ) -> None:
         """Append a record to an input; key and value are encoded by the stream's serdes.
 
-        None is null. Without a serde they are bytes. Without ``partition`` the key places the
-        record as Kafka's clients do; ``timestamp``: in ms since 1970, the clock's where None.
-        TestRunnerError: the job has no such input or partition, or bytes are needed. TypeError: the
-        serde cannot carry the object.
+        None is null. Without a serde, give bytes. Without ``partition``, the key places the record
+        as Kafka's clients do. ``timestamp``: in ms since 1970; None: the clock's. TestRunnerError:
+        the job has no such input or partition, or bytes are needed. TypeError: the serde cannot
+        carry the object.
         """
         found = self._checked.stream(stream)
         self._require_input(stream)
@@ -167,7 +168,7 @@ class TestRunner:
         timestamp: int | None = None,
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
-        """Append a record as ``send`` does, of bytes as they are: what no serde would write."""
+        """Append a record as ``send`` does, but of bytes, also such that no serde would write."""
         self._require_input(stream)
         found = self._checked.stream(stream)
         count = self._checked.partitions[found]
@@ -184,9 +185,9 @@ class TestRunner:
             raise TestRunnerError(f"a record for {stream}: {error}") from None
 
     def run(self) -> int:
-        """Process and commit all that is there; return how many records that were.
+        """Process and commit all input; return the number of records.
 
-        The clock stands still, so that no window is due; timers that are due are called.
+        The clock stands still: no window becomes due. Timers that are due are called.
         HomeportError: the container has failed, as it would in production.
         """
         container = self._running()
@@ -194,19 +195,19 @@ class TestRunner:
         with self._failing():
             is_finished = False
             while not is_finished:
-                while not is_finished and (container.has_input() or container.has_due_timers()):
+                while not is_finished and container.has_work():
                     is_finished = container.turn()
                 is_finished = is_finished or container.commit()
-                if not (container.has_input() or container.has_due_timers()):
+                if not container.has_work():
                     break
         if is_finished:
             self._end("every task has voted for the end")
         return container.records - before
 
     def drain(self) -> None:
-        """Process what the inputs hold, and end the job, as --operation=drain does.
+        """Process all input, and end the job, as --operation=drain does.
 
-        TestRunnerError: an open transaction holds up its input: end that before. HomeportError: the
+        TestRunnerError: an open transaction holds up its input: end that first. HomeportError: the
         container has failed, as it would in production.
         """
         container = self._running()
@@ -244,7 +245,7 @@ class TestRunner:
     def crash_before(self, step: str) -> None:
         """Run as ``run`` does, and die before the first step of that name, as by SIGKILL.
 
-        TestRunnerError: there is no such step, or it did not come: nothing has crashed.
+        TestRunnerError: there is no such step, or it did not come, and nothing has crashed.
         """
         container = self._running()
         if step not in container.commit_steps():
@@ -262,19 +263,19 @@ class TestRunner:
         )
 
     def crash(self) -> None:
-        """Kill the container as by SIGKILL: its files are as they were."""
+        """Kill the container as by SIGKILL: its files stay as they are."""
         self._kill("it has crashed: use restart()")
 
     def stop(self) -> None:
-        """Stop the container in order; what was not committed is dropped."""
+        """Stop the container in order, and drop the open transaction."""
         if self._container is not None:
             self._end("it has stopped: use restart()")
 
     def restart(self, *, same_host: bool = True) -> None:
-        """Start the next incarnation, after an orderly stop where the last one still runs.
+        """Start the next incarnation, after an orderly stop if the last one still runs.
 
-        Its stores are restored from their files and changelogs, or from changelogs alone where it
-        is not on the same host; its input goes on from its checkpoints. HomeportError: it cannot
+        It restores its stores from their files and changelogs, or from changelogs alone if it is
+        not on the same host. Its input continues at its checkpoints. HomeportError: it cannot
         start, as in production.
         """
         if not self._around.folder.is_dir():
@@ -291,11 +292,11 @@ class TestRunner:
             pipeline_of(self._job.config),
         )
 
-    # -- what a test looks at
+    # -- what a test reads
 
     @property
     def is_running(self) -> bool:
-        """Return whether the container has neither finished, stopped, failed nor crashed."""
+        """Return whether the container runs: it has not finished, stopped, failed or crashed."""
         return self._container is not None
 
     @property
@@ -305,15 +306,15 @@ class TestRunner:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what run-job would warn of, one line each."""
+        """Return the warnings of run-job, one line each."""
         return self._checked.warnings
 
     def output(self, stream: str, *, committed: bool = True) -> list[Record]:
         """Return the records of a topic in the order in which they were written.
 
-        Keys and values are decoded by the stream's serdes; without one they are bytes, and so are
-        those of dead letters, which leave as they came. ``committed``: whether records of open and
-        aborted transactions are left out. WireError: one is not of its serde.
+        The stream's serdes decode keys and values. Without a serde they are bytes; so are those of
+        dead letters, which leave as they came. ``committed``: leave out records of open and aborted
+        transactions. WireError: a record is not of its serde.
         """
         found = self._checked.stream(stream)
         self._require_system(stream)
@@ -341,29 +342,29 @@ class TestRunner:
     def store(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> KeyValueStore:
-        """Return the part of a store of one task, as that task sees it; to be read only.
+        """Return one task's part of a store, as that task sees it; only read it.
 
-        KeyError: there is no such store; the message names those there are. TestRunnerError: no
-        task, or more than one, is meant.
+        KeyError: there is no such store; the message names those that exist. TestRunnerError: no
+        task, or more than one, fits.
         """
         return self._running().store(name, self._task(partition, task).task_name)
 
     def restored(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> Restored:
-        """Return how the last start restored one task's store: ``kind`` and how many ``records``.
+        """Return how the last start restored one task's store: ``kind`` and number of ``records``.
 
         KeyError: there is no such store, or it has no changelog. TestRunnerError: no task, or more
-        than one, is meant.
+        than one, fits.
         """
         return self._running().restored[name][self._task(partition, task).task_name]
 
     def changelog(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> dict[Any, Any]:
-        """Return {key: value} that a restore of a task's store would read: committed records alone.
+        """Return {key: value} of a task's changelog, from its committed records.
 
-        TestRunnerError: there is no such store, it has no changelog, or no one task is meant.
+        TestRunnerError: there is no such store, it has no changelog, or not exactly one task fits.
         """
         model = self._task(partition, task)
         store = next((s for s in self._job.stores if s.name == name), None)
@@ -434,8 +435,17 @@ class TestRunner:
             raise TestRunnerError(f"the container does not run: {self._why}")
         return self._container
 
-    def _failing(self) -> _Failing:
-        return _Failing(self)
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """End the container if the block raises, as a process that has failed."""
+        try:
+            yield
+        except HomeportError as error:
+            self._kill(f"it has failed ({error}): use restart()")
+            raise
+        except BaseException:
+            self.crash()
+            raise
 
     def _kill(self, why: str) -> None:
         if self._container is not None:
@@ -445,22 +455,6 @@ class TestRunner:
     def _end(self, why: str) -> None:
         container, self._container, self._why = self._running(), None, why
         container.close()
-
-
-class _Failing:
-    """A ``with`` after whose failure the container is gone, as a process that has failed."""
-
-    def __init__(self, runner: TestRunner) -> None:
-        self._runner = runner
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, HomeportError):
-            self._runner._kill(f"it has failed ({error}): use restart()")  # noqa: SLF001 - of this module
-        elif error is not None:
-            self._runner.crash()
 
 
 def _encoded(stream: str, part: str, serde: Serde | None, value: Any) -> bytes | None:  # noqa: ANN401 - a user's value
@@ -486,9 +480,9 @@ def _brokers_of(
 ) -> dict[str, Broker]:
     """Return {system: its broker}; systems with the same addresses share one.
 
-    Each has the topics of the job. ``topics``: has those that are there beside; None: each topic is
-    made by its first use, as by a broker with ``auto.create.topics.enable``. ValueError: a property
-    is not one that a test may set.
+    Each has the topics of the job. ``topics``: as of ``TestRunner``; None: the first use of a topic
+    creates it, as a broker with ``auto.create.topics.enable`` does. HomeportError: a test may not
+    set a property.
     """
     general = partitions if isinstance(partitions, int) else 1
     job = checked.job
@@ -522,7 +516,7 @@ def _brokers_of(
 def _as_sent(
     key: object, value: object, partition: object, headers: object, timestamp: object
 ) -> tuple[Any, ...]:
-    """Return what a broker gets of an input's record: key, value, partition, headers, timestamp.
+    """Return (key, value, partition, headers, timestamp) of an input's record, checked.
 
     TypeError, ValueError: no producer could send it.
     """

@@ -26,22 +26,21 @@ class _Running:
     session: SparkSession
 
     def serves(self, settings: SparkSettings) -> bool:
-        """Return whether it lives, and is as ``settings`` require."""
+        """Return whether the JVM runs, and has these settings."""
         return self.spark.is_alive() and replace(settings, work_dir=self.settings.work_dir) == (
             self.settings
         )
 
 
 _running: list[_Running] = []
-"""None or one: pyspark has one session in a process."""
+"""At most one: pyspark has one session in a process."""
 
 
 def pipeline_of(config: Config) -> SparkPipeline | None:
-    """Return the job's pipeline, which has met no rows so far; None where the job has none.
+    """Return the job's pipeline, which has had no rows so far; None: the job has none.
 
     A job with other properties of Spark, memory or cores than the one before gets a new JVM.
-    ConfigError: the pipeline cannot be loaded, or is not what it must be. SparkError: Spark cannot
-    be started.
+    ConfigError: the pipeline cannot be loaded, or is invalid. SparkError: Spark cannot be started.
     """
     wanted = PipelineSettings.of(config, Path())
     if wanted is None:

@@ -10,7 +10,7 @@ from homeport.container.kafka.input_ends import Drain, InputEnds
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.testing import Record, TestRunner, TestRunnerError
-from homeport.testing.broker import Transaction
+from homeport.testing.broker import Outcome, Transaction
 from tests.unit.testing.counting_job import Count, config
 
 
@@ -79,7 +79,7 @@ def test_ends_of_transactions_are_no_records_to_wait_for() -> None:
         epoch = broker.take_over("other")
         runner.send("kafka.in", key="a", value={"n": 1})
         broker.append("in", b"a", b'{"n":9}', transaction=broker.begin("other", epoch))
-        broker.abort("other", epoch)
+        broker.end("other", epoch, Outcome.ABORTED)
         assert partition.head == 3
         runner.drain()
         assert len(runner.output("kafka.out")) == 1
@@ -88,7 +88,7 @@ def test_ends_of_transactions_are_no_records_to_wait_for() -> None:
         broker.append("in", b"a", b'{"n":2}', transaction=opened)
         with pytest.raises(TestRunnerError, match="an open transaction holds up the input"):
             runner.drain()
-        broker.commit("other", epoch)
+        broker.end("other", epoch, Outcome.COMMITTED)
         runner.drain()
         assert runner.output("kafka.out")[-1] == Record(b"a", b"3")
 
