@@ -1,9 +1,9 @@
 """CallWatch: notices a call of the job's code that does not return.
 
-Its container beats, as the thread that beats does not wait for user code (safety C3), and its lease
-goes on: nothing else notices a task that waits for ever. A thread of its own looks at what is under
-way. It logs where a long call stands, each time after twice as long, and ends the container when a
-call has lasted for ``task.callback.timeout.ms``.
+The container still beats, as the thread that beats does not wait for user code (safety C3), and its
+lease goes on: nothing else notices a task that waits for ever. A thread of its own looks at the
+calls under way. It logs the stack of a long call, each time after twice as long, and ends the
+container when a call has lasted for ``task.callback.timeout.ms``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 _KEY = "task.callback.timeout.ms"
 SAID_MS = 60_000
-"""A call that has lasted for so long is in the log."""
+"""A call that has lasted for so long is logged."""
 _STEP_S = 5.0
 _CLOSE_STEP_S = 0.01
 _PROJECT = "homeport."
@@ -40,9 +40,9 @@ _PROJECT = "homeport."
 
 @dataclass
 class _Call:
-    """A call under way. ``began_ms``: when it, or its last part, began.
+    """A call under way. ``began_ms``: the begin of the call, or of its present part.
 
-    ``ticks``: of the watch when it was looked at last; None: the call has no parts.
+    ``ticks``: those of the watch at its last look; None: the call has no parts.
     """
 
     what: str
@@ -64,7 +64,7 @@ class CallWatch:
         self._calls: dict[int, _Call] = {}
         self._is_over = threading.Event()
         self.ticks = 0
-        """A StreamTask's loop adds one for each message: each is a call of its own."""
+        """A StreamTask's loop adds one for each message, which is a call of its own."""
 
     def tick(self) -> None:
         """Begin the next part of a call that goes on from part to part."""
@@ -72,7 +72,7 @@ class CallWatch:
 
     @contextmanager
     def calling(self, what: str, *, goes_on: bool = False) -> Iterator[None]:
-        """Watch a call in the block; where it ``goes_on``, each tick begins a new one."""
+        """Watch the block as a call; if it ``goes_on``, each tick begins a new call."""
         thread = get_ident()
         self._calls[thread] = _Call(what, thread, boot_ms(), self.ticks if goes_on else None)
         try:
@@ -81,7 +81,7 @@ class CallWatch:
             del self._calls[thread]
 
     def overdue(self, now_ms: int) -> str | None:
-        """Return why the container must end, in one line, or None; log long calls."""
+        """Log long calls; return why the container must end, in one line, or None."""
         for call in list(self._calls.values()):
             if call.ticks not in {None, self.ticks}:
                 call.ticks, call.began_ms, call.say_ms = self.ticks, now_ms, SAID_MS
@@ -99,7 +99,7 @@ class CallWatch:
         return None
 
     def begin(self, end: Callable[[str], object]) -> None:
-        """Start a thread that looks; it calls ``end`` once, with why the container must end."""
+        """Start the thread; it calls ``end`` once, with the reason why the container must end."""
         arguments = (end, min(_STEP_S, (self._limit_ms or SAID_MS) / 4000))
         threading.Thread(target=self._watch, args=arguments, name="call-watch", daemon=True).start()
 

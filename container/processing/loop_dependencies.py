@@ -1,4 +1,4 @@
-"""What a container's loop and its transactions work with."""
+"""The parts that a container's loop and its transactions use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Offsets = Mapping[TaskName, Mapping[SystemStreamPartition, int]]
 
 
 class Pipeline(Protocol):
-    """What stands between input and tasks."""
+    """Works on the rows between input and tasks."""
 
     def run(self, given: Rows, stores: StoreFrames, /) -> pa.Table:
         """Return the rows that the pipeline makes of ``given`` and ``stores``, sorted by task."""
@@ -78,23 +78,23 @@ class SideCalls(Protocol):
 
 @dataclass(frozen=True)
 class LoopDependencies:
-    """What the loop works with.
+    """The parts that the loop uses.
 
-    ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
-    ``requests``: what the tasks ask for. ``refused``: names the record
-    that its topic refuses, None where there is none; UnavailableError where Kafka does not answer.
-    ``tuning``: the tuning in force, asked for once per turn of the loop.
-    ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
-    ``plain``: sends the outputs at once; None where they are part of the transaction.
+    ``processed``: {task: {partition: last processed offset}} at the start: of its checkpoint, or
+    before the first offset that it reads. ``requests``: of the tasks. ``refused``: returns the
+    record that its topic refuses, and why; None: there is none. It raises UnavailableError.
+    ``tuning``: returns the present tuning, once per turn of the loop.
+    ``topics``: checks that changelogs and checkpoint topic are still the same.
+    ``plain``: sends outputs at once; None: they are part of the transaction.
     ``on_step_begin``, ``on_step_done``: get each step of a transaction and of a flush.
     ``report``: reports the work to the AM.
     ``clock``: seconds that never go back.
     ``typed``: makes columns of the values; None: they are bytes.
     ``timers``: of each task that may have some.
-    ``drain``: says when a container that is to drain has done so; None: it never is.
-    ``adjuncts``: fills the stores that inputs fill; None: there are none.
+    ``drain``: decides when an ordered drain is done; None: the container is never drained.
+    ``adjuncts``: fills the adjunct stores; None: there are none.
     ``traces``: gets the stages of each transaction.
-    ``calls``: holds calls of tasks until a batch ends; None: each is made when its message comes.
+    ``calls``: has the calls of tasks until a batch ends; None: each is made when its message comes.
     """
 
     source: InputConsumer
@@ -123,7 +123,7 @@ class LoopDependencies:
     traces: Traces = NO_TRACES
 
     def of_tasks(self, offsets: Offsets) -> Offsets:
-        """Return those of the inputs that tasks see.
+        """Return the offsets of inputs that tasks see.
 
         An adjunct store has a position of its own, which may be ahead of a dropped transaction.
         """
@@ -138,12 +138,11 @@ class LoopDependencies:
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """What the loop keeps from start to end.
+    """Settings of the loop that never change.
 
-    ``max_rows``: of a micro-batch, at most. ``checkpoint_topic``: None for no checkpoints.
-    ``has_windows``: whether tasks have any.
-    ``overlaps``: whether threads of its own work beside the tasks.
-    ``pipeline``: names the pipeline, if there is one, in messages.
+    ``max_rows``: the most rows of a micro-batch. ``checkpoint_topic``: None: no checkpoints.
+    ``has_windows``: whether tasks have windows. ``overlaps``: whether the pipeline and the sending
+    have threads beside the tasks. ``pipeline``: its configuration, for messages.
     """
 
     max_rows: int
@@ -160,9 +159,9 @@ def flat(offsets: Offsets) -> dict[str, dict[str, Any]]:
 
 
 def spans(first: Offsets, last: Offsets) -> dict[str, dict[str, Any]]:
-    """Return what a transaction moves, for the history: [first, last] of each partition's records.
+    """Return a transaction's input, for the history: [first, last] offset of each partition.
 
-    The last offset alone where a partition of these tasks had no records.
+    A partition of these tasks without records has only the last offset.
     """
     return {
         task: {

@@ -1,10 +1,10 @@
-"""OpenTransaction: all that a container does between two commits in Kafka, and how that ends.
+"""OpenTransaction: the work of a container between two commits in Kafka, and its commit.
 
-Source: safety I5, I6, I7, I8. An error in any step ends the container: what was not committed is
-fenced, or aborted, and what Kafka has but the stores have not is read from the changelogs.
+Source: safety I5, I6, I7, I8. An error in any step ends the container. An uncommitted transaction
+is aborted, or fenced later; changes that Kafka has and the stores lack come from the changelogs.
 
-Two transactions at most are in work: one that was ended and is on its way to Kafka, and the open
-one on top of it. Of the open one nothing leaves before the other is committed and in the stores.
+At most two transactions exist: one that has ended and is on its way to Kafka, and the open one.
+Nothing of the open one leaves before the other is committed and in the stores.
 """
 
 from __future__ import annotations
@@ -53,18 +53,16 @@ _SENDING = frozenset(
 )
 """Steps in which Kafka may refuse a record of the transaction."""
 _SHARE = 0.5
-"""Of the time, at most, for transactions that end early: there is nothing else to do then."""
-
-
+"""The largest share of time for transactions that end early, while there is no input."""
 _LOOK_S = 0.2
-"""One wait for a transaction ends then, so that the handler of a signal can run."""
+"""The longest single wait for a transaction, so that a signal's handler can run."""
 
 
 @dataclass
 class _Ended:
-    """What one transaction has done, from its end until it is in the stores.
+    """A transaction from its end until it is in the stores.
 
-    ``first``: the first offsets of its input, ``content``: what is sent. ``positions``: of its
+    ``content``: its records. ``first``: the first offsets of its input. ``positions``: of its
     records, once it is committed.
     """
 
@@ -85,13 +83,13 @@ class _Ended:
 
 
 class OpenTransaction:
-    """One object for one transaction after the other. Owned by one thread.
+    """The transactions of a container, one after the other. Owned by one thread.
 
-    The writes themselves lie in the collector of the tasks and in the overlays of the stores:
-    ``end`` commits them and ``drop`` clears them, each together with what is known of the input.
+    The writes themselves are in the collector of the tasks and in the overlays of the stores.
+    ``end`` commits them and ``drop`` clears them, together with the positions of the input.
 
     ``had_rows``: the tasks that got rows or timers; a pipeline may keep rows back, or make some.
-    ``tuning``: says when the transaction is due.
+    ``tuning``: decides when the transaction is due.
     """
 
     def __init__(
@@ -104,10 +102,10 @@ class OpenTransaction:
         """Begin without an open transaction.
 
         Args:
-            deps: what it works with; between ``end`` and ``finish`` the producer is not ours.
+            deps: its parts; between ``end`` and ``finish`` another thread owns the producer.
             settings: of the loop.
             stop: the order to stop.
-            beside: where a transaction is sent and committed; None: in this thread.
+            beside: sends and commits a transaction; None: this thread does.
         """
         self._deps = deps
         self._settings = settings
@@ -159,11 +157,10 @@ class OpenTransaction:
         return self._processed
 
     def begin(self, since_s: float | None = None) -> None:
-        """Count the age of the transaction from now on, unless it is counted already.
+        """Begin the age of the transaction, unless it has begun.
 
         Args:
-            since_s: from then on, where the transaction before had ended by then; else from its
-                end. None: from now on.
+            since_s: its begin, or the end of the transaction before, if that is later; None: now.
         """
         if self._began_s is None:
             self._began_s = self._clock() if since_s is None else max(since_s, self._ended_s)
@@ -177,28 +174,28 @@ class OpenTransaction:
             self._processed[task_name].update(offsets)
 
     def add_writes(self) -> None:
-        """Note what tasks have written; send outputs that leave outside of the transaction."""
+        """Begin the transaction if tasks have written; send outputs that are no part of it."""
         if self._began_s is None and (self._deps.outputs.sends or self._deps.storage.size_bytes):
             self.begin()
         if self._deps.plain is not None:
             self._deps.plain.send(self._deps.outputs.take())
 
     def time_left_s(self) -> float:
-        """Return the seconds until its age makes it due; infinite where it has not begun."""
+        """Return the seconds until its age makes it due; infinite if it has not begun."""
         if self._began_s is None:
             return math.inf
         return self._began_s + self.tuning.transaction_ms / 1000 - self._clock()
 
     def early_left_s(self) -> float:
-        """Return the seconds until it may end early; infinite where it may not at all."""
+        """Return the seconds until it may end early; infinite if it may not."""
         if self._began_s is None or self.tuning.idle_ms is None or self.is_on_its_way:
             return math.inf
         return self._pace.left_s(self._clock(), least_s=self.tuning.idle_ms / 1000)
 
     def is_due(self, is_idle: Callable[[], bool]) -> bool:
-        """Return whether the transaction has begun and ends now.
+        """Return whether the transaction has begun and must end now.
 
-        ``is_idle``: whether there is no input for now; called only where that matters.
+        ``is_idle``: returns whether there is no input for now; called only if that matters.
         """
         if self._began_s is None:
             return False
@@ -213,13 +210,14 @@ class OpenTransaction:
 
     @property
     def is_on_its_way(self) -> bool:
-        """Return whether a transaction was ended and has not reached the stores."""
+        """Return whether an ended transaction has not reached the stores."""
         return self._on_its_way is not None
 
     def end(self) -> None:
-        """Let the tasks end the transaction, and send it; the next one may begin.
+        """Let the tasks end the transaction, and begin to send it; the next one may begin.
 
-        The one before has arrived. The first one of a container has too: its readers wait for it.
+        This first waits for the transaction before. It also waits for the first transaction of a
+        container itself: readers have waited for a whole recovery.
 
         Raises:
             HomeportError: as ``finish``, of the one before or of this one.
@@ -242,20 +240,20 @@ class OpenTransaction:
         self._is_first = False
 
     def finish_if_sent(self) -> None:
-        """Finish the ended transaction, where that waits for nothing; errors as of ``finish``."""
+        """Finish the ended transaction if it has been sent; errors as of ``finish``."""
         if self._on_its_way is not None and self._on_its_way[1].done():
             self.finish()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the ended transaction is no longer sent, for at most ``timeout_s``."""
+        """Wait until the ended transaction has been sent, ``timeout_s`` at most."""
         if self._on_its_way is not None:
             self._beside.wait(self._on_its_way[1], timeout_s)
 
     def finish(self) -> None:
-        """Bring the ended transaction, if there is one, into Kafka and the stores.
+        """Wait until the ended transaction, if any, is in Kafka; apply it to the stores.
 
         Raises:
-            HomeportError: it is not; whether it is committed, the error says where that is known.
+            HomeportError: it is not; the message has whether it is committed, if that is known.
         """
         if self._on_its_way is None:
             return
@@ -266,7 +264,7 @@ class OpenTransaction:
         try:
             times_s = call.result()
         except (TransactionError, UnavailableError):
-            # Of a deleted topic Kafka says no more than that nothing was delivered in time.
+            # If a topic was deleted, Kafka only reports that nothing was delivered in time.
             self._deps.topics.check()
             raise
         self._carry_out([step for step in self.plan if step.action is Action.APPLY], ended)
@@ -277,7 +275,7 @@ class OpenTransaction:
         self._deps.report.committed(self._deps.source.lag)
 
     def drop(self) -> None:
-        """Drop what was written and is not in the stores."""
+        """Drop all writes that are not in the stores."""
         self._deps.outputs.clear()
         self._deps.traces.dropped()
         self._deps.storage.drop()
@@ -288,11 +286,11 @@ class OpenTransaction:
         self._beside.close()
 
     def is_over(self, limit_s: float) -> bool:
-        """Return whether nothing uses the producer after ``close``; wait ``limit_s`` for that."""
+        """Wait ``limit_s`` after ``close`` for the end of sending; return whether it has ended."""
         return self._beside.is_over(limit_s)
 
     def _send(self, ended: _Ended) -> float:
-        """Commit what was ended in Kafka; return when. Nothing else uses the producer meanwhile."""
+        """Commit the ended transaction in Kafka, with the producer for itself; return when."""
         others = (Action.END_TASKS, Action.APPLY)
         self._carry_out([step for step in self.plan if step.action not in others], ended)
         return self._clock()
@@ -309,7 +307,7 @@ class OpenTransaction:
             self._deps.on_step_done(step)
 
     def _explained(self, error: HomeportError, content: TransactionContent) -> HomeportError:
-        """Return an error that names the record that its topic refuses, where one is known."""
+        """Return an error that names the refused record, if that is known."""
         try:
             story = self._deps.refused(content)
         except UnavailableError:

@@ -1,4 +1,4 @@
-"""Prefetch: micro-batches on their way to the tasks, which the pipeline works on beside them."""
+"""Prefetch: micro-batches on their way to the tasks, through the pipeline beside them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from homeport.container.processing.typed_input import Refused, TypedInput
 from homeport.container.spark.inputs import Rows, SplitRows
 
 _MOST = 3
-"""One that is through and waits for the tasks, one in the pipeline, one behind it."""
+"""One that is done and waits for the tasks, one in the pipeline, one behind it."""
 _MOST_BYTES = 32 * 1024 * 1024
-"""Of input: with so much on its way, nothing more is taken ahead."""
+"""With so many bytes of input on their way, no further batch is taken ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """A micro-batch and its rows as the pipeline made them; no input counts as read by it.
+    """A micro-batch, and its rows as the pipeline made them; its input does not count as read yet.
 
-    ``refused``: its records that are not of the schema, which none of the rows is of. ``brought``:
-    what it brings to adjunct stores, of which none of the rows is either.
+    ``refused``: its records that are not of the schema, and ``brought``, its records for adjunct
+    stores, are not among the rows.
     Units: ``taken_s`` when it was taken from the input; ``pipeline_s`` how long the pipeline took,
-    ``ended_s`` when it was through; ``fetch_s`` how long its fetch took.
+    ``ended_s`` when that ended; ``fetch_s`` how long its fetch took.
     """
 
     batch: MicroBatch
@@ -49,11 +49,11 @@ class Prefetch:
     """Batches leave in the order in which they came. Owned by one thread.
 
     Args:
-        pipeline: what they go through; None: they are through at once.
-        beside: where the pipeline runs; only in a thread of its own does it work ahead.
+        pipeline: works on the batches; None: they pass at once.
+        beside: runs the pipeline; it works ahead only in a thread of its own.
         clock: seconds that never go back.
-        typed: makes columns of the values before that; None: they are bytes.
-        adjuncts: takes the rows of adjunct streams out before all that; None: there are none.
+        typed: first makes columns of the values; None: they are bytes.
+        adjuncts: before that, takes out the rows of adjunct streams; None: there are none.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Prefetch:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of the input of all batches on their way."""
+        """Return the bytes of input of all batches on their way."""
         return sum(size for size, _ in self._batches)
 
     def works_ahead(self) -> bool:
@@ -115,9 +115,9 @@ class Prefetch:
                 assert not isinstance(rows, SplitRows)  # noqa: S101 - it is for frames alone
                 return Prefetched(batch, rows, taken_s, 0.0, refused, brought, fetch_s=fetch_s)
             if self._is_closed:
-                # The pipeline may be another incarnation's by the time that this batch enters it.
+                # Another incarnation may own the pipeline by now.
                 raise StopRequestedError("no batch enters the pipeline any more")
-            # Where all were refused or brought elsewhere, there is nothing to work on.
+            # If all records were refused, or went to stores, there is no row to work on.
             is_idle = not rows.num_rows and (refused or is_all_brought)
             made = batch.table.slice(0, 0) if is_idle else self._pipeline.run(rows, stores)
             ended_s = self._clock()
@@ -127,7 +127,7 @@ class Prefetch:
         self._batches.append((batch.size_bytes, self._beside.submit(prefetched)))
 
     def take(self, timeout_s: float) -> Prefetched | None:
-        """Return the oldest batch when it is through; None after ``timeout_s``, or without a batch.
+        """Return the oldest batch once it is done; None after ``timeout_s``, or without a batch.
 
         Raises whatever the pipeline raised over it.
         """
@@ -142,11 +142,11 @@ class Prefetch:
         return call.result()
 
     def close(self) -> None:
-        """Drop what is on its way; no further batch enters the pipeline."""
+        """Drop all batches on their way; no further batch enters the pipeline."""
         self._is_closed = True
         self._batches.clear()
         self._beside.close()
 
     def is_over(self, limit_s: float) -> bool:
-        """Return whether no batch is in the pipeline after ``close``; wait ``limit_s`` for that."""
+        """Wait ``limit_s`` after ``close`` for an idle pipeline; return whether it is idle."""
         return self._beside.is_over(limit_s)

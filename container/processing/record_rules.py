@@ -1,7 +1,7 @@
-"""What of one output no broker takes, found where the task sends it: on Kafka and in a test alike.
+"""Rules for an output record, checked where the task sends it, on Kafka and in a test alike.
 
-PURE. The client finds some of it at the end of the transaction, where neither task nor record is
-known; it takes a bool for a number, and a header's name that is no text of UTF-8 ends the process.
+PURE. The client would find some faults only at the end of the transaction, without the task and the
+record. It takes a bool for a number, and a header's name that is not UTF-8 ends the process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY_CHARACTERS = 40
 
 
 def named(stream: str, key: bytes | None) -> str:
-    """Return the words for one record in an error: its stream, and its key where it has one."""
+    """Return the name of a record in an error: its stream, and its key if it has one."""
     if key is None:
         return f"a record for {stream}"
     text = repr(key)
@@ -76,16 +76,13 @@ def checked_headers(given: object) -> HeaderPairs:
 
 
 def require_bytes(part: str, given: object) -> None:
-    """Raise TypeError where a key or a value is neither bytes nor null."""
+    """Raise TypeError if a key or a value is neither bytes nor null."""
     if given is not None and not isinstance(given, bytes):
         raise TypeError(f"its {part} is {_kind(given)}: give bytes or None")
 
 
 def require_size(key: bytes | None, value: bytes | None, headers: Headers, limit: int) -> None:
-    """Raise ValueError where the client does not send a record of that size.
-
-    ``limit``: of the client, in bytes.
-    """
+    """Raise ValueError if the record exceeds the client's ``limit``, in bytes."""
     size = wire_size(key, value, headers)
     if size + CLIENT_OVERHEAD_BYTES > limit:
         raise ValueError(
@@ -111,7 +108,7 @@ def _name(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"the name {name!r} of a header is {_kind(name)}: give a str")
     _encoded(f"the name {name!r} of a header", name)
-    if "\0" in name:  # where the client would cut it off
+    if "\0" in name:  # the client would cut the name there
         raise ValueError(f"the name {name!r} of a header has a null character: give another")
     return name
 

@@ -29,18 +29,18 @@ _LOG = logging.getLogger(__name__)
 
 _IDLE_S = 0.2
 _QUIET_S = 0.01
-"""Where a poll of so long brings nothing, there is nothing for now, whatever offsets suggest."""
+"""After a poll of this length without a record there is no input, whatever offsets suggest."""
 _SHARE = 1 / 3
-"""Of the time, at most, for micro-batches of few rows, where a batch may fill."""
+"""The largest share of time for micro-batches of few rows, if a batch may fill."""
 _PROGRESS_S = 5.0
 
 
 class RunLoop:
     """Runs until a stop is ordered, all tasks want no more, or something fails.
 
-    One thread, which alone uses the input, the tasks and the stores. Where the loop overlaps, the
-    pipeline has a thread of its own, and works on batches that the tasks get later; another one
-    sends and commits what the tasks have done, while they work on what comes next.
+    One thread, which alone uses the input, the tasks and the stores. If the loop overlaps, the
+    pipeline has a thread of its own, and works on batches that the tasks get later. Another thread
+    sends and commits a transaction, while the tasks work on the next one.
     """
 
     def __init__(self, deps: LoopDependencies, settings: LoopSettings, stop: StopFlag) -> None:
@@ -48,7 +48,7 @@ class RunLoop:
         self._settings = settings
         self._stop = stop
         self._clock = deps.clock
-        # Outputs that leave at once would leave from both threads.
+        # Plain outputs would leave from both threads.
         sends_beside = settings.overlaps and deps.plain is None
         sending = OneThread("sending") if sends_beside else SameThread()
         self._open = OpenTransaction(deps, settings, stop, sending)
@@ -59,7 +59,8 @@ class RunLoop:
         self._observer = _BatchObserver(deps, settings.max_rows, self._clock)
         self._windows = _Windows(self._clock)
         self._timers = TimerWork(deps.timers, deps.tasks, stop.check)
-        self._is_quiet = False  # else nothing is on its way either: the last poll was the only one
+        self._is_quiet = False
+        """Whether the last poll brought nothing, and no batch is on its way."""
         self._fetch_s = 0.0
 
     def run(self) -> bool:
@@ -76,15 +77,15 @@ class RunLoop:
             if self._open.is_on_its_way:
                 said = in_one_line(error)
                 _LOG.info("a transaction is on its way, and arrives before the end: %s", said)
-            # SIGTERM goes to the whole process group: with the JVM gone first, what fails here is
-            # the stop itself.
+            # SIGTERM goes to the whole process group: if the JVM ends first, this error is part of
+            # the stop.
             if not self._stop.is_set():
                 raise
             _LOG.info("ordered to stop: the work under way is dropped (%s)", type(error).__name__)
         else:
             return True
         finally:
-            # Of what is on its way to the tasks nothing counts as read.
+            # Batches on their way to the tasks do not count as read.
             self._prefetch.close()
             self._end_sending()
         self.drop()
@@ -98,21 +99,21 @@ class RunLoop:
         self._open.close()
 
     def is_over(self, limit_s: float) -> bool:
-        """Return whether no thread of the loop works after ``run``; wait ``limit_s`` for each.
+        """Wait after ``run`` for the loop's threads, ``limit_s`` each; return whether they ended.
 
-        Until then the pipeline's Spark, and all else that threads of the loop use, is its own.
+        Until then the pipeline's Spark, and all else that its threads use, belongs to the loop.
         """
         return self._prefetch.is_over(limit_s) and self._open.is_over(limit_s)
 
     def drop(self) -> None:
-        """Drop what the open transaction holds."""
+        """Drop the open transaction."""
         self._open.drop()
 
     def turn(self) -> bool:
-        """Process what has arrived; call windows and timers, commit and flush where they are due.
+        """Process arrived input; call windows and timers, commit and flush if they are due.
 
         Returns:
-            Whether every task has voted for the end, or the input is drained, and all is committed.
+            Whether all is committed because every task voted for the end, or the input is drained.
 
         Raises:
             HomeportError: something failed; the open transaction is not committed.
@@ -166,7 +167,7 @@ class RunLoop:
     def _timers_if_due(self) -> None:
         called = self._timers.run()
         if called:
-            # A BatchTask may write at the end of the transaction only.
+            # A BatchTask may write only at the end of the transaction.
             self._open.begin()
             self._open.had_rows |= called
             self._open.add_writes()
@@ -178,10 +179,7 @@ class RunLoop:
         return max(0.0, min(own_s, self._open.time_left_s()))
 
     def _take_input(self) -> None:
-        """Process a batch that is through the pipeline, and take others meanwhile.
-
-        Waits for one, or for something due.
-        """
+        """Wait for a batch from the pipeline, or due work; process it, and take others ahead."""
         if self._prefetch.is_empty:
             self._fetch()
         else:
@@ -202,10 +200,10 @@ class RunLoop:
             self._deps.adjuncts.poll_heads(self._clock(), following)
 
     def _fetch(self) -> None:
-        """Take what has arrived, unless it is to wait for more; wait for what is due."""
+        """Take the arrived input, unless the batch may still fill; wait until work is due."""
         due_s = min(_IDLE_S, self.wait_s())
         if self._open.is_on_its_way and not self._is_worth_a_batch():
-            # What few records do now could leave no sooner, and each batch has its price.
+            # The outputs of few records could not leave sooner, and each batch has its cost.
             self._open.wait(due_s)
             return
         early_s = self._open.early_left_s()
@@ -224,7 +222,7 @@ class RunLoop:
             self._prefetch.add(batch, self._fetch_s)
 
     def _fetch_ahead(self) -> None:
-        """Take a batch for the pipeline while the tasks have work, where enough input waits."""
+        """Take a batch for the pipeline while the tasks have work, if enough input waits."""
         if self._prefetch.works_ahead() and self._is_worth_a_batch():
             batch = self._polled(0)
             if batch is not None:
@@ -256,7 +254,7 @@ class RunLoop:
         is_first = self._observer.begin(batch)
         self._open.begin(prefetched.taken_s)
         if adjuncts is not None:
-            # The first batch of the tasks finds all that bootstrap has brought.
+            # The first batch of the tasks finds all records of bootstrap streams in the stores.
             steps = self._deps.on_step_done, self._deps.on_step_begin
             adjuncts.show(prefetched.brought, *steps, waits=is_first)
         if self._deps.typed is not None:
@@ -274,7 +272,7 @@ class RunLoop:
             self._open.add_writes()
         self._observer.note_reads(prefetched)
         for task, own in seen:
-            # Not before the calls: within a batch event time is that of the one before.
+            # After the calls: within a batch, event time is that of the batch before.
             self._timers.saw(task, own)
         self._open.add_input(batch)
         self._observer.end(prefetched, seen, began_s, self._tuning.batch_target_ms / 1000)
@@ -298,7 +296,7 @@ class RunLoop:
             self._deps.requests.commit = False
 
     def flush(self) -> None:
-        """Bring all that was ended into the stores, flush them, and write OFFSET."""
+        """Finish the ended transaction, flush the stores, and write OFFSET."""
         self._open.finish()
         moved = self._deps.storage.flush(self._deps.on_step_done, self._deps.on_step_begin)
         self._flushed_at = self._clock()
@@ -307,7 +305,7 @@ class RunLoop:
 
 
 class _Windows:
-    """When windows are due: never, or at a fixed rate, the first after one whole period."""
+    """Decides when windows are due: never, or at a fixed rate; the first after a whole period."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -315,20 +313,20 @@ class _Windows:
         self._next = 0.0
 
     def keep_to(self, period_ms: int | None) -> None:
-        """Make them due at that rate; another one than before begins now. None: never."""
+        """Set the period; a changed one begins now. None: windows are never due."""
         period_s = None if period_ms is None else period_ms / 1000
         if period_s != self._period_s:
             self._period_s = period_s
             self._next = self._clock() + (period_s or 0)
 
     def wait_s(self) -> float:
-        """Return the seconds until the next one."""
+        """Return the seconds until the next window."""
         if self._period_s is None:
             return math.inf
         return max(0.0, self._next - self._clock())
 
     def is_due(self) -> bool:
-        """Return whether one is due; it then counts as held. Missed ones are not made up for."""
+        """Return whether a window is due, and count it as called; skip missed windows."""
         if self._period_s is None or self.wait_s() > 0:
             return False
         missed = (self._clock() - self._next) // self._period_s
@@ -339,7 +337,7 @@ class _Windows:
 class _BatchObserver:
     """Observes the batches: for the report, the history, the traces, the log, and the next batch.
 
-    ``size``: how many rows the next one takes. ``filling``: how long it may fill.
+    ``size``: the rows of the next batch. ``filling``: how long it may fill.
     """
 
     def __init__(self, deps: LoopDependencies, max_rows: int, clock: Callable[[], float]) -> None:
@@ -353,7 +351,7 @@ class _BatchObserver:
         self._since = clock()
 
     def begin(self, batch: MicroBatch) -> bool:
-        """Note that the tasks get ``batch``; return whether they had no record before."""
+        """Note that the tasks get ``batch``; return whether it has their first records."""
         self._batches += 1
         is_first = not self._had_record
         if is_first and (offsets := self._deps.of_tasks(batch.processed)):
@@ -362,7 +360,7 @@ class _BatchObserver:
         return is_first
 
     def note_reads(self, prefetched: Prefetched) -> None:
-        """Note the versions that tasks read, where the batch has rows for tasks."""
+        """Note the versions that tasks read, if the batch has rows for tasks."""
         if self._deps.adjuncts is not None and prefetched.rows.num_rows > 0:
             self._deps.adjuncts.note_reads(self._batches, self._deps.history)
 
@@ -373,7 +371,7 @@ class _BatchObserver:
         began_s: float,
         target_s: float,
     ) -> None:
-        """Note that the tasks, which began at ``began_s``, have ``seen`` their rows of the batch.
+        """Note that the tasks have ``seen`` their rows of the batch, from ``began_s`` to now.
 
         ``target_s``: how long a batch should take.
         """
@@ -406,11 +404,11 @@ class _BatchObserver:
 
 
 _AT_ONCE = 2_000
-"""Timers of one task in one turn: more would keep the transaction from its end."""
+"""The most timers of one task in one turn: more would delay the transaction's end."""
 
 
 class TimerWork:
-    """Says when timers are due, and has their tasks called.
+    """Calls the tasks of due timers.
 
     Args:
         timers: of each task that has a scheduler.
@@ -434,13 +432,13 @@ class TimerWork:
             self._timers[task_name].saw(rows)
 
     def wait_s(self) -> float:
-        """Return the seconds until one is due; infinite where none will be without more input."""
+        """Return the seconds until a timer is due; infinite if none will be without more input."""
         return min((timers.wait_s() for timers in self._timers.values()), default=math.inf)
 
     def run(self) -> set[TaskName]:
-        """Call those that are due, each task's in turn; return whose they were.
+        """Call the due timers, task after task; return the tasks.
 
-        One that a call before it has cancelled, or given another time, is not called.
+        A timer that an earlier call has cancelled or moved is not called.
         """
         called: set[TaskName] = set()
         for name, timers in self._timers.items():

@@ -25,20 +25,20 @@ from homeport.container.processing.task_instance import (
 
 _LOG = logging.getLogger(__name__)
 _PROJECT = "homeport."
-"""With what the names of its modules begin."""
+"""The prefix of its modules' names."""
 _CALLS_FUNCTIONS = f"{_PROJECT}job.functions"
 """Between a task's call and the functions of a job in Python."""
 
 
 @dataclass
 class Requests:
-    """What the tasks of a container have asked of it. ``votes``: names of tasks."""
+    """The requests of a container's tasks. ``votes``: tasks that voted for the end."""
 
     votes: set[str] = field(default_factory=set)
     commit: bool = False
 
     def has_all_of(self, tasks: Collection[str]) -> bool:
-        """Return whether there are tasks, and every one has voted for the end."""
+        """Return whether there are tasks, and all have voted for the end."""
         return bool(tasks) and self.votes.issuperset(tasks)
 
 
@@ -60,10 +60,10 @@ class Coordinator:
 
 @dataclass(frozen=True)
 class StreamTaskParts:
-    """What the StreamTasks of one container share.
+    """The parts that the StreamTasks of one container share.
 
-    ``ignored``: class names of exceptions that are skipped where the task raises them itself.
-    ``may_go_on`` raises after the order to stop.
+    ``ignored``: class names of exceptions that are skipped if the task itself raises them.
+    ``may_go_on``: raises after the order to stop.
     """
 
     outputs: Outputs
@@ -74,7 +74,7 @@ class StreamTaskParts:
 
 
 class StreamTaskInstance:
-    """Calls the user's object and names whose fault an exception is.
+    """Calls the user's object, and attributes each exception.
 
     Raises:
         TaskFailedError: (from every method) the object raised, or its code did not run.
@@ -153,7 +153,7 @@ class StreamTaskInstance:
             raise failure from error
         self.ignored += 1
         _LOG.warning("ignored: %s (%d so far)", failure, self.ignored)
-        # A task may raise one object again and again: each time its frames would be added to these.
+        # A task may raise one object many times: its traceback would grow each time.
         error.__traceback__ = None
 
 
@@ -165,8 +165,8 @@ def step_of(message: IncomingMessage) -> str:
 def _is_of_the_task(error: BaseException) -> bool:
     """Return whether the task's own code raised ``error``; the first frame called it.
 
-    What was raised below a store, the collector or anything else of this project is no judgement of
-    the task's on its message: to skip that would commit what was neither read nor written.
+    An exception from a store, the collector or other code of this project is no verdict of the task
+    on its message: skipping it would commit a message whose reads or writes have failed.
     """
     if not isinstance(error, Exception) or isinstance(error, (HomeportError, MemoryError)):
         return False

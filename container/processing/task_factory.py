@@ -48,7 +48,7 @@ from homeport.job_coordinator.model.ids import TaskName
 
 
 def task_class_of(config: Config) -> type[BatchTask | StreamTask]:
-    """Return the class of the job's tasks: its own, or the one that sends a pipeline's rows.
+    """Return the class of the job's tasks: its own, or ``RowSender`` for a pipeline's rows.
 
     Raises:
         ConfigError: there is none, or it cannot be loaded.
@@ -66,12 +66,12 @@ def make_tasks(
     may_go_on: Callable[[], None],
     calls: ThreadCalls | LoopCalls | None = None,
 ) -> tuple[dict[TaskName, Task], Requests]:
-    """Make every task of the container; return them, and what they will ask of it.
+    """Make every task of the container; return them, and their requests to it.
 
     ``calls``: makes calls of ``process``; None: each is made when its message comes.
 
     Raises:
-        TaskFailedError: one of them raised.
+        TaskFailedError: a task raised.
         ConfigError: a serde of an input cannot be used.
     """
     requests = Requests()
@@ -106,9 +106,9 @@ def _parts(
 
 
 def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Outputs:
-    """Return what the tasks of the container send, encoded by the serdes of its streams.
+    """Return the collector of the container's tasks, with the serdes of its streams.
 
-    ``count_of``: (system, topic) to how many partitions it has.
+    ``count_of``: from (system, topic) to its number of partitions.
     """
     serdes = functools.partial(stream_serdes, job)
     limits = {name: producer_limit(system) for name, system in job.systems.items()}
@@ -145,16 +145,16 @@ def _typing(item: InputSerde) -> Typing:
 
 
 def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:
-    """Return what becomes of records of the container's inputs that cannot be read."""
+    """Return the handler of input records that cannot be read."""
     dead_letter = str(job.records.dead_letter) if job.records.dead_letter else None
     return BadRecords(outputs, dead_letter, drop=job.records.drop_undecodable)
 
 
 def stream_serdes(job: ContainerJob, system: str, stream: str) -> tuple[Serde | None, Serde | None]:
-    """Return the serdes of the stream's keys and values, None where they stay bytes.
+    """Return the serdes of the stream's keys and values; None: they stay bytes.
 
     Raises:
-        ConfigError: one cannot be used.
+        ConfigError: a serde cannot be used.
     """
     view = job.systems[system]
     names = {"key": view.key_serde(stream), "msg": view.msg_serde(stream)}
@@ -170,10 +170,10 @@ _Encode = Callable[[Any], bytes]
 
 
 class RowSender(BatchTask):
-    """Sends each row, in the order of the rows; keeps nothing."""
+    """Sends each row, in order; has no state."""
 
     def init(self, context: TaskContext) -> None:
-        """Take the stream of ``task.pipeline.output`` and its serdes."""
+        """Load the serdes of the stream ``task.pipeline.output``."""
         leaving = Leaving.of(Config(context.config))
         assert leaving is not None  # noqa: S101 - only then is this the job's task
         self._stream = str(leaving.stream)
@@ -203,7 +203,7 @@ def _encoder(key: TextKey, stream: SystemStream, serde: ConfiguredSerde | None) 
 
 
 def encoded(table: pa.Table, column: str, encode: _Encode | None) -> list[bytes | None]:
-    """Return the column as bytes; null for each row where there is no such column."""
+    """Return the column as bytes; None for each row if there is no such column."""
     if column not in table.column_names:
         return [None] * table.num_rows
     values: list[Any] = table[column].to_pylist()

@@ -36,21 +36,22 @@ from homeport.job_coordinator.model.ids import TaskName
 
 _Found = TypeVar("_Found")
 _SEND = partial(tuple.__new__, Send)
-"""Of all its fields, in their order; it costs less than the class's own call."""
+"""Takes all fields, in their order; it costs less than the class's own call."""
 
 
 class Outputs:
-    """What the open transaction sends; implements ``homeport.container.api.MessageCollector``.
+    """Collects the records to send; implements ``homeport.container.api.MessageCollector``.
 
-    ``sends``: what has not left yet. ``size_bytes``: of all sends of the open transaction.
+    ``sends``: the records that have not left yet. ``size_bytes``: of all records of the open
+    transaction.
 
     Args:
         systems: names of all declared systems.
-        usable: those that outputs may go to: where they are part of the transaction, those on the
-            same brokers.
+        usable: systems that outputs may go to: only those on the transaction's brokers, if outputs
+            are part of it.
         default_system: the system of a stream named without one.
-        serdes_of: (system, stream) to the serdes of its keys and values; None: all are bytes.
-        count_of: (system, topic) to how many partitions it has.
+        serdes_of: from (system, stream) to the serdes of its keys and values; None: all are bytes.
+        count_of: from (system, topic) to its number of partitions.
         limits: {system: bytes of the largest record that its client sends}.
     """
 
@@ -85,13 +86,13 @@ class Outputs:
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Send one record: with the transaction, or at once if it is no part of it.
+        """Send one record with the transaction, or at once if outputs are no part of it.
 
         Raises:
-            ValueError: the stream is on other brokers than the transaction, or no system is known;
-                the record is too large, its time or its partition is not there.
-            TypeError: key or value are no bytes, and their serde cannot carry them; a partition, a
-                timestamp or a header is of another kind than Kafka's.
+            ValueError: the stream is on other brokers than the transaction, or has no known system;
+                the record is too large, or its time or partition does not exist.
+            TypeError: the serde of key or value cannot carry it, or it is not bytes and has none; a
+                partition, a timestamp or a header has a type that Kafka does not take.
         """
         try:
             place = self._places.get(stream)
@@ -140,12 +141,12 @@ class Outputs:
         return Send(topic, key, value, number, pairs, system, time)
 
     def take(self) -> list[Send]:
-        """Return what has not left yet, which is now the caller's to send."""
+        """Return the records that have not left yet, for the caller to send, and keep none."""
         taken, self.sends = self.sends, []
         return taken
 
     def clear(self) -> None:
-        """Forget what the transaction had."""
+        """Remove all records of the transaction."""
         self.sends = []
         self.size_bytes = 0
 
@@ -234,7 +235,7 @@ class Context:
 
 
 class TaskInstance:
-    """Calls the user's object and names whose fault an exception is.
+    """Calls the user's object, and attributes each exception.
 
     Raises:
         TaskFailedError: (from every method) the object raised, or its code did not run.
@@ -274,7 +275,7 @@ class TaskInstance:
 
 
 def checked(task_name: str, step: str, hook: Callable[..., _Found], *arguments: object) -> _Found:
-    """Return what the user's ``hook`` returns; TaskFailedError where it raises."""
+    """Return the result of the user's ``hook``; raise TaskFailedError if it raises."""
     try:
         return hook(*arguments)
     except BaseException as error:  # user code may raise anything, SystemExit too
@@ -282,7 +283,7 @@ def checked(task_name: str, step: str, hook: Callable[..., _Found], *arguments: 
 
 
 def require_run(task_name: str, step: str, found: object) -> None:
-    """Raise TaskFailedError where the call that returned ``found`` has not run."""
+    """Raise TaskFailedError if the call that returned ``found`` has not run."""
     reason = unrun(found)
     if reason is not None:
         hidden = TypeError(f"{reason}: define it without a decorator that hides what it is")
@@ -295,10 +296,10 @@ def task_failed(task_name: str, step: str, error: BaseException) -> TaskFailedEr
 
 
 class Counts:
-    """How many partitions topics have, each asked for once: a container keeps to one number.
+    """The numbers of partitions of topics; each is requested once, and then stays.
 
     Args:
-        count_of: (system, topic) to its number of partitions.
+        count_of: from (system, topic) to its number of partitions.
     """
 
     def __init__(self, count_of: Callable[[str, str], int]) -> None:
@@ -313,9 +314,9 @@ class Counts:
         return self._known[place]
 
     def require(self, system: str, topic: str, partition: int) -> None:
-        """Raise ValueError where the topic has no such partition.
+        """Raise ValueError if the topic has no such partition.
 
-        One beyond the known number may have come since: it requests the number once more.
+        A partition beyond the known number may be new: the number is requested once more.
         """
         count = self.of(system, topic)
         if partition >= count:

@@ -1,4 +1,4 @@
-"""Timers: when one task wants to be called, in memory or in a store of the task's."""
+"""Timers: the scheduled calls of one task, in memory or in a store of the task."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Timers:
 
     Args:
         now_ms: the clock.
-        watermark: how far event time has come; None: the job has none.
-        store: where timers are kept, ``kind/name/key`` to their time; None: in memory alone.
-        ahead_ms: what is further ahead of the clock does not bring event time on; None: all does.
+        watermark: the event time; None: the job has none.
+        store: keeps the timers, {``kind/name/key``: time}; None: they are only in memory.
+        ahead_ms: records further ahead of the clock do not advance event time; None: all do.
 
     Raises:
-        ValueError: the store has what is no timer.
+        ValueError: the store has an entry that is no timer.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Timers:
 
     @property
     def watermark_ms(self) -> int | None:
-        """Return how far event time has come; None before it is known."""
+        """Return the event time; None before it is known."""
         return None if self._watermark is None else self._watermark.at(self._now_ms())
 
     def schedule(
@@ -77,7 +77,7 @@ class Timers:
         """Schedule the timer for that time of the clock.
 
         Raises:
-            ValueError: no time, or not one time, is given; or it is not one that comes.
+            ValueError: not exactly one time is given, or it is no time to come.
         """
         if (at_ms is None) is (after_ms is None):
             raise ValueError(f"the timer {name!r} needs one of at_ms and after_ms")
@@ -115,11 +115,11 @@ class Timers:
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of timers."""
         return len(self._timers)
 
     def saw(self, rows: pa.Table) -> None:
-        """Bring event time on by rows that the task has processed."""
+        """Advance event time by rows that the task has processed."""
         watermark = self._watermark
         if watermark is not None and "timestamp" in rows.column_names:
             now_ms = self._now_ms()
@@ -129,7 +129,7 @@ class Timers:
                 watermark.saw(source, newest_ms, now_ms)
 
     def wait_s(self) -> float:
-        """Return the seconds until one is due; infinite where none will be without more input."""
+        """Return the seconds until a timer is due; infinite if none will be without more input."""
         if not self._timers:
             return math.inf
         now_ms = self._now_ms()
@@ -147,7 +147,7 @@ class Timers:
         return max(0.0, min(waits) / _MS_PER_S)
 
     def due(self, limit: int) -> list[Timer]:
-        """Return at most so many that are due, the oldest of the clock's first; they stay due."""
+        """Return due timers, ``limit`` at most: first the clock's, by time; all stay scheduled."""
         if not self._timers:
             return []
         found: list[Timer] = []
@@ -165,7 +165,7 @@ class Timers:
         return found
 
     def take(self, timer: Timer) -> bool:
-        """Remove it from the schedule; return whether it was there, with that time."""
+        """Remove the timer; return whether it was scheduled, for that time."""
         if self._timers.get((timer.name, timer.key)) != timer:
             return False
         self.cancel(timer.name, timer.key)
@@ -174,7 +174,7 @@ class Timers:
     # -- inside
 
     def _put(self, name: str, key: str, at_ms: object, *, is_event_time: bool) -> None:
-        # Nothing is written before all is known to fit.
+        # All is checked before anything is written.
         _require_text(name, key)
         if "/" in name:
             raise ValueError(f"the name of the timer {name!r} has a '/': use another sign")
@@ -193,7 +193,7 @@ class Timers:
         heap = self._heaps[timer.is_event_time]
         heapq.heappush(heap, (timer.at_ms, timer.name, timer.key))
         if len(heap) > 2 * len(self._timers) + _SPARE:
-            # Most of it was cancelled, or is of timers that have another time now.
+            # Most entries are of timers that were cancelled or moved.
             heap[:] = [
                 (t.at_ms, t.name, t.key)
                 for t in self._timers.values()
@@ -202,7 +202,7 @@ class Timers:
             heapq.heapify(heap)
 
     def _first(self, *, is_event_time: bool) -> Timer | None:
-        """Return the next one of its kind; drop what no longer is before it in the heap."""
+        """Return the next timer of its kind; drop outdated entries before it in the heap."""
         heap = self._heaps[is_event_time]
         while heap:
             at_ms, name, key = heap[0]
@@ -233,7 +233,7 @@ def timers_of(
 
 
 def partitions_of(task: TaskModel, unseen: Collection[SystemStream] = ()) -> Partitions:
-    """Return (system, stream, partition) of what the task reads, sorted, without ``unseen``."""
+    """Return (system, stream, partition) of each input that the task sees, sorted."""
     return tuple(
         sorted(
             (ssp.system, ssp.stream, ssp.partition)

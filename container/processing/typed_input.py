@@ -1,6 +1,6 @@
 """TypedInput: the values of a micro-batch as columns, by the schemas of its inputs.
 
-PURE but for the log of ``BadRecords``.
+PURE, except for the log of ``BadRecords``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VALUE = BATCH_SCHEMA.get_field_index("value")
 
 @dataclass(frozen=True)
 class Typing:
-    """How values become a column. ``serde``: its name, for messages."""
+    """The ``Columns`` of values. ``serde``: its name, for messages."""
 
     columns: Columns
     serde: str
@@ -40,10 +40,10 @@ class TypedInput:
     """One per container with a pipeline or a BatchTask whose inputs have a schema.
 
     Args:
-        typings: {stream: how its values become a column}, of others they stay bytes; or {None: how
-            those of all inputs do so}, and a batch stays one table.
-        bad: what becomes of records that are not of the schema.
-        wanted: from a number of rows to what is read of a batch of so many; None: perhaps all.
+        typings: {stream: the typing of its values}; values of others stay bytes. Or {None: the
+            typing of all values}: then a batch stays one table.
+        bad: handles records that are not of the schema.
+        wanted: from a number of rows to the fields that a batch of so many needs; None: all.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class TypedInput:
         self._wanted = wanted
 
     def of(self, table: pa.Table) -> tuple[Rows, Refused]:
-        """Return ``table`` with its values as the schemas say, and the rows that do not fit.
+        """Return ``table`` with typed values, and the rows that do not fit their schema.
 
-        Of the values it has the fields that are read. Null in Kafka is null. What becomes of the
-        others, ``refuse`` decides: the table may be of a batch that is far from being processed.
+        Values have only the fields that are read; null in Kafka is null. ``refuse`` handles the
+        other rows later: the batch of the table may be processed much later.
         """
         wanted = self._wanted(table.num_rows)
         typing = self._typings.get(None)
@@ -81,7 +81,7 @@ class TypedInput:
         """Drop these rows by the rules for bad records, within the open transaction.
 
         Raises:
-            UndecodableError: they may not be.
+            UndecodableError: they may not be dropped.
         """
         for row, reason in refused:
             self._bad.met(row, reason)
@@ -94,7 +94,7 @@ def _first(item: tuple[int, Any]) -> int:
 def _typed(
     table: pa.Table, typing: Typing, fields: Fields
 ) -> tuple[pa.Table, dict[int, tuple[Row, str]]]:
-    """Return the rows with columns, and {place: (row, why)} of the others, in their order."""
+    """Return the typed rows, and {place: (row, reason)} of the others, in their order."""
     values = table.column(_VALUE).combine_chunks()
     decoded = typing.columns.decode(values, fields)
     typed = table.set_column(_VALUE, pa.field("value", decoded.column.type), decoded.column)

@@ -1,9 +1,9 @@
-"""Makes what lets Spark's JVM start fast and plan once, for environments that travel.
+"""Makes the files that let Spark's JVM start fast and plan once, for environments that travel.
 
 ``python -m homeport.container.spark.class_data FOLDER``: afterwards the folder has the JVM's
 command and its class-data archive (``jvm``), and the jar of our classes (``java_classes``).
-Command and archive are bound to this Java and to the jars of this pyspark with their dates, the
-jar to this pyspark; none is bound to a place.
+Command and archive fit only this Java and the jars of this pyspark with their dates; the jar fits
+only this pyspark. All three fit any folder.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LAUNCHER = "org.apache.spark.launcher.Main"
 _MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 _FIRST_JAR = "slf4j-api-*.jar"
-"""Spark's scripts put it before the others."""
+"""Spark's scripts put it first."""
 _HEAP_MB = 512
 _LIMIT_S = 600.0
 
@@ -59,7 +59,7 @@ def make(folder: Path) -> None:
 
 
 def _class_path(home: Path) -> str:
-    """Return the class path in its own order, not the folder's, which differs from disk to disk."""
+    """Return the class path in a fixed order: the folder's differs from disk to disk."""
     jars = sorted(home.glob("jars/*.jar"))
     first = sorted(home.glob(f"jars/{_FIRST_JAR}"))
     rest = [jar for jar in jars if jar not in first]
@@ -67,9 +67,9 @@ def _class_path(home: Path) -> str:
 
 
 def _arguments(java: str, home: Path) -> list[str]:
-    """Return what Spark's scripts would start its JVM with, without class path and heap."""
+    """Return the arguments of Spark's scripts for the JVM, without class path and heap."""
     command = [java, "-cp", f"{home}/jars/*", _LAUNCHER, _MAIN_CLASS, "pyspark-shell"]
-    # The version is for a class path that is not taken; without it Spark's sources are looked for.
+    # Without the version, the launcher looks for Spark's sources; the class path is not used.
     said = {"SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0", "SPARK_SCALA_VERSION": "2.13"}
     environment = {**os.environ, **said}
     done = run_child(command, _LIMIT_S, environment=environment)
@@ -83,11 +83,11 @@ def _arguments(java: str, home: Path) -> list[str]:
 
 
 def _dump(made: Path, archive: Path) -> None:
-    """Have a session do what one of a container does, and its JVM leave the archive."""
+    """Exercise a session as a container does, so that its JVM writes the archive at its end."""
     own = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
     settings = SparkSettings("class-data", 2, _HEAP_MB, made / "work", own, 1000)
     exercised = partial(_exercised, classes=made.parent)
-    # A JVM that writes its archive does not heed the end of its input, for a minute.
+    # While a JVM writes its archive, for a minute, it ignores the end of its input.
     spark = LocalSpark(settings, exercised, made, first=ending_with_us())
     try:
         spark.pipeline(lambda: None)

@@ -1,7 +1,7 @@
-"""What goes wrong in a pipeline, for a container's end and for ``run-job``, in one line.
+"""Faults of a pipeline in one line, for a container's end and for ``run-job``.
 
-PURE. Spark's own messages have many lines; the first names a stage and a task. The memory
-of the JVM has an end with one line too: the JVM leaves at its first OutOfMemoryError.
+PURE. Spark's own messages have many lines; the first names a stage and a task. A JVM out of memory
+has one line, too: it exits at its first OutOfMemoryError.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
 
 OUT_OF_MEMORY_CODES = frozenset({3, 52})
-"""Of a JVM that leaves at an OutOfMemoryError by its flag, and of one that Spark ends for it."""
+"""The exit codes of a JVM at an OutOfMemoryError: by its own flag, and by Spark."""
 _MEMORY_KEYS = "task.spark.driver.memory.mb or cluster-manager.container.memory.mb"
 _LOST = re.compile(
     r"^(?:Py4JError|Py4JNetworkError|EOFError|Connection\w*|BrokenPipeError)\b|"
     r"Answer from Java side is empty|Connection refused"
 )
-"""Of a JVM that has gone; ``Py4JJavaError`` is what one that is there has answered."""
+"""Errors of a JVM that has gone; ``Py4JJavaError`` is the answer of a JVM that runs."""
 _RESULT = re.compile(r"bigger than spark\.driver\.maxResultSize \(?(?P<limit>[\d.]+ \w+)")
 _WORKER = re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")
 _TRACE = "Traceback (most recent call last):"
@@ -28,7 +28,7 @@ _TRACE = "Traceback (most recent call last):"
 
 @dataclass(frozen=True)
 class Named:
-    """How the configuration names the pipeline; ``remedy``: what to do where Spark refuses it."""
+    """The configuration of the pipeline, for messages; ``remedy``: for what Spark refuses."""
 
     key: str
     value: str
@@ -40,9 +40,9 @@ class Named:
 
     @contextmanager
     def in_one_line(self) -> Iterator[None]:
-        """Raise what Spark or the job's own code raises as a ConfigError.
+        """Raise a ConfigError for each exception of Spark or of the job's own code.
 
-        A traceback of the job's own code is its cause, and Java's is left out.
+        An exception of the job's own code is its cause; Java's traceback is left out.
         """
         try:
             yield
@@ -58,7 +58,7 @@ class Named:
                 f"the pipeline has failed: {in_one_line(error)}", self.remedy
             ) from error
         except BaseException as error:  # code of the job may raise anything
-            # What would end a process, as SystemExit does, is a failure like any other.
+            # SystemExit and the like fail the pipeline, as other exceptions do.
             raise self.fault(
                 f"the pipeline has failed: {in_one_line(error)}",
                 "let it return the frame, or raise an Exception",
@@ -66,13 +66,13 @@ class Named:
 
 
 def sparks_reason(error: BaseException) -> str | None:
-    """Return the first line of Spark's message; of an error in a worker's Python the error itself.
+    """Return the first line of Spark's message, or the error in a worker's Python.
 
-    None where it is none of Spark's.
+    None: it is no error of Spark's.
     """
     java = getattr(error, "java_exception", None)
     if java is not None:
-        # Of its causes, the last one that says something.
+        # The last of its causes that has a message.
         text = str(java.toString())
         while (java := java.getCause()) is not None:
             text = str(java.toString()) if java.getMessage() else text
@@ -83,17 +83,17 @@ def sparks_reason(error: BaseException) -> str | None:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if _TRACE in text:
         frames = text.partition(_TRACE)[2].splitlines()
-        # The error stands where the lines of the trace, which are indented, are over.
+        # The error follows the indented lines of the trace.
         lines = [line for line in frames if line and not line[0].isspace()] or lines
     return lines[0].rstrip(";") if lines else type(error).__name__
 
 
 class PipelineFailedError(HomeportError):
-    """The job's pipeline has failed over some rows; the container fails with it as the cause."""
+    """The job's pipeline has failed over some rows; it is the cause of the container's failure."""
 
 
 def is_lost_jvm(error: BaseException) -> bool:
-    """Return whether the JVM may not be there any more."""
+    """Return whether the JVM may have gone."""
     return _LOST.search(f"{type(error).__name__}: {error}") is not None
 
 
@@ -103,11 +103,11 @@ def failure(
     """Return the line for the container's end.
 
     Args:
-        pipeline: key and value that name it.
-        rows: what it ran over.
-        error: what Spark has raised.
-        exit_code: of the JVM, where it has ended.
-        reason: the cause in ``error`` and what to do, for one that has no line of its own here.
+        pipeline: its key and value.
+        rows: the rows that it ran over.
+        error: the exception of Spark.
+        exit_code: of the JVM, if it has ended.
+        reason: the cause in ``error`` and the remedy, for an error without a line of its own here.
     """
     said = str(error)
     if exit_code in OUT_OF_MEMORY_CODES:

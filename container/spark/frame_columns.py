@@ -1,4 +1,4 @@
-"""How the values of streams and the entries of adjunct stores become columns of frames."""
+"""Columns of frames from the values of streams and the entries of adjunct stores."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def serdes_of_frames(
 def value_columns(
     inputs: Sequence[InputSerde], takes: Takes
 ) -> Mapping[SystemStream | None, Columns]:
-    """Return {stream of a frame, None for all: how its values become a column}; others are bytes.
+    """Return {stream of a frame, None for all: the ``Columns`` of its values}; others are bytes.
 
     Raises:
-        ConfigError: as above, or a serde has no columns.
+        ConfigError: as ``serdes_of_frames``, or a serde has no columns.
     """
     serdes = serdes_of_frames(inputs, takes)
     if None in serdes:
@@ -58,7 +58,7 @@ _Made = tuple[pa.DataType, Callable[[Sequence[bytes]], pa.Array]]
 
 @dataclass(frozen=True)
 class StoreSerdes:
-    """An adjunct store, and its serdes. ``input_key``: names its stream."""
+    """An adjunct store and its serdes. ``input_key``: the key that names its stream."""
 
     name: str
     input_key: str
@@ -77,12 +77,12 @@ def store_serdes(config: Config) -> tuple[StoreSerdes, ...]:
 
 
 def refuse_twins(stores: Sequence[StoreSerdes], streams: Sequence[str]) -> None:
-    """Require a table of its own for every store and every input.
+    """Require different table names for all stores and inputs; Spark ignores case.
 
-    ``streams``: the names of the inputs as tables. Case makes no difference to Spark.
+    ``streams``: the names of the inputs as tables.
 
     Raises:
-        ConfigError: two would have one name.
+        ConfigError: two have one name.
     """
     taken = {as_parameter(name).lower(): f"the input {name}" for name in streams}
     taken[ALL] = f"{ALL!r}, the table with the rows of all inputs,"

@@ -1,7 +1,4 @@
-"""The rows of a micro-batch for a pipeline: the frames that it gets, and the order of its results.
-
-PURE.
-"""
+"""The rows of a micro-batch for a pipeline: its frames, and the order of its results. PURE."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.reads import Fields
 
 ORDER_COLUMNS = ("stream", "partition", "offset")
-"""What orders the rows of one task."""
+"""The columns that order the rows of one task."""
 ALL = "input"
 """The name of the frame with the rows of all streams."""
 
 Takes = Mapping[str, SystemStream | None]
-"""{name of a frame: the stream whose rows it has; None: of all}."""
+"""{name of a frame: the stream of its rows; None: all streams}."""
 
 WHOLE: Takes = {ALL: None}
 """One frame with all rows."""
@@ -41,7 +38,7 @@ def batch_schema(value: pa.DataType) -> pa.Schema:
 
 
 def whole_schema(found: pa.Schema, given: pa.Schema) -> pa.Schema:
-    """Return ``given`` where ``found`` only lacks fields of its values; else ``found``."""
+    """Return ``given`` if ``found`` differs from it only by missing fields of values; else it."""
     if found.names != given.names:
         return found
     values, all_values = found.field("value").type, given.field("value").type
@@ -54,10 +51,9 @@ def whole_schema(found: pa.Schema, given: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Given:
-    """What a pipeline gets. ``types``: {frame: of its column ``value``}, where it is not binary.
+    """The input of a pipeline. ``types``: {frame: type of its column ``value``}, else binary.
 
-    ``stores``: {adjunct store: how its entries become rows; or why they do not} of those that it
-    may ask for.
+    ``stores``: {adjunct store that it may ask for: how its entries become rows, or why not}.
     """
 
     takes: Takes = field(default_factory=lambda: WHOLE)
@@ -71,7 +67,7 @@ class Given:
 
 @dataclass(frozen=True)
 class SplitRows:
-    """The rows of a micro-batch whose streams have values of different types, each in its order."""
+    """The rows of a micro-batch by stream, as their values have different types; each in order."""
 
     by_stream: Mapping[SystemStream, pa.Table]
 
@@ -92,16 +88,16 @@ class SplitRows:
 
 
 Rows: TypeAlias = pa.Table | SplitRows
-"""Of a micro-batch."""
+"""The rows of a micro-batch."""
 
 Wanted = Mapping[SystemStream | None, Fields]
-"""{stream, None for all: the fields that are read of its values}; of others none is."""
+"""{stream, None for all: the fields that are read of its values}; no field of others is read."""
 
 
 def fields_wanted(wanted: Wanted | None, stream: SystemStream | None) -> Fields:
     """Return the fields that are read of the values of ``stream``, None for all streams.
 
-    ``wanted``: None where nothing is known, so that all of them may be.
+    ``wanted``: None: all fields may be read.
     """
     if wanted is None:
         return None
@@ -122,8 +118,8 @@ AS_THEY_COME = Given()
 def stream_names(inputs: Iterable[SystemStream]) -> dict[str, SystemStream]:
     """Return {name: stream} of each input once.
 
-    The name is the stream's own. Where another input has that name, or it is ``input``, which
-    stands for all, it is ``system.stream``. Case makes no difference to Spark.
+    The name is the stream's own. It is ``system.stream`` if another input has the same name, or if
+    the name is ``input``, which stands for all. Spark ignores case.
     """
     streams = tuple(dict.fromkeys(inputs))
     own = [stream.stream.lower() for stream in streams]
@@ -151,15 +147,15 @@ def _of_stream(table: pa.Table, stream: SystemStream | None) -> pa.Table:
         return table
     is_system = pc.equal(table["system"], stream.system)
     found = table.filter(pc.and_(is_system, pc.equal(table["stream"], stream.stream)))
-    # What is filtered away altogether has no chunks, which Spark does not take.
+    # A filter that keeps no row leaves no chunk, which Spark does not take.
     return found if found.num_rows else table.schema.empty_table()
 
 
 def with_task(rows: pa.Table, given: Rows) -> pa.Table:
     """Return ``rows``, which a pipeline made of ``given``, with a task for each.
 
-    Where a row has none, as one of an aggregate, it is that of the first row of ``given``: one of
-    the container's, in whose transaction all that its tasks send leaves.
+    A row without a task, as of an aggregate, gets the task of the first row of ``given``. It is one
+    of the container's, and all its tasks send in one transaction.
     """
     table = given.first if isinstance(given, SplitRows) else given
     first = table["task"][0] if table is not None and table.num_rows else pa.scalar("")

@@ -1,9 +1,8 @@
-"""The Java classes of ``container/spark/java``, made ready for Spark's JVM.
+"""The Java classes of ``container/spark/java``, compiled for Spark's JVM.
 
 ``python -m homeport.container.spark.java_classes FOLDER``: afterwards the folder has them as one
-jar, named by their sources. They are compiled by Janino, which Spark has for its own code, so a
-Java without a compiler is enough, and nothing is downloaded. The jar is bound to this pyspark and
-to no place.
+jar, named by their sources. Janino compiles them, which Spark has for its own code: a Java without
+a compiler is enough, and nothing is downloaded. The jar fits only this pyspark, in any folder.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _LOG = logging.getLogger(__name__)
 
 _SOURCES = Path(__file__).parent / "java"
 _DATE = (1980, 1, 1, 0, 0, 0)
-"""Of each entry, so that the same sources make the same jar."""
+"""The date of each entry, so that the same sources make the same jar."""
 
 
 def jar_name() -> str:
     """Return the name of the jar of these sources, compiled against this environment's pyspark.
 
-    An upgraded pyspark has another one: Java would find out at a batch only what no longer fits.
+    An upgraded pyspark has another name: else Java would find a misfit only at a batch.
     """
     digest = hashlib.sha256(_pyspark_version().encode())
     for source in _sources():

@@ -1,11 +1,10 @@
 """The command that starts Spark's JVM, and the class-data archive that lets it start fast.
 
-Spark's own script starts a JVM to find out how to start the other, and waits for it. What it finds
-is the same each time but for what a job says, so ``class_data`` writes it down, for a clone as for
-an environment that travels. The command has the name of Java alone, and a class path that is
-relative to Spark's folder. The JVM compares the class path as it is written, so the archive serves
-wherever the environment is unpacked; where Java is another one, the JVM leaves the archive aside by
-itself.
+Spark's own script starts a JVM to find out how to start the other one, and waits for it. The result
+is the same each time, apart from the job's settings, so ``class_data`` writes it to a file, for a
+clone and for an environment that travels. The command has only the name of Java, and a class path
+relative to Spark's folder. The JVM compares the class path as written, so the archive fits wherever
+the environment is unpacked. If Java is another one, the JVM itself ignores the archive.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from homeport.job_coordinator.parent_death import run_child
 COLLECTOR = "-XX:+UseSerialGC"
 JVM_FLAGS = f"{COLLECTOR} -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 # For a JVM that stays. With Java's own thresholds the second compiler doubles the processor time of
-# the start. With these it meets what runs once per row, and hardly anything else; what is parsed
-# takes less than half as long then, and a start a tenth more.
+# the start. With these it compiles the code that runs once per row, and hardly more: parsing takes
+# less than half as long, and a start takes a tenth longer.
 COMPILER_FLAGS = (
     "-XX:TieredStopAtLevel=4 -XX:Tier3InvocationThreshold=400 -XX:Tier3MinInvocationThreshold=200 "
     "-XX:Tier3CompileThreshold=4000 -XX:Tier4InvocationThreshold=200000 "
@@ -57,11 +56,11 @@ _SCRIPTS_ALONE = frozenset(
         "spark.driver.extraLibraryPath",
     }
 )
-"""What a job may say of its JVM that only Spark's scripts know how to heed."""
+"""Properties of a job's JVM that only Spark's scripts apply."""
 
 
 def made_folder() -> Path:
-    """Return where archive and command of this environment are, if they were made."""
+    """Return the folder of this environment's archive and command; they may not exist."""
     return Path(sys.prefix) / "share" / "homeport"
 
 
@@ -71,18 +70,18 @@ def archive_path(made: Path | None = None) -> Path | None:
 
 
 def lasting_flags(own: str) -> str:
-    """Return the flags of a JVM that stays; a job's own come after them.
+    """Return the flags of a JVM that stays; the job's ``own`` come after them.
 
-    A JVM takes one collector alone: ours goes where the job names one, and the archive with it.
+    A JVM takes only one collector: without ours where the job names one; the archive is not used.
     """
     flags = f"{JVM_FLAGS} {COMPILER_FLAGS}"
     return flags.replace(f"{COLLECTOR} ", "") if _OTHER_COLLECTOR.search(own) else flags
 
 
 def options_file(properties: Mapping[str, str]) -> str:
-    """Return the JVM's own options as Java reads them from a file, named ``@`` and its path.
+    """Return the JVM's own options as text of a file, for Java's argument ``@path``.
 
-    One may hold a secret, and everybody on the machine can read a command line.
+    An option may contain a secret, and everybody on the machine can read a command line.
     """
     own = shlex.split(properties[JAVA_OPTIONS])
     return "".join(f'"{option.translate(_ESCAPED)}"\n' for option in own)
@@ -93,16 +92,16 @@ def jvm_command(
 ) -> list[str]:
     """Return what starts the JVM of the Spark in ``home``; Spark's own options follow.
 
-    The command that was written down; Spark's script where there is none, no Java, or where job or
-    installation ask for what only the script heeds. ``options``: where
-    ``options_file`` is. The script knows no such file, and puts the options on its command line.
-    ``made``: where the command was written down, by default in this environment.
+    It is the command in the folder ``made``, by default this environment's. It is Spark's script if
+    there is no command or no Java, or if job or installation set what only the script applies.
+    ``options``: the path of ``options_file``. The script cannot read it, and puts the options on
+    its command line.
     """
     found = _existing((made or made_folder()) / COMMAND_NAME)
     if found is not None and not _SCRIPTS_ALONE & properties.keys() and not _is_set_up(home):
         given, *arguments = found.read_text(encoding="utf-8").splitlines()
         jars = arguments[arguments.index("-cp") + 1].split(":")
-        # Those of another pyspark, where its command was not written down yet, start nothing.
+        # The command may still be that of another pyspark, whose jars do not exist.
         fits = given == PORTABLE_JAVA and all((home / jar).exists() for jar in jars)
         java = java_of_host() if fits else None
         if java is not None:
@@ -133,11 +132,11 @@ def spark_and_java() -> tuple[Path, str]:
 def require_taken(own: str) -> None:
     """Require that a JVM of this machine starts with the job's own options beside ours.
 
-    Where this machine has no Java nothing is known. The options reach the JVM by a file, as one may
-    hold a secret.
+    A machine without Java cannot check it. The options reach the JVM by a file, as one may be a
+    secret.
 
     Raises:
-        ConfigError: it does not; the line has the JVM's own reason.
+        ConfigError: it does not start; the line has the JVM's own reason.
     """
     java = java_of_host()
     try:
@@ -152,14 +151,14 @@ def require_taken(own: str) -> None:
         command = [java, f"@{options.name}", "-version"]
         done = run_child(command, _LIMIT_S, environment=_environment())
     if done.returncode != 0:
-        # Its standard output has more, and the reason after a heading.
+        # Its standard output has more lines; the reason follows a heading.
         said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
         reasons = [line for line in said if line and line != _HEADING]
         raise _refusal(own, reasons[0] if reasons else f"exit code {done.returncode}")
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without options of this shell, which the containers do not have."""
+    """Return the environment without this shell's Java options, which containers do not have."""
     added = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
     return {name: value for name, value in os.environ.items() if name not in added}
 

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 _BATCHES_PER_COLLECTION = 10
 _LONGEST_REASON = 400
-"""It may hold a whole plan."""
+"""In characters: a reason may contain a whole plan."""
 _EXERCISE = "(exercise)"
-"""The name of its frame, which no stream can have: a plan of the pipeline's own is another one."""
+"""The name of its frame, which no stream can have: its plan differs from the pipeline's own."""
 _MADE_UP = {
     "task": "",
     "key": b"key",
@@ -63,12 +63,12 @@ class SparkPipeline:
 
     Args:
         session: of the Spark that it runs in.
-        work: what it does with its frames.
-        named: how the configuration names it, for messages.
-        given: what ``work`` gets.
-        unordered: whether it may drop what gives its rows an order.
-        leaving: makes of its rows what leaves; None: a task gets them, as they are.
-        ended: how the JVM has ended, waiting a moment for it; None: it runs.
+        work: makes the pipeline's frame of its input frames.
+        named: its configuration, for messages.
+        given: the input of ``work``.
+        unordered: whether it may drop the columns that order its rows.
+        leaving: makes the rows that leave; None: a task gets the pipeline's rows.
+        ended: returns the JVM's exit code, after a short wait for it; None: it runs.
         plan_once: runs ``work`` by a plan that lasts; None: Spark plans each batch.
     """
 
@@ -103,10 +103,7 @@ class SparkPipeline:
         self._standing = FramesOfEachPlan(session)
 
     def warm_up(self) -> None:
-        """Run the pipeline over no rows: the JVM has met it then, and its columns are right.
-
-        No user's rows are at stake: it runs over no rows at all.
-        """
+        """Run the pipeline over no rows, so that the JVM knows it, and check its columns."""
         self.run(SplitRows({}))
         self._has_begun = True
 
@@ -116,9 +113,9 @@ class SparkPipeline:
         return self._given.takes
 
     def wanted(self, rows: int) -> Wanted | None:
-        """Return the fields of values that it reads of so many rows; None: perhaps all.
+        """Return the fields of values that it reads of ``rows`` rows; None: perhaps all.
 
-        What it does not read the next batch may lack.
+        The next batch may lack the other fields.
         """
         # A row may be in the frame of its stream, and in that of all.
         once, most = self._plan_once, rows * len(self._schemas)
@@ -131,10 +128,10 @@ class SparkPipeline:
         }
 
     def exercise(self) -> None:
-        """Let the JVM take rows in, work on them and give them out.
+        """Let the JVM read rows, work on them and return them.
 
-        Over no rows it plans next to nothing. These are made up, so no function of the job's own
-        sees them. After ``warm_up`` they go the way that the pipeline's batches go.
+        Over no rows it plans next to nothing. These rows are made up: no function of the job's own
+        sees them. After ``warm_up`` they take the same way as the pipeline's batches.
         """
         table = pa.Table.from_pylist([_MADE_UP | {"offset": n} for n in range(1000)], BATCH_SCHEMA)
         once = self._plan_once
@@ -143,17 +140,17 @@ class SparkPipeline:
 
     @property
     def stores(self) -> dict[str, EntryColumns]:
-        """Return the adjunct stores that it has asked for, and how their entries become rows."""
+        """Return {adjunct store that it has asked for: how its entries become rows}."""
         return {n: c for n, c in self._columns.items() if n in self._asked}
 
     def run(self, given: Rows, stores: StoreFrames = NO_FRAMES) -> pa.Table:
         """Return the pipeline's rows, by task, stream, partition, offset unless it is unordered.
 
-        ``given``: its values may lack fields that it does not read (``wanted``). ``stores``: the
-        rows of those that it has asked for; of others, and before the first batch, it gets none.
+        ``given``: its values may lack fields that the pipeline does not read (``wanted``).
+        ``stores``: the rows of stores that it has asked for; other stores have no rows.
 
         Raises:
-            ConfigError: what the pipeline returned is not a frame, or lacks a column.
+            ConfigError: the pipeline returned no frame, or one without a required column.
             PipelineFailedError: it has failed over these rows.
         """
         try:
@@ -237,8 +234,8 @@ class SparkPipeline:
             )
 
     def _tidy_up(self) -> None:
-        # Frames hold JVM objects through Python cycles; left to the collector's own pace they fill
-        # the JVM's heap. It may never be switched off for the same reason.
+        # Frames keep JVM objects alive through Python cycles. At the collector's own pace these
+        # would fill the JVM's heap. For the same reason it may never be switched off.
         self._batches += 1
         if self._batches % _BATCHES_PER_COLLECTION == 0:
             gc.collect()
@@ -250,7 +247,7 @@ def _exercise(frames: Frames) -> DataFrame:
 
 
 def _input_of(given: Rows) -> str:
-    """Return how many rows the pipeline ran over, and from where, as far as there are any."""
+    """Return the number of rows that the pipeline ran over, and the place of the first one."""
     found = f"{given.num_rows} rows ({given.nbytes // 1024} KB)"
     table = given.first if isinstance(given, SplitRows) else given
     if table is None or table.num_rows == 0 or "offset" not in table.column_names:

@@ -1,6 +1,6 @@
-"""Rows that leave as a pipeline has made them: which columns become key, value and headers.
+"""Rows that leave as a pipeline has made them: the columns for key, value and headers.
 
-pyspark is imported by what is called with a frame.
+Only functions that get a frame import pyspark.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TEXTS = frozenset({"binary", "string"})
 
 @dataclass(frozen=True)
 class Leaving:
-    """Where rows leave, and as what; the serdes are those of the stream, None: it has none."""
+    """The output stream of rows, and its serdes; None: the stream has no such serde."""
 
     stream: SystemStream
     key_serde: ConfiguredSerde | None
@@ -38,7 +38,7 @@ class Leaving:
 
     @staticmethod
     def of(config: Config) -> Leaving | None:
-        """Read it from ``config``; return None where a task gets the rows."""
+        """Read it from ``config``; None: a task gets the rows."""
         pipeline = PipelineConfig.of(config)
         if pipeline is None or pipeline.output is None:
             return None
@@ -58,12 +58,12 @@ class Leaving:
 
 
 def leaving_rows(frame: DataFrame, leaving: Leaving, named: Named) -> DataFrame:
-    """Return ``frame`` with ``value``, ``key`` and ``headers`` if it has them, and its order.
+    """Return ``frame`` with its order, ``value``, and ``key`` and ``headers`` if it has them.
 
-    The value is bytes, or a struct where a serde is to make them. Spark writes the JSON.
+    The value is bytes, or a struct for a serde that makes bytes of it. Spark writes the JSON.
 
     Raises:
-        ConfigError: a column is of no type that can leave.
+        ConfigError: a column has a type that cannot leave.
     """
     types = {field.name: field.dataType for field in frame.schema.fields}
     columns = [_column(name) for name in _PLACES if name in types]

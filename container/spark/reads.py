@@ -1,11 +1,9 @@
-"""Which columns of its inputs a plan of Spark's reads, and a batch that has these alone.
+"""The columns that a plan of Spark's reads of its inputs, and batches with these alone. PURE.
 
-A column that no step of the optimized plan names makes no difference to its rows. ``Project`` and
-``Aggregate`` hand on what they name, ``Filter`` and functions of Python's all of their input; any
-other step is taken to read all that comes up to it. Spark's own optimizer puts a ``Project`` below
+A column that no step of the optimized plan names does not change its rows. ``Project`` and
+``Aggregate`` pass on what they name; ``Filter`` and functions of Python pass on all of their input.
+Any other step counts as reading all of its input. Spark's own optimizer puts a ``Project`` below
 each step that needs less.
-
-PURE.
 """
 
 from __future__ import annotations
@@ -21,32 +19,32 @@ from homeport.container.serde.columns import narrowed, part_type
 Fields = frozenset[str] | None
 """Names of fields of a struct; None: all, or the column is no struct."""
 Reads = Mapping[str, Fields]
-"""{column: what is read of it}; a column that is not there is not read."""
+"""{column: the fields that are read of it}; other columns are not read."""
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _NAMED = {
     f"{_CATALYST}plans.logical.Project": ("projectList",),
     f"{_CATALYST}plans.logical.Aggregate": ("groupingExpressions", "aggregateExpressions"),
 }
-"""Steps whose rows have nothing but these expressions."""
+"""Steps whose rows have only these expressions."""
 _PASSING = {
     f"{_CATALYST}plans.logical.Filter": ("condition",),
     f"{_CATALYST}plans.logical.BatchEvalPython": ("udfs",),
     f"{_CATALYST}plans.logical.ArrowEvalPython": ("udfs",),
 }
-"""Steps that read these expressions, and hand on all of their input to what is above."""
+"""Steps that read these expressions, and pass on all of their input to the step above."""
 _ATTRIBUTE = f"{_CATALYST}expressions.AttributeReference"
 _FIELD = f"{_CATALYST}expressions.GetStructField"
 _PRESENCE = frozenset({f"{_CATALYST}expressions.IsNull", f"{_CATALYST}expressions.IsNotNull"})
 _SMALLEST = "partition"
-"""Stands for the rows where no column is read: they are counted."""
+"""The column to send where none is read: the rows are counted."""
 
 _Node = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A place of a plan that reads a source. ``ids``: of its columns, in the schema's order."""
+    """A node of a plan that reads a source. ``ids``: of its columns, in the schema's order."""
 
     source: int
     ids: tuple[int, ...]
@@ -60,7 +58,7 @@ def leaves_of(text: str) -> list[Leaf]:
 
 @dataclass
 class _Read:
-    """What is read of one column so far."""
+    """The fields that are read of one column, or the whole."""
 
     is_whole: bool = False
     fields: set[str] = field(default_factory=set)
@@ -69,13 +67,13 @@ class _Read:
 def reads_of(
     plan: Sequence[_Node], leaves: Sequence[Leaf], schemas: Mapping[int, pa.Schema]
 ) -> dict[int, Reads]:
-    """Return {source: what ``plan`` reads of it}.
+    """Return {source: the columns that ``plan`` reads of it}.
 
-    Shapes: ``plan`` an optimized plan as Spark's ``toJSON`` has it, its nodes from the top, each
-    before what is below it; ``schemas`` {source: its columns}.
+    Shapes: ``plan`` an optimized plan as Spark's ``toJSON`` has it: its nodes from the top, each
+    before those below it; ``schemas`` {source: its columns}.
 
     Raises:
-        ValueError: the plan is not of that form, so that nothing is known.
+        ValueError: the plan has another form, so that nothing is known.
     """
     columns = {
         number: (leaf.source, schemas[leaf.source].field(place))
@@ -88,7 +86,7 @@ def reads_of(
         for name in _NAMED.get(node["class"]) or _PASSING.get(node["class"]) or ():
             is_one = name == "condition"
             for expression in [node[name]] if is_one else node[name]:
-                # A column that is only handed on is read where a step above names it.
+                # A column that is only passed on is read where a step above names it.
                 if is_all_read or name != "projectList" or len(expression) > 1:
                     _note(expression, columns, found)
         if node["num-children"] or "output" not in node:
@@ -105,7 +103,7 @@ def reads_of(
 
 
 def _steps(plan: Sequence[_Node]) -> Iterator[tuple[_Node, bool]]:
-    """Return (node, whether all that comes out of it is taken to be read), from the top."""
+    """Yield (node, whether all of its rows count as read), from the top."""
     waiting = [True]
     for node in plan:
         if not waiting:
@@ -123,7 +121,7 @@ def _note(
     columns: Mapping[int, tuple[int, pa.Field]],
     found: dict[tuple[int, str], _Read],
 ) -> None:
-    """Note in ``found`` what the expression reads; a node comes before what it is made of."""
+    """Add the reads of the expression to ``found``; a node comes before its operands."""
     above: _Node = {"class": ""}
     for node in expression:
         known = columns.get(_id(node)) if node["class"] == _ATTRIBUTE else None
@@ -155,7 +153,7 @@ def _of_source(
             continue
         is_part = pa.types.is_struct(column.type) and not read.is_whole
         fields = frozenset(read.fields)
-        if is_part and not fields:  # whether there is a struct at all: a field brings it along
+        if is_part and not fields:  # only whether the struct is null: one field shows it
             fields = frozenset(own.name for own in part_type(column.type, fields))
         result[column.name] = fields if is_part else None
     if not result:
@@ -165,7 +163,7 @@ def _of_source(
 
 
 def merged(one: Reads, other: Reads) -> Reads:
-    """Return what is read by either."""
+    """Return the union of both."""
     result = {**one, **other}
     for name in one.keys() & other.keys():
         first, second = one[name], other[name]
@@ -185,7 +183,7 @@ def _part(column: pa.Field, fields: Fields) -> pa.Field:
 
 
 def read_part(table: pa.Table, reads: Reads) -> pa.Table:
-    """Return the columns and fields of ``table`` that are read; what it lacks is left out."""
+    """Return the columns and fields of ``table`` that are read, as far as it has them."""
     schema = read_schema(table.schema, reads)
     if schema.equals(table.schema):
         return table

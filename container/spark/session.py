@@ -1,9 +1,9 @@
 """LocalSpark: a JVM of our own on this machine, and the session of the job's pipeline in it.
 
-The JVM is started by us, not by pyspark, so that it starts while other things are done, that its
-process is known from the first moment, and that it is gone when we end: it dies with its standard
-input too, should this process be killed. No module of the container imports pyspark when it is
-imported itself: this one does as soon as a Spark starts, others within what they do with one.
+We start the JVM, not pyspark. So it starts beside other work, we know its process from the first
+moment, and it ends with us: if this process is killed, the JVM's standard input ends, and so does
+the JVM. No module of the container imports pyspark at its own import. This one does when a Spark
+starts, others in functions that use one.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ _LEFT_OUT = frozenset(
     {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "CONTAINER_ID", "LOCAL_DIRS"}
 )
 """YARN sets these for its containers. The folders would join the class path, so that the class-data
-archive no longer fitted it, and make the cluster's file system the default one of a Spark that is
-local; by the others Spark would take itself for a part of YARN and leave its files outside of here.
+archive does not fit it, and would make the cluster's file system the default of this local Spark.
+With the others, Spark would act as a part of YARN, and leave its files outside of our folder.
 """
 _OOM_FLAG = "-XX:+ExitOnOutOfMemoryError"
 _SPARKS_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers of errors that name a place in a query."""
 _CONNECTING = threading.Lock()
-"""pyspark keeps one Spark for a process: the next one connects when a former one has given up."""
+"""pyspark keeps one Spark for a process: the next one connects after the former one has ended."""
 _POLL_S = 0.02
 _END_S = 2.0
 _WAIT_S = 0.1
 
 
 def _forget_former() -> None:
-    """Make pyspark, which keeps one Spark for a process, forget the one whose JVM is gone."""
+    """Make pyspark, which keeps one Spark for a process, forget the one whose JVM has gone."""
     from pyspark.core.context import SparkContext  # noqa: PLC0415 - as in ``_connect``
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
@@ -81,9 +81,9 @@ class SparkError(HomeportError):
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """What the job says about its Spark; ``own`` properties go on top of ours.
+    """The job's settings of its Spark; ``own`` properties replace ours.
 
-    ``result_mb``: of the rows of a pipeline, at most.
+    ``result_mb``: the most MB of a pipeline's rows.
     """
 
     app_name: str
@@ -108,7 +108,7 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
         "spark.master": f"local[{settings.cores}]",
         "spark.app.name": settings.app_name,
         "spark.driver.memory": f"{settings.heap_mb}m",
-        # Rows beyond it fail the batch, before the container is over its memory.
+        # More rows fail the batch, before the container exceeds its memory.
         "spark.driver.maxResultSize": f"{settings.result_mb}m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -133,16 +133,16 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
 def properties_file(given: Mapping[str, str]) -> str:
     """Return the text of the JVM's properties file, as Java reads it.
 
-    On a command line they would have a bound, and everybody on the machine could read them. Secrets
-    are on no disk either: the session brings them, through its socket. Only those in the JVM's own
-    options are, in files of ours alone: they must be known before it starts.
+    A command line has a limit, and everybody on the machine can read it. Secrets are on no disk:
+    the session sends them through its socket. Only secrets in the JVM's own options are in a file,
+    which we alone can read: the JVM needs them at its start.
     """
     reported = {k: v for k, v in given.items() if k == JAVA_OPTIONS or not has_secret(k, v)}
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in reported.items())
 
 
 def _escaped(text: str) -> str:
-    """Return ``text`` as Java's Properties reads it: in ASCII, others as units of UTF-16."""
+    """Return ``text`` as Java's Properties reads it: ASCII, and escaped units of UTF-16."""
     units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
     return "".join(_PROPERTIES_ESCAPE.get(unit) or f"\\u{unit:04x}" for (unit,) in units)
 
@@ -151,17 +151,17 @@ _PROPERTIES_ESCAPE = {
     **{unit: chr(unit) for unit in range(ord("!"), ord("~") + 1)},
     **{ord(char): f"\\{char}" for char in "\\ =:#!"},
 }
-"""{unit of UTF-16: how a file of properties has it}; others are \\u and four digits."""
+"""{unit of UTF-16: its form in a file of properties}; others are \\u and four digits."""
 
 
 class LocalSpark:
     """Starts at once; ``pipeline`` waits for it, ``stop`` ends it at any time. Owned by one thread.
 
     Args:
-        settings: what the job says about its Spark.
-        prepare: makes the pipeline ready, in the background, as soon as the session stands.
-        made: where the JVM's command and archive are, by default in this environment.
-        first: what the JVM's process does first.
+        settings: the job's settings of its Spark.
+        prepare: returns the pipeline, ready, in the background, once the session stands.
+        made: the folder of the JVM's command and archive, by default this environment's.
+        first: is called first in the JVM's process.
 
     Raises:
         SparkError: the program that starts the JVM cannot be run.
@@ -190,7 +190,7 @@ class LocalSpark:
 
     @property
     def pid(self) -> int:
-        """Return the JVM's process: the start script turns itself into it."""
+        """Return the JVM's process id: the start script replaces itself with the JVM."""
         return self._process.pid
 
     def pipeline(self, may_go_on: Callable[[], None]) -> SparkPipeline:
@@ -198,7 +198,7 @@ class LocalSpark:
 
         Raises:
             SparkError: Spark could not be started.
-            ConfigError: the pipeline is not what it must be.
+            ConfigError: the pipeline is invalid.
         """
         deadline = time.monotonic() + SPARK_START_S
         while time.monotonic() < deadline:
@@ -230,28 +230,28 @@ class LocalSpark:
         return self._process.poll() is None
 
     def ended(self) -> int | None:
-        """Return the exit code of a JVM that has ended, or does so soon; None: it runs."""
+        """Return the exit code of a JVM that has ended, or ends soon; None: it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(_END_S)
         return None
 
     def is_ready(self) -> bool:
-        """Return whether the pipeline can be had at once."""
+        """Return whether ``pipeline`` would return at once."""
         return self._pipeline.done() and self.is_sound()
 
     def is_sound(self) -> bool:
-        """Return whether it runs, and nothing has gone wrong with the pipeline so far."""
+        """Return whether the JVM runs, and the pipeline has not failed so far."""
         failed = self._pipeline.done() and self._pipeline.exception() is not None
         return self.is_alive() and not failed
 
     def stop(self) -> None:
-        """Kill the JVM, and remove what it left on the disk.
+        """Kill the JVM, and remove its files.
 
-        It holds nothing that is worth an orderly end, which would take a second.
+        It has nothing to save by an orderly end, which would take a second.
         """
         if self._gateway_client is not None:
-            # A thread of py4j's reports to the JVM every frame that the collector has found, and
-            # logs a traceback where the JVM is gone.
+            # A thread of py4j reports each collected frame to the JVM, and logs a traceback if the
+            # JVM has gone.
             self._gateway_client.is_connected = False
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -262,10 +262,10 @@ class LocalSpark:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def end_in_order(self, limit_s: float) -> int:
-        """Let the JVM end by itself, with all that it does then; return its exit code.
+        """Let the JVM end by itself, with its shutdown work; return its exit code.
 
         Raises:
-            SparkError: it does not within ``limit_s``.
+            SparkError: it does not end within ``limit_s``.
         """
         assert self._process.stdin is not None  # noqa: S101 - for the type checker
         self._process.stdin.close()
@@ -321,7 +321,7 @@ class LocalSpark:
                 importlib.import_module("pyspark.sql")
             from pyspark.logger import PySparkLogger  # noqa: PLC0415 - as said above
 
-            # An error of Spark's has its reason; these would log Java's traceback beside it.
+            # An error of Spark has its reason; these loggers would add Java's traceback.
             for name in _SPARKS_ERRORS:
                 PySparkLogger.getLogger(name).disabled = True
             with _CONNECTING:
@@ -345,7 +345,7 @@ class LocalSpark:
         os.environ["PYSPARK_GATEWAY_SECRET"] = secret
         os.environ["PYSPARK_PYTHON"] = sys.executable
         SparkContext._ensure_initialized()  # noqa: SLF001 - pyspark's only way to the JVM
-        # A path that the job gives Spark is relative to here, wherever the JVM started.
+        # The job's relative paths start here, wherever the JVM has started.
         jvm = SparkContext._jvm  # noqa: SLF001 - as above
         assert jvm is not None  # noqa: S101 - for the type checker
         jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))

@@ -1,4 +1,4 @@
-"""The text of ``task.pipeline.sql``: where it comes from, and one column more in it."""
+"""The text of ``task.pipeline.sql``: load it, add columns to it, and find names in it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TOKEN = re.compile(
 def load_sql(key: str, value: str) -> str:
     """Return the statement in ``value``, or in the file of the package that it names.
 
-    The package is searched as for modules. A semicolon at the end is left out.
+    The file is searched as modules are. A semicolon at the end is removed.
 
     Raises:
-        ConfigError: there is no such file, it is no text, or there is no statement.
+        ConfigError: there is no such file, it is no text, or it has no statement.
     """
     text = _file_text(key, value) if value.startswith(SQL_FILE) else value
     statement = text.strip().removesuffix(";").strip()
@@ -65,7 +65,7 @@ def _file_text(key: str, value: str) -> str:
 
 
 def _found(folder: Path, path: PurePosixPath) -> bytes | None:
-    """Return what the file holds in that folder or zip; both may be packages."""
+    """Return the content of the file in that folder or zip; both may be packages."""
     if (folder / path).is_file():
         return (folder / path).read_bytes()
     if folder.suffix == ".zip" and folder.is_file():
@@ -77,7 +77,7 @@ def _found(folder: Path, path: PurePosixPath) -> bytes | None:
 def with_columns(statement: str, names: Sequence[str]) -> str | None:
     """Return ``statement`` with ``names`` first in its outermost SELECT; None without one.
 
-    Whether it means the same for all else, only Spark's analysis of both says.
+    Only Spark's analysis of both shows whether the rest still means the same.
     """
     is_open = False
     depth = 0
@@ -90,13 +90,13 @@ def with_columns(statement: str, names: Sequence[str]) -> str | None:
 
 
 def mentioned(statement: str, names: Iterable[str]) -> list[str]:
-    """Return ``names`` that may be tables of ``statement``: all that are, and perhaps more."""
+    """Return ``names`` that may be tables of ``statement``: all of its tables, perhaps more."""
     lowered = statement.lower()
     return [name for name in names if name.lower().replace("`", "``") in lowered]
 
 
 def identifiers(statement: str, names: Iterable[str]) -> list[str]:
-    """Return ``names`` that stand in ``statement`` as identifiers, as tables and others do."""
+    """Return ``names`` that are identifiers in ``statement``, of tables or of others."""
     found = set()
     for kind, text, _ in _tokens(statement):
         if kind == "word":
@@ -107,7 +107,7 @@ def identifiers(statement: str, names: Iterable[str]) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """Return ``name`` as an identifier of SQL, whatever is in it."""
+    """Return ``name`` as a quoted identifier of SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 

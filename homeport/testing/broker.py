@@ -1,8 +1,8 @@
 """Brokers in memory: topics, partitions, and transactions that are open, committed or aborted.
 
 As in Kafka, the end of a transaction takes an offset in each of its partitions. A reader of
-committed records gets none behind the first undecided one. Whoever initialises an id fences its
-former holder. Nothing is compacted or expires.
+committed records gets none behind the first undecided one. A client that initialises an id fences
+its former holder. Nothing is compacted or expires.
 """
 
 from __future__ import annotations
