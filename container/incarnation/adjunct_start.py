@@ -26,7 +26,7 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.executors import Executor
 from homeport.container.kafka.head_watch import HeadWatch
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
-from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadsPoll, RefusedRecords
+from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.progress.clock_reading import ClockReading
@@ -39,8 +39,6 @@ from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
 _LOG = logging.getLogger(__name__)
-_LOOK_S = 30.0
-"""The longest time between two polls of an active container for the ends of streams."""
 _DELETED = "the stream of an adjunct store was deleted while it was followed"
 
 
@@ -102,15 +100,12 @@ def stream_ends(
 
 def head_looks(
     job: ContainerJob, storage: AdjunctStorage | None, pause: Callable[[float], None]
-) -> HeadsPoll | None:
+) -> StreamEnds | None:
     """Return the poller for the ends of an active container's compacted streams, if any."""
     if storage is None:
         return None
     followed = {p: item for p, item in storage.followed.items() if item.kept_ms is not None}
-    if not followed:
-        return None
-    ends = stream_ends(job, followed, pause, storage.clocks)
-    return HeadsPoll(storage, ends, storage.poll_interval_s(_LOOK_S))
+    return stream_ends(job, followed, pause, storage.clocks) if followed else None
 
 
 def adjunct_feed(
@@ -119,7 +114,7 @@ def adjunct_feed(
     bad: BadRecords,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
     columns: Mapping[str, EntryColumns] | None = None,
-    watch: HeadsPoll | None = None,
+    ends: StreamEnds | None = None,
 ) -> AdjunctFeed | None:
     """Return the feed of the open stores; None: the job has none.
 
@@ -142,7 +137,7 @@ def adjunct_feed(
     if columns:
         limit = keys.ADSTORE_FRAMES_MAX_BYTES.read(job.config)
         frames = AdjunctFrames(storage, columns, limit)
-    return AdjunctFeed(storage, managers, refused, bad, frames, watch)
+    return AdjunctFeed(storage, managers, refused, bad, frames, ends)
 
 
 def replaying_manager(

@@ -20,8 +20,8 @@ from homeport.container.incarnation.loop_inputs import contexts_of, loop_setting
 from homeport.container.incarnation.restoring import restore_stores
 from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.warm_up import GettingReady
+from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.input_ends import Drain, InputEnds
 from homeport.container.kafka.log_reader import log_readers
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.sending import partition_count, refused_record
@@ -184,7 +184,7 @@ class StreamContainer(Container):
             typed=typed,
             timers={name: context.timers for name, context in contexts.items()},
             calls=calls,
-            drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
+            drain=Drain(self._job.systems, self._stop.pause),
             adjuncts=self._feed(outputs, processed, pipeline),
             traces=self._traces,
         )
@@ -195,8 +195,8 @@ class StreamContainer(Container):
     ) -> AdjunctFeed | None:
         bad, stores = bad_records(self._job, outputs), pipeline.stores if pipeline else {}
         adjuncts = self._storage.adjuncts
-        watch = head_looks(self._job, adjuncts, self._stop.pause)
-        return adjunct_feed(self._job, adjuncts, bad, processed, stores, watch)
+        ends = head_looks(self._job, adjuncts, self._stop.pause)
+        return adjunct_feed(self._job, adjuncts, bad, processed, stores, ends)
 
     def _make_tasks(
         self,

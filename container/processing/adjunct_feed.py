@@ -43,6 +43,8 @@ class Brought:
 
 NOTHING = Brought()
 _LOG = logging.getLogger(__name__)
+_POLL_S = 30.0
+"""The longest interval between polls of the streams' ends."""
 _INPUT = Named(keys.TASK_INPUTS.name, "")  # its rows have a task, as none is a pipeline's yet
 
 
@@ -62,37 +64,6 @@ class RefusedRecords:
         return tuple(found)
 
 
-class HeadsPoll:
-    """Finds whether the stores of an active container are at the heads of their streams.
-
-    Args:
-        storage: the stores; ``recover`` has returned.
-        ends: looks at the streams that are compacted.
-        every_s: from one poll to the next.
-    """
-
-    def __init__(self, storage: AdjunctStorage, ends: StreamEnds, every_s: float) -> None:
-        self._storage = storage
-        self._ends = ends
-        self._every_s = every_s
-        self._due_s = -math.inf
-
-    def poll(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
-        """Poll as ``AdjunctFeed.poll_heads`` does."""
-        if now_s < self._due_s:
-            return
-        self._due_s = now_s + self._every_s
-        self._storage.read(following)
-        for partition, fault in self._ends.faults():
-            # The input and the watch of topics judge that.
-            _LOG.debug("%s: %s", partition, fault.story)
-        self._ends.poll()
-
-    def close(self) -> None:
-        """End the thread that polls."""
-        self._ends.close()
-
-
 class AdjunctFeed:
     """One per container, in the loop's thread.
 
@@ -104,7 +75,7 @@ class AdjunctFeed:
         refused: has what the managers refuse.
         bad: handles refused records.
         frames: the rows that a pipeline gets; None: it gets none.
-        watch: polls the ends of the streams; None: nothing needs them.
+        ends: requests the ends of compacted streams; None: there are none.
     """
 
     def __init__(
@@ -114,9 +85,11 @@ class AdjunctFeed:
         refused: RefusedRecords,
         bad: BadRecords,
         frames: AdjunctFrames | None = None,
-        watch: HeadsPoll | None = None,
+        ends: StreamEnds | None = None,
     ) -> None:
-        self._watch = watch
+        self._ends = ends
+        self._poll_s = storage.poll_interval_s(_POLL_S)
+        self._due_s = -math.inf
         self._storage = storage
         self._managers = managers
         self._refused = refused
@@ -191,13 +164,19 @@ class AdjunctFeed:
 
         ``following``: what comes next of each partition; None: batches are on their way.
         """
-        if self._watch is not None:
-            self._watch.poll(now_s, following)
+        if self._ends is None or now_s < self._due_s:
+            return
+        self._due_s = now_s + self._poll_s
+        self._storage.read(following)
+        for partition, fault in self._ends.faults():
+            # The input and the watch of topics judge that.
+            _LOG.debug("%s: %s", partition, fault.story)
+        self._ends.poll()
 
     def close(self) -> None:
         """End the polls of the streams."""
-        if self._watch is not None:
-            self._watch.close()
+        if self._ends is not None:
+            self._ends.close()
 
     def note_reads(self, batch: int, history: Callable[..., None]) -> None:
         """Write to the history each version that tasks read in ``batch`` for the first time.

@@ -13,8 +13,8 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.tuning import Tuning
 from homeport.container.adjunct.frames import StoreFrames
 from homeport.container.api import Timer
+from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.input_ends import Drain
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer

@@ -129,21 +129,15 @@ class Registry:
         if kind is None:
             return self._made(write, reader, None)
 
-        def of_registry(inner: Columns) -> Columns:
-            return replace(inner, row=self._reader(read, lambda _, data: inner.row(data)))
+        def framed(inner: Columns) -> Columns:
+            part = inner.part
+            return replace(
+                inner,
+                row=self._reader(read, lambda _, data: inner.row(data)),
+                part=part and functools.lru_cache(PARTS)(lambda only: framed(part(only))),
+            )
 
-        def columns() -> Columns:
-            whole = json_columns(kind)
-            part = whole.part
-            assert part is not None  # noqa: S101 - for the type checker: JSON has it
-
-            @functools.lru_cache(PARTS)
-            def part_of_registry(only: frozenset[str]) -> Columns:
-                return of_registry(part(only))
-
-            return replace(of_registry(whole), part=part_of_registry)
-
-        return self._made(write, reader, columns)
+        return self._made(write, reader, lambda: framed(json_columns(kind)))
 
     def avro(self, schema: str | None) -> Serde:
         """Return the serde of Avro by the text ``schema``."""

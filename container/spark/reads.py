@@ -9,7 +9,7 @@ each step that needs less.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -56,12 +56,8 @@ def leaves_of(text: str) -> list[Leaf]:
     return [Leaf(source, tuple(ids)) for source, *ids in numbers]
 
 
-@dataclass
-class _Read:
-    """The fields that are read of one column, or the whole."""
-
-    is_whole: bool = False
-    fields: set[str] = field(default_factory=set)
+_Found = dict[tuple[int, str], set[str] | None]
+"""{(source, column): the fields that are read of it; None: the whole column}."""
 
 
 def reads_of(
@@ -80,7 +76,7 @@ def reads_of(
         for leaf in leaves
         for place, number in enumerate(leaf.ids)
     }
-    found: dict[tuple[int, str], _Read] = {}
+    found: _Found = {}
     met: set[tuple[int, ...]] = set()
     for node, is_all_read in _steps(plan):
         for name in _NAMED.get(node["class"]) or _PASSING.get(node["class"]) or ():
@@ -96,7 +92,7 @@ def reads_of(
         for number in ids if is_all_read else ():
             if number in columns:
                 source, column = columns[number]
-                found.setdefault((source, column.name), _Read()).is_whole = True
+                found[source, column.name] = None
     if not met.issuperset(leaf.ids for leaf in leaves):
         raise ValueError("a place that reads a source is not among the plan's nodes")
     return {source: _of_source(source, schema, found) for source, schema in schemas.items()}
@@ -117,9 +113,7 @@ def _steps(plan: Sequence[_Node]) -> Iterator[tuple[_Node, bool]]:
 
 
 def _note(
-    expression: Sequence[_Node],
-    columns: Mapping[int, tuple[int, pa.Field]],
-    found: dict[tuple[int, str], _Read],
+    expression: Sequence[_Node], columns: Mapping[int, tuple[int, pa.Field]], found: _Found
 ) -> None:
     """Add the reads of the expression to ``found``; a node comes before its operands."""
     above: _Node = {"class": ""}
@@ -127,12 +121,13 @@ def _note(
         known = columns.get(_id(node)) if node["class"] == _ATTRIBUTE else None
         if known is not None:
             source, column = known
-            read = found.setdefault((source, column.name), _Read())
+            fields = found.setdefault((source, column.name), set())
             is_struct = pa.types.is_struct(column.type)
             if is_struct and above["class"] == _FIELD:
-                read.fields.add(column.type.field(above["ordinal"]).name)
+                if fields is not None:
+                    fields.add(column.type.field(above["ordinal"]).name)
             elif not (is_struct and above["class"] in _PRESENCE):
-                read.is_whole = True
+                found[source, column.name] = None
         above = node
 
 
@@ -143,19 +138,17 @@ def _id(attribute: _Node) -> int:
     return number
 
 
-def _of_source(
-    source: int, schema: pa.Schema, found: Mapping[tuple[int, str], _Read]
-) -> dict[str, Fields]:
+def _of_source(source: int, schema: pa.Schema, found: _Found) -> dict[str, Fields]:
     result: dict[str, Fields] = {}
     for column in schema:
-        read = found.get((source, column.name))
-        if read is None:
+        if (source, column.name) not in found:
             continue
-        is_part = pa.types.is_struct(column.type) and not read.is_whole
-        fields = frozenset(read.fields)
-        if is_part and not fields:  # only whether the struct is null: one field shows it
-            fields = frozenset(own.name for own in part_type(column.type, fields))
-        result[column.name] = fields if is_part else None
+        fields = found[source, column.name]
+        if fields is None:
+            result[column.name] = None
+        else:  # without a field only whether the struct is null: its first field shows it
+            kept = part_type(column.type, frozenset(fields))
+            result[column.name] = frozenset(own.name for own in kept)
     if not result:
         names = schema.names
         result[_SMALLEST if _SMALLEST in names else names[0]] = None

@@ -32,8 +32,8 @@ from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_s
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
 from homeport.container.incarnation.restoring import RestoreReport
 from homeport.container.incarnation.start_up import Positions, commit_starts, read_positions
+from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.input_ends import Drain, InputEnds
 from homeport.container.kafka.log_reader import KafkaChangelogReader
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import calls_for
@@ -190,7 +190,7 @@ class MemoryContainer:
         )
         self._tuning = Tuning.of(job.config)
         pause = never_stopped().pause
-        ends = InputEnds(job.systems, pause, lambda s, _: MemoryLog(brokers[s.name]))
+        drain = Drain(job.systems, pause, lambda system, _: MemoryLog(brokers[system.name]))
         return LoopDependencies(
             InputConsumer(
                 job.systems,
@@ -218,7 +218,7 @@ class MemoryContainer:
             typed=typed_input(job, task_class, outputs, pipeline),
             timers={name: context.timers for name, context in self.contexts.items()},
             calls=calls,
-            drain=Drain(ends),
+            drain=drain,
             adjuncts=adjunct_feed(
                 job,
                 storage.adjuncts,

@@ -15,8 +15,8 @@ from homeport.config.settings.tuning import Tuning
 from homeport.container.api import Timer
 from homeport.container.host.executors import complete
 from homeport.container.host.stop_flag import StopFlag
+from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.kafka.input_ends import InputEnds
 from homeport.container.processing import run_loop
 from homeport.container.processing.loop_dependencies import LoopDependencies, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
@@ -262,10 +262,11 @@ class _SideWork:
         """What is being made goes on."""
 
 
-class Ends(InputEnds):
-    """In the place of Kafka's ends: the input holds so many records, and nothing but records."""
+class Ends(Drain):
+    """A drain whose input holds so many records, and nothing but records."""
 
     def __init__(self, records: int, clock: _Clock) -> None:
+        super().__init__({}, clock.pass_s)
         self._records, self._clock = records, clock
         self.looks: list[int] = []
         """When ``holds_nothing`` was called, in milliseconds."""

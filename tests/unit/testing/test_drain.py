@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from homeport.container.api import BatchTask, MessageCollector
-from homeport.container.kafka.input_ends import Drain, InputEnds
+from homeport.container.kafka.drain import Drain
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.testing import Record, TestRunner, TestRunnerError
@@ -93,10 +93,11 @@ def test_ends_of_transactions_are_no_records_to_wait_for() -> None:
         assert runner.output("kafka.out")[-1] == Record(b"a", b"3")
 
 
-class _Ends(InputEnds):
+class _Drain(Drain):
     """Two partitions; of the second the last offset is no record."""
 
     def __init__(self) -> None:
+        super().__init__({}, lambda _: None)
         self.asked = 0
         self.is_closed = False
 
@@ -118,11 +119,10 @@ _A, _B = TaskName("A"), TaskName("B")
 
 def test_the_heads_of_the_first_question_count() -> None:
     """What comes later is not waited for; of tasks that share a partition the slowest counts."""
-    ends = _Ends()
-    drain = Drain(ends)
+    drain = _Drain()
     assert not drain.is_done({_A: {_P0: 4, _P1: -1}, _B: {_P0: 3}}, is_quiet=True)
     assert not drain.is_done({_A: {_P0: 9, _P1: 1}, _B: {_P0: 4}}, is_quiet=False)
     assert not drain.is_done({_A: {_P0: 9, _P1: 0}, _B: {_P0: 4}}, is_quiet=True)
     assert drain.is_done({_A: {_P0: 9, _P1: 1}, _B: {_P0: 4}}, is_quiet=True)
-    assert ends.asked == 1
-    assert ends.is_closed
+    assert drain.asked == 1
+    assert drain.is_closed

@@ -24,12 +24,7 @@ from homeport.container.adjunct.versions import PartitionEnd, Progress
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.host.executors import SameThread
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
-from homeport.container.processing.adjunct_feed import (
-    NOTHING,
-    AdjunctFeed,
-    HeadsPoll,
-    RefusedRecords,
-)
+from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, RefusedRecords
 from homeport.container.processing.loop_dependencies import LoopDependencies, spans
 from homeport.container.processing.prefetch import Prefetch, Prefetched
 from homeport.container.processing.records import BadRecords
@@ -273,12 +268,12 @@ def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     streams = StreamsNow(now[0], {stream: "id"}, {_SSP: InputRange(0, 9)}, {stream: 60_000})
     storage.recover(streams, lambda *_: InputPosition(0))
     ends = _Ends(9)
-    watch = HeadsPoll(storage, StreamEnds(storage.followed, {"kafka": ends}), 30.0)
-    feed = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None), watch=watch)
+    watch = StreamEnds(storage.followed, {"kafka": ends})
+    feed = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None), ends=watch)
     feed.poll_heads(0.0, {_SSP: 9})
-    feed.poll_heads(29.9, {_SSP: 9})
+    feed.poll_heads(5.9, {_SSP: 9})
     assert (ends.asked, storage.followed[_SSP].at_head) == (1, ClockReading(1_000))
-    feed.poll_heads(30.0, {_SSP: 9})
+    feed.poll_heads(6.0, {_SSP: 9})
     assert (ends.asked, storage.followed[_SSP].at_head) == (2, ClockReading(5_000))
     now[0] = ClockReading(10_000 + 60_000)
     feed.poll_heads(60.0, {_SSP: 11})
@@ -380,7 +375,9 @@ class _Versions:
 def test_each_other_version_is_said_once_with_the_batch_that_reads_it() -> None:
     """None where there is none; a switch within a batch is said with the same batch."""
     store, said = _Versions(), list[dict[str, Any]]()
-    storage = SimpleNamespace(plan=SimpleNamespace(stores=()), bounded=lambda: [store])
+    storage = SimpleNamespace(
+        plan=SimpleNamespace(stores=()), bounded=lambda: [store], poll_interval_s=float
+    )
     feed = AdjunctFeed(cast("Any", storage), {}, RefusedRecords(), cast("BadRecords", None))
 
     def note(batch: int) -> list[tuple[object, ...]]:

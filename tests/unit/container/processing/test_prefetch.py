@@ -16,7 +16,6 @@ from homeport.container.api import BATCH_SCHEMA
 from homeport.container.host.executors import OneThread, SameThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.kafka.input_ends import Drain
 from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.typed_input import TypedInput
 
@@ -160,10 +159,10 @@ def test_a_commit_that_a_task_asks_for_covers_what_the_tasks_have_seen(case: Loo
 
 def test_a_container_is_not_drained_while_a_batch_is_on_its_way(case: LoopCase) -> None:
     """Its records are no ends of transactions: Kafka is not asked about them meanwhile."""
-    ends = Ends(2 * ROWS, case.clock)
-    case.drain, case.pipeline_s = Drain(ends), lambda: 3.0
+    drain = Ends(2 * ROWS, case.clock)
+    case.drain, case.pipeline_s = drain, lambda: 3.0
     assert case.run({1: ROWS, 1.5: ROWS}, 20)
-    assert [at for at in ends.looks if at > 1000] == []
+    assert [at for at in drain.looks if at > 1000] == []
     assert _committed(case) == [ROWS - 1, 2 * ROWS - 1]
 
 

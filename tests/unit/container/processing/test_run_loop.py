@@ -11,7 +11,6 @@ from run_loop_case import A, B, Ends, Foreign, LoopCase, Plain
 
 from homeport.config.errors import ConfigError, FencedError
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.kafka.input_ends import Drain
 from homeport.container.processing import run_loop
 from homeport.container.processing.concurrent_calls import ThreadCalls
 
@@ -386,7 +385,7 @@ def test_a_container_whose_last_transaction_fails_has_not_finished(
 
     beside.on_commit = fenced
     if is_drained:
-        beside.drain = Drain(Ends(2, beside.clock))
+        beside.drain = Ends(2, beside.clock)
     else:
         beside.on_batch = lambda: beside.requests.votes.update({A, B} if beside.seen == 2 else ())
     with pytest.raises(FencedError):

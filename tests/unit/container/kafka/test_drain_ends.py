@@ -1,11 +1,11 @@
-"""InputEnds: what of a partition is still to come."""
+"""Drain: whether records of a partition are still to come."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from homeport.container.kafka.input_ends import InputEnds
+from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore import ChangelogRange
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -37,8 +37,8 @@ class _Log(LogReader):
 
 
 def _holds_nothing(oldest: int, start: int) -> bool:
-    ends = InputEnds({"kafka": None}, lambda _: None, lambda *_: _Log(oldest))  # type: ignore[dict-item]  # not looked at
-    return ends.holds_nothing(PLACE, start, HEAD)
+    drain = Drain({"kafka": None}, lambda _: None, lambda *_: _Log(oldest))  # type: ignore[dict-item]  # not looked at
+    return drain.holds_nothing(PLACE, start, HEAD)
 
 
 def test_records_that_are_there_are_waited_for_and_ends_of_transactions_are_not() -> None:

@@ -1,4 +1,4 @@
-"""The ends of input partitions, for a container that drains: it ends once it has processed them."""
+"""Drain: decides when a container that is ordered to drain has processed its input."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
-class InputEnds:
-    """Requests the ends of inputs; connects at the first request. Not thread-safe.
+class Drain:
+    """One order to drain: the heads at the first call of ``is_done`` count, and no later ones.
+
+    It connects at that call. Not thread-safe.
 
     Args:
         systems: every system of an input, by name.
@@ -29,16 +31,41 @@ class InputEnds:
         self._pause = pause
         self._connect = connect
         self._readers: dict[str, LogReader] = {}
+        self._left: dict[SystemStreamPartition, int] | None = None
+
+    def is_done(
+        self, processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]], *, is_quiet: bool
+    ) -> bool:
+        """Return whether everything below the heads is processed.
+
+        Args:
+            processed: {task: {partition: last processed offset}}.
+            is_quiet: whether no input comes for now. The last offsets may be markers, which are no
+                records: where a partition stands still, a request to Kafka shows it.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+            PartitionError: a partition does not exist, or cannot be read.
+        """
+        following: dict[SystemStreamPartition, int] = {}
+        for offsets in processed.values():
+            for partition, offset in offsets.items():
+                following[partition] = min(following.get(partition, offset + 1), offset + 1)
+        if self._left is None:
+            self._left = self.heads(following)
+        for partition, head in list(self._left.items()):
+            start = following[partition]
+            if start >= head or (is_quiet and self.holds_nothing(partition, start, head)):
+                del self._left[partition]
+        if self._left:
+            return False
+        self.close()
+        return True
 
     def heads(
         self, partitions: Collection[SystemStreamPartition]
     ) -> dict[SystemStreamPartition, int]:
-        """Return the offset after the last record of each partition, undecided records included.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            PartitionError: a topic or partition does not exist.
-        """
+        """Return the offset after the last record of each partition, undecided records included."""
         found: dict[SystemStreamPartition, int] = {}
         for system in sorted({partition.system for partition in partitions}):
             own = [partition for partition in partitions if partition.system == system]
@@ -47,12 +74,7 @@ class InputEnds:
         return found
 
     def holds_nothing(self, partition: SystemStreamPartition, start: int, head: int) -> bool:
-        """Return whether [start, head) has no committed record and will have none; wait for none.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-            PartitionError: the partition cannot be read.
-        """
+        """Return whether [start, head) has no committed record, and will have none; do not wait."""
         reader, place = self._reader(partition.system), (partition.stream, partition.partition)
         if reader.stable_ends([place])[place] < head:
             return False
@@ -70,36 +92,3 @@ class InputEnds:
         if system not in self._readers:
             self._readers[system] = self._connect(self._systems[system], self._pause)
         return self._readers[system]
-
-
-class Drain:
-    """One order to drain: the heads at the first call of ``is_done`` count, and no later ones."""
-
-    def __init__(self, ends: InputEnds) -> None:
-        self._ends = ends
-        self._left: dict[SystemStreamPartition, int] | None = None
-
-    def is_done(
-        self, processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]], *, is_quiet: bool
-    ) -> bool:
-        """Return whether everything below the heads is processed.
-
-        Args:
-            processed: {task: {partition: last processed offset}}.
-            is_quiet: whether no input comes for now. The last offsets may be markers, which are no
-                records: where a partition stands still, a request to Kafka shows it.
-        """
-        following: dict[SystemStreamPartition, int] = {}
-        for offsets in processed.values():
-            for partition, offset in offsets.items():
-                following[partition] = min(following.get(partition, offset + 1), offset + 1)
-        if self._left is None:
-            self._left = dict(self._ends.heads(following))
-        for partition, head in list(self._left.items()):
-            start = following[partition]
-            if start >= head or (is_quiet and self._ends.holds_nothing(partition, start, head)):
-                del self._left[partition]
-        if self._left:
-            return False
-        self._ends.close()
-        return True
