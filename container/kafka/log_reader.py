@@ -158,7 +158,16 @@ class LogReader:
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
         """Return {topic: its id, how long it keeps deletions, and what it removes}."""
         admin, ids = TopicAdmin(self._system), self.topic_ids(names)
-        return {name: _changelog_topic(ids[name], admin.topic_config(name)) for name in names}
+        found = {}
+        for name in names:
+            config = admin.topic_config(name)
+            found[name] = ChangelogTopic(
+                ids[name],
+                int(config[DELETE_RETENTION]),
+                deletes_by_age="delete" in policies(config.get("cleanup.policy", "")),
+                compaction_lag_ms=int(config.get("min.compaction.lag.ms", "0")),
+            )
+        return found
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         """Return {topic: the broker's id of it}."""
@@ -214,9 +223,9 @@ class LogReader:
                     return
                 heard = now if records else heard
                 if now - max(heard, looked) > _LOOK_S:
-                    self._require_head(topic, partition, head)
+                    stable = self._stable_end(topic, partition, head)
                     looked = time.monotonic()
-                    unstable.require_over(self._stable_end(topic, partition), looked)
+                    unstable.require_over(stable, looked)
                 if now - heard > _PATIENCE_S:
                     why = f"nothing came for {_PATIENCE_S:g} s, the end {head} was not reached"
                     raise unavailable(self._system, f"reading {topic} {partition}", why)
@@ -227,26 +236,22 @@ class LogReader:
         finally:
             self._consumer.unassign()
 
-    def _require_head(self, topic: str, partition: int, head: int) -> None:
-        """Require that the partition still ends at ``head`` or later, as far as that is known.
+    def _stable_end(self, topic: str, partition: int, head: int) -> int | None:
+        """Return the partition's last stable offset; None: Kafka does not answer.
 
         Raises:
-            PartitionError: it ends earlier, or does not exist any more.
+            PartitionError: the partition ends before ``head`` now, or does not exist any more.
         """
+        place = topic, partition
         try:
-            end = self.ends([(topic, partition)])[topic, partition].head
-        except UnavailableError as error:
-            _LOG.info("%s: waiting for it", error)
-            return
-        if end < head:
-            raise PartitionError(
-                f"system {self._system.name!r}: {topic} partition {partition} ended at {head}, and "
-                f"ends at {end} now: it was recreated, or cut short, while it was read; start again"
-            )
-
-    def _stable_end(self, topic: str, partition: int) -> int | None:
-        try:
-            return self.stable_ends([(topic, partition)])[topic, partition]
+            end = self.ends([place])[place].head
+            if end < head:
+                raise PartitionError(
+                    f"system {self._system.name!r}: {topic} partition {partition} ended at {head}, "
+                    f"and ends at {end} now: it was recreated, or cut short, while it was read; "
+                    "start again"
+                )
+            return self.stable_ends([place])[place]
         except UnavailableError as error:
             _LOG.info("%s: waiting for it", error)
             return None
@@ -285,15 +290,6 @@ def log_readers(
             readers[name] = LogReader(system, may_go_on)
             opened.callback(readers[name].close)
         yield readers
-
-
-def _changelog_topic(topic_id: str, config: Mapping[str, str]) -> ChangelogTopic:
-    return ChangelogTopic(
-        topic_id,
-        int(config[DELETE_RETENTION]),
-        deletes_by_age="delete" in policies(config.get("cleanup.policy", "")),
-        compaction_lag_ms=int(config.get("min.compaction.lag.ms", "0")),
-    )
 
 
 def input_ranges(

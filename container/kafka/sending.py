@@ -89,14 +89,6 @@ def has_topic(client: Producer | AdminClient, name: str) -> bool | None:
     return found.error is None or found.error.code() != _UNKNOWN
 
 
-def topic_partitions(client: Producer | AdminClient, name: str) -> int | None:
-    """Return how many partitions the topic has, 0 where there is none, None without an answer."""
-    found = _looked_up(client, name)
-    if found is None or (found.error is not None and found.error.code() != _UNKNOWN):
-        return None
-    return len(found.partitions) if found.error is None else 0
-
-
 def _looked_up(client: Producer | AdminClient, name: str) -> TopicMetadata | None:
     """Request the topic more than once: a broker that creates topics first answers no."""
     for look in range(_LOOKS):
@@ -139,10 +131,10 @@ def partition_count(systems: Mapping[str, SystemConfig], system: str, topic: str
         TransactionError: there is no such topic.
         UnavailableError: Kafka does not answer.
     """
-    view = systems[system]
-    count = topic_partitions(clients.admin(view), topic)
-    if count is None:
-        raise clients.unavailable(view, f"asking for topic {topic!r}", "no answer")
-    if count == 0:
+    found = _looked_up(clients.admin(systems[system]), topic)
+    error = None if found is None else found.error
+    if found is not None and error is None:
+        return len(found.partitions)
+    if error is not None and error.code() == _UNKNOWN:
         raise TransactionError(absent(topic))
-    return count
+    raise clients.unavailable(systems[system], f"asking for topic {topic!r}", "no answer")

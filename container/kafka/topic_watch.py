@@ -75,7 +75,7 @@ class TopicWatch:
             ConfigError: a topic is another one.
             UnavailableError: Kafka does not answer.
         """
-        ids = self._ids()
+        ids = {t: i for system in self._admins for t, i in self._ids_of(system).items()}
         changelogs = ChangelogTopicManager(stream).read()
         for topic, store in self._stores.items():
             _require(lost_state(topic, changelogs.get(topic), ids.get(topic)))
@@ -114,9 +114,6 @@ class TopicWatch:
                 lost = lost_with(ids.get(topic)) if topic.system == system else None
                 if lost is not None:
                     raise StoreError(f"while the container ran, {lost}")
-
-    def _ids(self) -> dict[SystemStream, str]:
-        return {t: i for system in self._admins for t, i in self._ids_of(system).items()}
 
     def _ids_of(self, system: str) -> dict[SystemStream, str]:
         names = sorted(topic.stream for topic in self._topics if topic.system == system)

@@ -250,18 +250,13 @@ class TransactionalProducer:
         try:
             yield
         except KafkaException as error:
-            self._give_up("sending", self._reason(error_of(error)))
+            cause = error_of(error)
+            # After Kafka has refused a record, the next call gets only "Erroneous state".
+            self._give_up("sending", (self._verdict() or cause) if _is_state(cause) else cause)
         except SystemError:
             # The library raises a fatal error inside of a delivery report, which Python turns into
             # this; the abort shows the error.
             self._give_up("sending: a fatal error", None)
-
-    def _reason(self, error: KafkaError) -> KafkaError:
-        """Return why the transaction has failed, where ``error`` gives no cause.
-
-        After Kafka has refused a record, the next call gets only "Erroneous state".
-        """
-        return (self._verdict() or error) if _is_state(error) else error
 
     def _verdict(self) -> KafkaError | None:
         """Return why the open transaction has failed; None where it has not.

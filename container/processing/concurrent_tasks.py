@@ -122,13 +122,8 @@ def calls_for(
     return ThreadCalls(limit, may_go_on, watch) if is_stream and limit > 1 else None
 
 
-def locked(found: Any, lock: threading.Lock) -> Any:  # noqa: ANN401 - any object, as it is
-    """Return ``found``, for one caller at a time: tasks in threads share it."""
-    return _Locked(found, lock)
-
-
-class _Locked:
-    """Calls methods of another object under a lock, and has its attributes."""
+class Locked:
+    """Has the attributes of another object; its methods have one caller at a time."""
 
     def __init__(self, found: object, lock: threading.Lock) -> None:
         self._found = found

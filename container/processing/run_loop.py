@@ -121,7 +121,9 @@ class RunLoop:
         """
         self._stop.check()
         self._open.finish_if_sent()
-        self._take_tuning()
+        self._tuning = self._open.tuning = self._deps.tuning()
+        if self._settings.has_windows:
+            self._windows.keep_to(self._tuning.window_ms)
         self._take_input()
         self._poll_heads()
         self._window_if_due()
@@ -136,11 +138,6 @@ class RunLoop:
             self._open.end()
         self._flush_if_due()
         return False
-
-    def _take_tuning(self) -> None:
-        self._tuning = self._open.tuning = self._deps.tuning()
-        if self._settings.has_windows:
-            self._windows.keep_to(self._tuning.window_ms)
 
     def _is_drained(self) -> bool:
         if not self._tuning.drains or self._deps.drain is None:

@@ -22,8 +22,8 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import (
     AsyncStreamTask,
+    Locked,
     ThreadedStreamTask,
-    locked,
 )
 from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.records import (
@@ -81,7 +81,7 @@ def make_tasks(
     if calls is None:
         parts = _parts(job, outputs, requests, may_go_on)
         return {n: StreamTaskInstance(task_class, context_of(n), parts) for n in names}, requests
-    guard = functools.partial(locked, lock=threading.Lock())
+    guard: Callable[[Any], Any] = functools.partial(Locked, lock=threading.Lock())
     parts = _parts(job, guard(outputs), requests, may_go_on)
 
     def shared(name: TaskName) -> Context:

@@ -155,7 +155,10 @@ class Outputs:
             self._serdes[stream] = self._serdes_of(*place)
         serde = self._serdes.get(stream, (None, None))[which]
         if serde is None:
-            raise _not_bytes(stream, part)
+            raise TypeError(
+                f"a record for {stream} must have bytes or None as key and value, not "
+                f"{type(part).__name__}"
+            )
         return serde.to_bytes(part)
 
     def _place(self, stream: object) -> tuple[str, str]:
@@ -181,11 +184,6 @@ class Outputs:
                 "no part of it"
             )
         return system, topic
-
-
-def _not_bytes(stream: str, part: object) -> TypeError:
-    kind = type(part).__name__
-    return TypeError(f"a record for {stream} must have bytes or None as key and value, not {kind}")
 
 
 class Context:

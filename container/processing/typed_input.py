@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,7 +74,7 @@ class TypedInput:
                 rows, bad = _typed(rows, typing, fields_wanted(wanted, stream))
                 refused.update((places[place].as_py(), row) for place, row in bad.items())
             by_stream[stream] = rows
-        return SplitRows(by_stream), tuple(row for _, row in sorted(refused.items(), key=_first))
+        return SplitRows(by_stream), tuple(refused[place] for place in sorted(refused))
 
     def refuse(self, refused: Refused) -> None:
         """Drop these rows by the rules for bad records, within the open transaction.
@@ -85,10 +84,6 @@ class TypedInput:
         """
         for row, reason in refused:
             self._bad.met(row, reason)
-
-
-def _first(item: tuple[int, Any]) -> int:
-    return item[0]
 
 
 def _typed(

@@ -49,11 +49,11 @@ class _Walk:
         self.at += count
 
 
-_Step = Callable[[_Walk, int], None]
+_Step = Callable[[_Walk, int], object]
 """Passes one value, which is nested in so many records."""
 
 
-def bounds_of(schema: Any) -> Callable[[bytes], None] | None:  # noqa: ANN401 - a schema that fastavro has parsed
+def bounds_of(schema: Any) -> Callable[[bytes], object] | None:  # noqa: ANN401 - a schema that fastavro has parsed
     """Return a check of bytes before the library reads them; None: the schema needs none.
 
     The check raises ValueError or EOFError.
@@ -120,7 +120,7 @@ class _Steps:
             return _length
         size = schema["size"] if kind == "fixed" else _SIZES.get(kind)
         if size is None:
-            return lambda walk, _: _pass_number(walk)
+            return lambda walk, _: walk.number()
         return lambda walk, _: walk.skip(size)
 
     def _is_empty(self, schema: Any) -> bool:  # noqa: ANN401 - as above
@@ -132,10 +132,6 @@ class _Steps:
         if kind in _RECORDS:
             return all(self._is_empty(field["type"]) for field in schema["fields"])
         return schema["size"] == 0 if kind == "fixed" else self._is_empty(kind)
-
-
-def _pass_number(walk: _Walk) -> None:
-    walk.number()
 
 
 def _length(walk: _Walk, _: int) -> None:

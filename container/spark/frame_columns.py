@@ -53,9 +53,6 @@ def value_columns(
     return {stream: load_columns(item) for stream, item in serdes.items()}
 
 
-_Made = tuple[pa.DataType, Callable[[Sequence[bytes]], pa.Array]]
-
-
 @dataclass(frozen=True)
 class StoreSerdes:
     """An adjunct store and its serdes. ``input_key``: the key that names its stream."""
@@ -99,20 +96,23 @@ def refuse_twins(stores: Sequence[StoreSerdes], streams: Sequence[str]) -> None:
 
 def store_columns(stores: Sequence[StoreSerdes]) -> Mapping[str, EntryColumns | HomeportError]:
     """Return {store: how its entries become rows; or why they cannot be}."""
-    return {store.name: _columns_or_reason(store) for store in stores}
+    found: dict[str, EntryColumns | HomeportError] = {}
+    for store in stores:
+        try:
+            key_type, key = _made(keys.STORE_KEY_SERDE.named(store.name), store.key)
+            value_type, value = _made(keys.STORE_MSG_SERDE.named(store.name), store.msg)
+        except HomeportError as error:
+            found[store.name] = error
+        else:
+            schema = pa.schema({KEY: key_type, VALUE: value_type})
+            found[store.name] = EntryColumns(store.name, schema, key, value, REFUSALS)
+    return found
 
 
-def _columns_or_reason(store: StoreSerdes) -> EntryColumns | HomeportError:
-    try:
-        key_type, key = _made(keys.STORE_KEY_SERDE.named(store.name), store.key)
-        value_type, value = _made(keys.STORE_MSG_SERDE.named(store.name), store.msg)
-    except HomeportError as error:
-        return error
-    schema = pa.schema({KEY: key_type, VALUE: value_type})
-    return EntryColumns(store.name, schema, key, value, REFUSALS)
-
-
-def _made(key: str, serde: ConfiguredSerde) -> _Made:
+def _made(
+    key: str, serde: ConfiguredSerde
+) -> tuple[pa.DataType, Callable[[Sequence[bytes]], pa.Array]]:
+    """Return the type of a column, and what makes it of the bytes of its elements."""
     form = None if isinstance(serde, SchemaSerde) else arrow_form(serde)
     if form is not None:
         return form.type, form.from_bytes
@@ -128,14 +128,11 @@ def _made(key: str, serde: ConfiguredSerde) -> _Made:
             f"the pipeline takes the store as a frame, and this serde has no columns: {error}",
             "use bytes, string, integer, long, double or a serde with a schema, or join in a task",
         ) from None
-    return made.type, _decoding(made)
 
-
-def _decoding(columns: Columns) -> Callable[[Sequence[bytes]], pa.Array]:
     def decode(data: Sequence[bytes]) -> pa.Array:
-        decoded = columns.decode(pa.array(data, pa.binary()))
+        decoded = made.decode(pa.array(data, pa.binary()))
         for reason in decoded.bad.values():
             raise ValueError(reason)
         return decoded.column
 
-    return decode
+    return made.type, decode

@@ -49,6 +49,7 @@ PORTABLE_JAVA = "java"
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 _OTHER_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
+_OPTIONS_OF_SHELLS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _SCRIPTS_ALONE = frozenset(
     {
         "spark.driver.defaultJavaOptions",
@@ -98,7 +99,8 @@ def jvm_command(
     its command line.
     """
     found = _existing((made or made_folder()) / COMMAND_NAME)
-    if found is not None and not _SCRIPTS_ALONE & properties.keys() and not _is_set_up(home):
+    is_set_up = (home / "conf").exists()
+    if found is not None and not _SCRIPTS_ALONE & properties.keys() and not is_set_up:
         given, *arguments = found.read_text(encoding="utf-8").splitlines()
         jars = arguments[arguments.index("-cp") + 1].split(":")
         # The command may still be that of another pyspark, whose jars do not exist.
@@ -149,18 +151,14 @@ def require_taken(own: str) -> None:
         options.write(options_file({JAVA_OPTIONS: f"{lasting_flags(own)} {own}"}))
         options.flush()
         command = [java, f"@{options.name}", "-version"]
-        done = run_child(command, _LIMIT_S, environment=_environment())
+        # The containers do not have the options of this shell.
+        environment = {name: v for name, v in os.environ.items() if name not in _OPTIONS_OF_SHELLS}
+        done = run_child(command, _LIMIT_S, environment=environment)
     if done.returncode != 0:
         # Its standard output has more lines; the reason follows a heading.
         said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
         reasons = [line for line in said if line and line != _HEADING]
         raise _refusal(own, reasons[0] if reasons else f"exit code {done.returncode}")
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment without this shell's Java options, which containers do not have."""
-    added = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-    return {name: value for name, value in os.environ.items() if name not in added}
 
 
 def _refusal(own: str, reason: str) -> ConfigError:
@@ -174,7 +172,3 @@ def _refusal(own: str, reason: str) -> ConfigError:
 
 def _existing(path: Path) -> Path | None:
     return path if path.is_file() else None
-
-
-def _is_set_up(home: Path) -> bool:
-    return (home / "conf").exists()

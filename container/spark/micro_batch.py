@@ -191,7 +191,11 @@ class SparkPipeline:
         frames = {name: frame_of(self._session, part) for name, part in tables.items()}
         made = {name: partial(self._standing.of, name, held) for name, held in stores.items()}
         rows: pa.Table = function(LazyFrames(frames, made)).toArrow()
-        self._tidy_up()
+        # Frames keep JVM objects alive through Python cycles. At the collector's own pace these
+        # would fill the JVM's heap. For the same reason it may never be switched off.
+        self._batches += 1
+        if self._batches % _BATCHES_PER_COLLECTION == 0:
+            gc.collect()
         return rows
 
     def _planned(self, frames: Frames) -> DataFrame:
@@ -232,13 +236,6 @@ class SparkPipeline:
                 f"the pipeline drops {', '.join(missing)}, so its rows have no order",
                 "select them too, or set task.pipeline.unordered=true",
             )
-
-    def _tidy_up(self) -> None:
-        # Frames keep JVM objects alive through Python cycles. At the collector's own pace these
-        # would fill the JVM's heap. For the same reason it may never be switched off.
-        self._batches += 1
-        if self._batches % _BATCHES_PER_COLLECTION == 0:
-            gc.collect()
 
 
 def _exercise(frames: Frames) -> DataFrame:

@@ -187,7 +187,7 @@ class Windows:
         if time_ms > self._last_ms:
             self._lose([Late(own, what, time_ms, is_ahead=True)], collector, ahead=1)
             return []
-        if time_ms < self._first_ms:
+        if time_ms < self._span.reach_ms - LIMIT_MS:
             self._lose([Late(own, what, time_ms)], collector, late=1)
             return []
         add = self._add_to_session if self._has_sessions else self._add_to_fixed
@@ -321,10 +321,6 @@ class Windows:
 
     def _places(self, key: str, time_ms: int) -> list[Place]:
         return [Place(end_ms, start_ms, key) for start_ms, end_ms in self._span.windows(time_ms)]
-
-    @property
-    def _first_ms(self) -> int:
-        return self._span.reach_ms - LIMIT_MS
 
     @property
     def _last_ms(self) -> int:

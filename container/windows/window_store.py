@@ -11,6 +11,7 @@ A time has fifteen digits. A time before 1970 is "-" and its distance from -LIMI
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from homeport.container.api import KeyValueStore
@@ -69,7 +70,7 @@ class WindowStore:
                 known = self._known.get(place.key)
                 if known is not None:
                     others = [p for p in known if p.start_ms != place.start_ms]
-                    self._known[place.key] = sorted([*others, place], key=_start_of)
+                    self._known[place.key] = sorted([*others, place], key=attrgetter("start_ms"))
 
     def delete_all(self, places: Iterable[Place]) -> None:
         """Delete these windows."""
@@ -171,10 +172,6 @@ class WindowStore:
             f"the store {self._name!r} cannot carry times: set stores.{self._name}.msg.serde to "
             "json, long, double, string or bytes"
         )
-
-
-def _start_of(place: Place) -> int:
-    return place.start_ms
 
 
 def _text(time_ms: int) -> str:

@@ -23,7 +23,7 @@ from homeport.container.spark.plan_once import PlanOnce
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from homeport.container.spark.plan_once import _Source
+    from homeport.container.spark.standing import Source
 
 BATCHES = 6
 ROWS = 50_000
@@ -40,8 +40,8 @@ class _AllColumns(PlanOnce):
     """Sends Spark all columns of each batch, whatever its plan reads."""
 
     def _narrowed(
-        self, frame: DataFrame, sources: Mapping[str, _Source], standing: object
-    ) -> Mapping[str, _Source]:
+        self, frame: DataFrame, sources: Mapping[str, Source], standing: object
+    ) -> Mapping[str, Source]:
         del frame, standing
         return sources
 
