@@ -79,7 +79,11 @@ class HeadWatch:
         Raises:
             PartitionError: a topic or partition does not exist any more.
         """
-        answer = self._answer()
+        try:
+            answer = self._answers.get_nowait()
+        except queue.Empty:
+            return {}
+        self._is_asked = False
         if isinstance(answer, UnavailableError):
             if not self._is_away:
                 _LOG.warning("following waits for Kafka: %s", answer)
@@ -91,14 +95,6 @@ class HeadWatch:
             _LOG.info("Kafka answers again: following goes on")
             self._is_away = False
         return answer
-
-    def _answer(self) -> HeadPolls | HomeportError:
-        try:
-            found = self._answers.get_nowait()
-        except queue.Empty:
-            return {}
-        self._is_asked = False
-        return found
 
     def _run(self) -> None:
         while self._asked.get() == _POLL:

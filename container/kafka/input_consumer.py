@@ -206,10 +206,7 @@ class InputConsumer:
 
     def lag(self) -> int:
         """Return the number of known records that ``poll`` has not returned yet."""
-        total = 0
-        for ssp, following in self._next.items():
-            total += max(0, self._known_end(ssp) - following)
-        return total
+        return sum(max(0, self._known_end(ssp) - at) for ssp, at in self._next.items())
 
     def lag_of(self, partitions: Iterable[SystemStreamPartition]) -> int | None:
         """Return the ``lag`` of ``partitions``; None: an end is not known yet."""
@@ -261,8 +258,7 @@ class InputConsumer:
 
     def _stands(self, tiers: Sequence[int]) -> dict[SystemStreamPartition, tuple[int, int]]:
         """Return {partition of these tiers: (next offset, end at its last answer)}."""
-        of_tier = self._schedule.tiers
-        own = {ssp: n for ssp, n in self._next.items() if of_tier[ssp] in tiers}
+        own = {ssp: at for ssp, at in self._next.items() if self._schedule.tiers[ssp] in tiers}
         return {ssp: (following, self._known_end(ssp)) for ssp, following in own.items()}
 
     def _stable_end(self, ssp: SystemStreamPartition) -> int | None:

@@ -221,10 +221,7 @@ class SparkPipeline:
                 f"the pipeline must return a DataFrame, not {type(result).__name__}",
                 "return the frame",
             )
-        self._check_columns(result.columns)
-        return result if self._leaving is None else self._leaving(result)
-
-    def _check_columns(self, columns: list[str]) -> None:
+        columns = result.columns
         if "task" not in columns and self._leaving is None:
             raise self._named.fault(
                 f"the pipeline must keep the column 'task', its rows have {', '.join(columns)}",
@@ -236,6 +233,7 @@ class SparkPipeline:
                 f"the pipeline drops {', '.join(missing)}, so its rows have no order",
                 "select them too, or set task.pipeline.unordered=true",
             )
+        return result if self._leaving is None else self._leaving(result)
 
 
 def _exercise(frames: Frames) -> DataFrame:
