@@ -40,7 +40,7 @@ class PlainOutputs:
     """Sends records to any system of the job. Not thread-safe.
 
     Args:
-        systems: those that may be written to, by name.
+        systems: the systems that outputs may go to, by name.
         own: the system of records that name none.
     """
 

@@ -45,7 +45,7 @@ class TopicWatch:
         systems: by name.
         stores: {changelog: store}.
         checkpoints: the checkpoint topic; None: the job has none.
-        inputs: what is read.
+        inputs: the input streams.
     """
 
     def __init__(

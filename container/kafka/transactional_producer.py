@@ -224,7 +224,7 @@ class TransactionalProducer:
             FencedError: a newer incarnation has taken over; nothing was committed.
             RecordRefusedError: a record was refused; nothing was committed.
             UnavailableError: Kafka went away meanwhile; the outcome is not known.
-            TransactionError: nothing was committed, or (the message says so) it is not known.
+            TransactionError: nothing was committed; or the message reports that it is not known.
         """
         try:
             self._silence.waits()

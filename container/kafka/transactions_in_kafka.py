@@ -133,7 +133,7 @@ class TransactionsInKafka(PartitionLeaders):
         self._reader.close()
 
     def heads(self, places: Collection[Place]) -> dict[Place, int]:
-        """Return {place: the offset of its next record} for those that exist."""
+        """Return {existing place: the offset of its next record}."""
         counts = TopicAdmin(self.system).partition_counts({topic for topic, _ in places})
         there = [place for place in places if place[1] < counts.get(place[0], 0)]
         return {place: known.head for place, known in self._reader.ends(there).items()}

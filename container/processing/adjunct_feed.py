@@ -67,12 +67,12 @@ class RefusedRecords:
 class AdjunctFeed:
     """One per container, in the loop's thread.
 
-    ``partitions``: those of adjunct streams.
+    ``partitions``: of adjunct streams.
 
     Args:
         storage: the stores; ``recover`` has returned.
-        managers: {task: what its records pass}.
-        refused: has what the managers refuse.
+        managers: {task: the manager of its records}.
+        refused: has the records that the managers refuse.
         bad: handles refused records.
         frames: the rows that a pipeline gets; None: it gets none.
         ends: requests the ends of compacted streams; None: there are none.
@@ -162,7 +162,7 @@ class AdjunctFeed:
     ) -> None:
         """Poll, where it is due, whether the stores are at the heads of their streams.
 
-        ``following``: what comes next of each partition; None: batches are on their way.
+        ``following``: {partition: next offset}; None: batches are on their way.
         """
         if self._ends is None or now_s < self._due_s:
             return

@@ -42,7 +42,7 @@ _PROJECT = "homeport."
 class _Call:
     """A call under way. ``began_ms``: the begin of the call, or of its present part.
 
-    ``ticks``: those of the watch at its last look; None: the call has no parts.
+    ``ticks``: of the watch at its last look; None: the call has no parts.
     """
 
     what: str

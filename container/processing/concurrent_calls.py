@@ -1,7 +1,7 @@
 """Calls of a StreamTask side by side: in threads, or on an event loop of the container's.
 
 A container adds the calls of one micro-batch, of all its tasks, and waits for the last of them.
-What is processed is contiguous then, and a transaction ends when no call is under way. Calls of one
+So processed offsets are contiguous, and a transaction ends when no call is under way. Calls of one
 order come one after the other; calls without an order come in any order.
 """
 
@@ -41,7 +41,7 @@ class Calls(ABC, Generic[_Call]):
         self._chains: dict[Hashable, list[_Call]] = {}
 
     def add(self, order: Hashable | None, call: _Call) -> None:
-        """Add ``call``, to be made after those of the same order; None: it has none."""
+        """Add ``call``, to be made after earlier calls of ``order``; None: it has no order."""
         key = 0 if self._limit == 1 else (object() if order is None else order)
         self._chains.setdefault(key, []).append(call)
 
@@ -109,7 +109,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     The calls share a thread, so that no line of its stack is one call's own: they are watched
     together, as one call that goes on with each of them.
 
-    ``is_stopped``: whether the order to stop has come, and cancels what is under way.
+    ``is_stopped``: whether the order to stop has come, and cancels calls under way.
     """
 
     def __init__(

@@ -115,7 +115,7 @@ def calls_for(
     may_go_on: Callable[[], None],
     watch: CallWatch | None = None,
 ) -> ThreadCalls | LoopCalls | None:
-    """Return what makes the calls of these tasks; None: each is made when its message comes."""
+    """Return the maker of these tasks' calls; None: each is made when its message comes."""
     if is_coroutine(task_class, "process"):
         return LoopCalls(limit, may_go_on, watch)
     is_stream = issubclass(task_class, StreamTask)

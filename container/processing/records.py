@@ -68,7 +68,7 @@ def use_arrow_once() -> None:
 def rows_by_task(table: pa.Table, pipeline: Named) -> Iterator[tuple[str, pa.Table]]:
     """Yield (task, its rows) of a table that is sorted by task; slices, not copies.
 
-    ``pipeline``: names what made the table.
+    ``pipeline``: the maker of the table, for messages.
 
     Raises:
         ConfigError: a row has no task.
@@ -233,7 +233,7 @@ def _small(part: pa.Table) -> Iterator[pa.Table]:
 
 
 def _list(column: pa.ChunkedArray) -> list[Any]:
-    """Return its elements as Python's; those of headers as ``Headers``."""
+    """Return the elements as objects of Python; headers as ``Headers``."""
     if column.type != _HEADERS:
         elements: list[Any] = column.to_pylist()
         return elements

@@ -122,7 +122,7 @@ def typed_input(
     outputs: Outputs,
     pipeline: SparkPipeline | None = None,
 ) -> TypedInput | None:
-    """Return what makes columns of the values; None for a StreamTask, and without a schema.
+    """Return the maker of typed columns; None for a StreamTask, and without a schema.
 
     Raises:
         ConfigError: a serde cannot be loaded, or has no columns.

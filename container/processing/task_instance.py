@@ -223,7 +223,7 @@ class Context:
         """Return the task's part of the store ``name``.
 
         Raises:
-            KeyError: there is no such store; the message names those there are.
+            KeyError: there is no such store; the message names the existing ones.
         """
         try:
             return self._stores[name]

@@ -150,7 +150,7 @@ def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
     """Return the type of a column of values of ``schema``.
 
     Raises:
-        ValueError: no column has such values; the message says which.
+        ValueError: no column has such values; the message names them.
     """
     import fastavro  # noqa: PLC0415 - as in ``avro_serde``
 

@@ -74,7 +74,7 @@ class Columns:
             try:
                 return quick.column(list(map(quick.row, data))), {}
             except REFUSALS:
-                pass  # one of them at least; which, the next step says
+                pass  # at least one of them is bad; the next step finds it
         return self._one_by_one(data)
 
     def _one_by_one(self, data: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, str]]:

@@ -25,7 +25,7 @@ _NAMED = 5
 
 
 def form_of(entry: ConfiguredSerde, *, is_key: bool = False) -> str:
-    """Return the form of what the serde ``entry`` writes.
+    """Return the form of the bytes that the serde ``entry`` writes.
 
     A value with a Schema Registry's wire format names its schema itself.
 
@@ -49,7 +49,7 @@ def forms_of(serdes: tuple[ConfiguredSerde, ConfiguredSerde]) -> StoreForms:
 
 
 def in_brief(forms: StoreForms) -> tuple[str, str]:
-    """Return those of keys and of values, each as ``shown``."""
+    """Return the forms of keys and of values, each as ``shown``."""
     return shown(forms.key), shown(forms.msg)
 
 

@@ -163,7 +163,7 @@ class Registry:
                     text = schema if is_given and schema else self._latest()
                 parsed = parsed_schema(self._entry.schema_key, text)
                 return to_avro(parsed, is_whole=False)  # the latest may have others
-            except ConfigError:  # the serialiser says what is wrong, or takes what it refers to
+            except ConfigError:  # the serialiser reports the fault, or takes the references
                 return lambda value: value
 
         return self._made(
@@ -256,7 +256,7 @@ class Registry:
     def _reader(
         self, deserialize: _Call, then: Callable[[Any, bytes], Any] = lambda value, _: value
     ) -> Callable[[bytes], Any]:
-        """Return what reads bytes and gives ``then`` the value and the bytes behind the header."""
+        """Return a reader that calls ``then`` with the value and the bytes after the header."""
 
         def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
             try:

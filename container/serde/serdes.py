@@ -20,7 +20,7 @@ from homeport.container.serde.columns import Columns, reason_of
 
 
 class SerdeFailedError(HomeportError):
-    """A serde of the job's own raised what would end a process, or a Schema Registry has failed.
+    """The job's own serde raised an error like SystemExit, or a Schema Registry has failed.
 
     That is no fault of the bytes: no record is dropped for it.
     """

@@ -125,7 +125,7 @@ def _files(gateway: Any, paths: list[Path]) -> Any:  # noqa: ANN401 - objects of
 
 
 def main(make: Callable[[Path], object]) -> int:
-    """Make what FOLDER, the argument, lacks; return the exit code."""
+    """Call ``make`` with the folder of the first argument; return the exit code."""
     try:
         make(Path(sys.argv[1]).absolute())
     except (HomeportError, OSError) as error:

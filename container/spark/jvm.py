@@ -91,7 +91,7 @@ def options_file(properties: Mapping[str, str]) -> str:
 def jvm_command(
     home: Path, properties: Mapping[str, str], options: Path, made: Path | None = None
 ) -> list[str]:
-    """Return what starts the JVM of the Spark in ``home``; Spark's own options follow.
+    """Return the command for the JVM of the Spark in ``home``; append Spark's own options.
 
     It is the command in the folder ``made``, by default this environment's. It is Spark's script if
     there is no command or no Java, or if job or installation set what only the script applies.

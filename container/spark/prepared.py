@@ -142,7 +142,7 @@ class Loaded:
         """Return the pipeline in that Spark, warmed up; ``ended``: as of SparkPipeline.
 
         Raises:
-            ConfigError: it is not what it must be.
+            ConfigError: the pipeline is invalid.
         """
         set_up_workers(session)
         leaving, takes = self.settings.leaving, self.work.takes

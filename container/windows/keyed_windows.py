@@ -53,7 +53,7 @@ class Windows:
             ``json``, or whatever of ``long``, ``double``, ``string`` and ``bytes`` the aggregates
             are.
         span: ``Tumbling``, ``Hopping`` or ``Session``.
-        aggregate: what a window keeps.
+        aggregate: how a window aggregates its records.
         emit: results come as a window closes, or with each update and not again.
         lateness_ms: how much older than the newest record one may be; None: the job's
             ``task.watermark.lateness.ms``, or 0.
@@ -168,10 +168,10 @@ class Windows:
         """Add the record to its windows, and advance event time.
 
         Args:
-            message: the record; it has what is not given besides.
+            message: the record; the other arguments replace its parts.
             collector: for ``on_late``.
             key: the key of the windows, a str.
-            value: what ``add`` is called with.
+            value: the value for the aggregate's ``add``.
             at_ms: its event time, in ms since 1970; earlier times are negative.
 
         Returns:
@@ -250,7 +250,7 @@ class Windows:
         return self._saw([])
 
     def at(self, key: str, time_ms: int) -> list[WindowResult]:
-        """Return the windows of ``key`` that have ``time_ms``: open ones, and those that stay."""
+        """Return the windows of ``key`` that have ``time_ms``: open ones, and kept closed ones."""
         time_ms = whole_ms("time_ms", time_ms)
         if self._has_sessions:
             places = [p for p in self._store.sessions(key) if p.start_ms <= time_ms < p.end_ms]

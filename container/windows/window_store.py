@@ -5,7 +5,7 @@ A time has fifteen digits. A time before 1970 is "-" and its distance from -LIMI
 * ``w/<end>/<start>/<key>``: the aggregate of one window;
 * ``k/<length of key>/<key>/<start>``: the end of a session, so that a key finds its own;
 * ``t/`` how far event time has come, ``t/<source>`` the newest time of a source;
-* ``f/<fact>/<text>`` what the windows were made with, whatever values the store carries.
+* ``f/<fact>/<text>`` a fact of the windows; any store can carry its value.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class WindowStore:
         return self._store.get(_entry(place))
 
     def get_all(self, places: Iterable[Place]) -> dict[Place, Any]:
-        """Return {place: its aggregate} of those that have one."""
+        """Return {place that has an aggregate: the aggregate}."""
         entries = {_entry(place): place for place in places}
         return {entries[e]: value for e, value in self._store.get_all(entries).items()}
 
@@ -104,7 +104,7 @@ class WindowStore:
     def sessions(self, key: str) -> list[Place]:
         """Return the sessions of ``key``, in the order of their starts.
 
-        Memory has those of the keys read lately: a scan is the largest cost of a record.
+        Memory has the sessions of keys read lately: a scan is the largest cost of a record.
         """
         known = self._known.pop(key, None)
         if known is None:
@@ -119,12 +119,12 @@ class WindowStore:
     # -- facts
 
     def facts(self) -> dict[str, str]:
-        """Return {fact: its text}: what made these windows."""
+        """Return {fact: its text} of these windows."""
         with self._store.range("f/", "f0") as pairs:
             return dict(entry[2:].split("/", 1) for entry, _ in pairs)
 
     def put_facts(self, facts: Mapping[str, str]) -> None:
-        """Put the facts, in place of those before; TypeError where the store carries no times."""
+        """Put the facts, in place of former ones; TypeError where the store carries no times."""
         kept = self.facts()
         for fact, text in facts.items():
             if kept.get(fact) != text:

@@ -58,7 +58,7 @@ class DisturbedJob(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A fault that has happened. ``at_s``: since the first step; ``what``: what was hit."""
+    """A fault that has happened. ``at_s``: since the first step; ``what``: its targets."""
 
     number: int
     at_s: float
@@ -69,7 +69,7 @@ class Done:
 class Chaos:
     """One schedule of faults on the jobs of a cluster; each fault hits its target in all jobs.
 
-    ``schedule``: the faults to come; ``done``: those that have happened.
+    ``schedule``: all faults; ``done``: the faults that have happened.
     """
 
     def __init__(

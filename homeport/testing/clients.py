@@ -289,10 +289,10 @@ class MemoryOutputs(PlainOutputs):
 
 
 class MemoryTopics(TopicWatch):
-    """The topics are always those that the container began with."""
+    """A watch that finds nothing: no topic in memory is ever another one."""
 
     def __init__(self) -> None:
         """Watch nothing."""
 
     def check(self) -> None:
-        """Return at once: the topics still are those."""
+        """Return at once."""
