@@ -83,12 +83,9 @@ class Columns:
         for place, value in enumerate(data):
             if value is not None:
                 try:
-                    row = self.row(value)
+                    rows[place] = self.row(value)
                 except REFUSALS as error:
                     bad[place] = reason_of(error)
-                else:
-                    if row is not None:
-                        rows[place] = row
         indices: list[int | None] = [None] * len(data)
         for index, place in enumerate(rows):
             indices[place] = index

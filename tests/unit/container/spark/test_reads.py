@@ -80,6 +80,7 @@ PLANS: list[tuple[list[Node], Reads]] = [
     ),
     # A struct that is named is read whole, whatever else is named of it.
     (_project(_leaf(), _part_of(AT, 0), _over("Alias", _column(AT))), {"value": None}),
+    (_project(_leaf(), _over("Alias", _column(AT)), _part_of(AT, 0)), {"value": None}),
     # Whether there is a struct reads its first field, unless another one is read.
     (
         _project(
