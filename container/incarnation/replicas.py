@@ -172,8 +172,8 @@ class Replicas:
         self._context = context
         self.storage = start_up.storage_of(context)
         self._reading = contextlib.ExitStack()
-        self._changelogs: ChangelogFollower | None = None
-        self._adjuncts: AdjunctFollower | None = None
+        self._followers: list[AdjunctFollower | ChangelogFollower] = []
+        """From `restore` on; that of the changelogs is the last one."""
 
     def restore(self) -> dict[str, dict[str, Restored]]:
         """Open the stores and read their logs to the heads; return {store: {task: how}}.
@@ -186,15 +186,16 @@ class Replicas:
             with log_readers(job.systems, pause) as readers:
                 restored = restore_stores(context, storage, readers)
                 with context.phases.phase("restore"):
-                    self._adjuncts = adjunct_follower(
+                    adjuncts = adjunct_follower(
                         job, storage.adjuncts, readers, pause, storage.clocks
                     )
-                    if self._adjuncts is not None:
-                        opened.callback(self._adjuncts.close)
+                    if adjuncts is not None:
+                        opened.callback(adjuncts.close)
+                        self._followers.append(adjuncts)
             starts = {store.place: next_offset(store) for store in storage.logged}
             feed = KafkaChangelogFeed(job.transaction_system, starts, pause, storage.clocks)
             opened.callback(feed.close)
-            self._changelogs = ChangelogFollower(storage.logged, feed, storage.clocks)
+            self._followers.append(ChangelogFollower(storage.logged, feed, storage.clocks))
             self._reading = opened.pop_all()
         return restored
 
@@ -232,23 +233,21 @@ class Replicas:
             self.storage.close()
 
     def _step(self, wait_s: float) -> int:
-        came = 0 if self._adjuncts is None else self._adjuncts.step(0)
+        *adjuncts, changelogs = self._followers
+        came = sum(follower.step(0) for follower in adjuncts)
         # While reference data comes, the changelogs are read without a wait.
-        return came + self._followed().step(0 if came else wait_s)
+        return came + changelogs.step(0 if came else wait_s)
 
     def _poll_heads(self) -> None:
-        self._followed().poll_heads()
-        if self._adjuncts is not None:
-            self._adjuncts.poll_heads()
-        states = () if self._adjuncts is None else self._adjuncts.states()
+        states: list[AdjunctState] = []
+        for follower in self._followers:
+            follower.poll_heads()
+            if isinstance(follower, AdjunctFollower):
+                states += follower.states()
         self._context.send(ContainerReport.following(self._lags(), states))
 
     def _lags(self) -> list[StoreLag]:
-        return [*self._followed().lags(), *(self._adjuncts.lags() if self._adjuncts else ())]
-
-    def _followed(self) -> ChangelogFollower:
-        assert self._changelogs is not None  # noqa: S101 - for the type checker: after `restore`
-        return self._changelogs
+        return [lag for follower in reversed(self._followers) for lag in follower.lags()]
 
     def _poll_interval_s(self) -> float:
         retentions = [s.expected.delete_retention_ms for s in self.storage.logged if s.expected]
