@@ -122,6 +122,7 @@ def forget_tokens_of_cluster(cache: Path, conf: Path) -> None:
 
 
 def _forget(folder: Path, application_id: str) -> None:
-    for name in (application_id, f"{application_id}{_NOTE}", f"{application_id}{_SECRET}"):
+    kept = KeptToken(application_id)
+    for name in (application_id, kept.note_name, kept.secret_name):
         with contextlib.suppress(OSError):
             (folder / name).unlink(missing_ok=True)

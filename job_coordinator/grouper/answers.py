@@ -47,22 +47,27 @@ def partition_answer_fault(
     in exactly one of them, and nothing else is.
     """
     wanted = {ssp: str(ssp) for ssp in partitions}
-    return next(_faults(answer, wanted, SystemStreamPartition, _OF_PARTITIONS), None)
+    return _first_fault(answer, wanted, SystemStreamPartition, _OF_PARTITIONS)
 
 
 def task_answer_fault(answer: object, tasks: Collection[TaskName]) -> str | None:
     """Return the same of a grouper of tasks, whose collections have ``tasks``."""
     wanted = {name: f"task {name!r}" for name in tasks}
-    return next(_faults(answer, wanted, str, _OF_TASKS), None)
+    return _first_fault(answer, wanted, str, _OF_TASKS)
+
+
+def _first_fault(
+    answer: object, wanted: Mapping[Any, str], kind: type, sentences: _Sentences
+) -> str | None:
+    """Return it. Shapes: ``wanted`` {member, all of type ``kind``: how a sentence calls it}."""
+    if not isinstance(answer, Mapping):
+        return f"it is {_shown(answer)} and no mapping"
+    return next(_faults(answer, wanted, kind, sentences), None)
 
 
 def _faults(
-    answer: object, wanted: Mapping[Any, str], kind: type, sentences: _Sentences
+    answer: Mapping[object, Any], wanted: Mapping[Any, str], kind: type, sentences: _Sentences
 ) -> Iterator[str]:
-    """Yield faults. Shapes: ``wanted`` {member, all of type ``kind``: how a sentence calls it}."""
-    if not isinstance(answer, Mapping):
-        yield f"it is {_shown(answer)} and no mapping"
-        return
     yield from _shape_faults(answer, sentences.group)
     owners: dict[object, object] = {}
     for key, members in answer.items():
