@@ -12,15 +12,14 @@ An IP address in that header is safe: a page cannot have the address of another 
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from homeport.config.access_tokens import RESERVED, NamedToken, digest_of
+from homeport.config.access_tokens import NamedToken, digest_of
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TokensKey
@@ -48,15 +47,10 @@ class Caller:
     address: str
 
 
-class Tokens:
-    """The tokens that are valid now.
+class OperatorTokens:
+    """The tokens of operators that are valid now."""
 
-    Args:
-        job: returns the job's own token, which may be exchanged while the job runs.
-    """
-
-    def __init__(self, job: Callable[[], bytes]) -> None:
-        self._job = job
+    def __init__(self) -> None:
         self._config: Config | None = None
         self._operators: Mapping[str, tuple[str, Role]] = {}
 
@@ -74,14 +68,8 @@ class Tokens:
             for token in _tokens(key, config)
         }
 
-    def is_job(self, offered: bytes) -> bool:
-        """Return whether it is the job's own token; compare in constant time."""
-        return hmac.compare_digest(offered, self._job())
-
     def holder(self, offered: bytes) -> tuple[str, Role]:
         """Return the token's name and role; ``("", Role.NONE)`` if it is not valid."""
-        if self.is_job(offered):
-            return RESERVED, Role.JOB
         # A search by the digest: its duration reveals nothing of a valid token.
         return self._operators.get(digest_of(offered), ("", Role.NONE))
 

@@ -7,6 +7,7 @@ cluster must not be able to keep the launchers of that host from their AM.
 
 from __future__ import annotations
 
+import hmac
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Final
 
 from aiohttp import web
 
+from homeport.config.access_tokens import RESERVED
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, address_text
@@ -22,8 +24,8 @@ from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.callers import (
     Caller,
+    OperatorTokens,
     Role,
-    Tokens,
     is_of_another_page,
     is_own,
     names_of,
@@ -95,7 +97,7 @@ class Guard:
         names: Iterable[str] = (),
     ) -> None:
         self._access = access
-        self._tokens = Tokens(lambda: access.token)
+        self._operators = OperatorTokens()
         self._config = config
         self._rights = rights
         self._names = names_of(names)
@@ -137,11 +139,10 @@ class Guard:
             self._access.exchange(keys.JOB_COORDINATOR_ACCESS_GENERATION.read(config))
         if offered is None:
             return Caller("", Role.NONE, address)
-        if self._tokens.is_job(offered):
+        if hmac.compare_digest(offered, self._access.token):
             if isinstance(request.protocol, Handler):
                 request.protocol.is_known()
-            name, role = self._tokens.holder(offered)
-            return Caller(name, role, address)
+            return Caller(RESERVED, Role.JOB, address)
         if offered in self._access.former:
             return _unauthorized("the job's token has been exchanged")
         now_ms = boot_ms()
@@ -154,8 +155,8 @@ class Guard:
                 {"Retry-After": str(seconds)},
             )
         if config is not None:
-            self._tokens.configured(config)
-        name, role = self._tokens.holder(offered)
+            self._operators.configured(config)
+        name, role = self._operators.holder(offered)
         if role is Role.NONE:
             if self._wrong.shown(address, now_ms):
                 _log.warning("%d wrong tokens have come from %s within a minute", LIMIT, address)

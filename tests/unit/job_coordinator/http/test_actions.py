@@ -71,12 +71,13 @@ def page(loop: Loop) -> Iterator[ServedActions]:
 
 def test_the_page_learns_what_its_token_allows(page: ServedActions) -> None:
     """As the token has arrived here: a proxy may not pass it on."""
-    for headers, role, may_act in (
-        ({}, "none", False),
-        ({"Authorization": f"Bearer {ADA}"}, "operate", True),
+    for headers, name, role, may_act in (
+        ({}, "", "none", False),
+        ({"Authorization": f"Bearer {ADA}"}, "ada", "operate", True),
+        ({"Authorization": f"Bearer {TOKEN}"}, "job", "job", True),
     ):
         said = json.loads(page.call("GET", "/ui/actions", None, **headers)[2])
-        assert (said["role"], said["may_act"]) == (role, may_act)
+        assert (said["name"], said["role"], said["may_act"]) == (name, role, may_act)
         assert said["actions"] == ["move", "restart", "cancel", "drain", "config"]
 
 

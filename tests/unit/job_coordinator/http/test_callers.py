@@ -7,7 +7,13 @@ import pytest
 from homeport.config.access_tokens import digest_of
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.job_coordinator.http.callers import Role, Tokens, is_of_another_page, is_own, names_of
+from homeport.job_coordinator.http.callers import (
+    OperatorTokens,
+    Role,
+    is_of_another_page,
+    is_own,
+    names_of,
+)
 
 READ, OPERATE = (keys.JOB_COORDINATOR_READ_TOKENS.name, keys.JOB_COORDINATOR_OPERATE_TOKENS.name)
 
@@ -19,21 +25,20 @@ def config_with(key: str, name: str, *tokens: bytes) -> Config:
 
 def test_operators_tokens_are_those_of_the_configuration_in_force() -> None:
     """Rotated while it runs: the old one, both, the new one; no restart in between."""
-    tokens = Tokens(lambda: b"own")
+    tokens = OperatorTokens()
     for valid in ((b"old",), (b"old", b"new"), (b"new",)):
         tokens.configured(config_with(OPERATE, "ada", *valid))
         for token in (b"old", b"new"):
             expected = ("ada", Role.OPERATE) if token in valid else ("", Role.NONE)
             assert tokens.holder(token) == expected
     tokens.configured(Config({}))
-    assert [tokens.holder(t) for t in (b"new", b"", b"owm")] == [("", Role.NONE)] * 3
-    assert tokens.holder(b"own") == ("job", Role.JOB)
+    assert [tokens.holder(t) for t in (b"new", b"")] == [("", Role.NONE)] * 2
 
 
 def test_the_greater_role_counts() -> None:
     """Where a token has both."""
     both = {**config_with(READ, "eve", b"t", b"u"), **config_with(OPERATE, "ada", b"t")}
-    tokens = Tokens(lambda: b"own")
+    tokens = OperatorTokens()
     tokens.configured(Config(both))
     tokens.configured(Config(both))
     assert tokens.holder(b"t") == ("ada", Role.OPERATE)
@@ -42,7 +47,7 @@ def test_the_greater_role_counts() -> None:
 
 def test_a_wrong_configuration_opens_nothing() -> None:
     """Validation refuses it; the server goes on with none of that key."""
-    tokens = Tokens(lambda: b"own")
+    tokens = OperatorTokens()
     config = config_with(READ, "eve", b"u").merged({OPERATE: "damaged"})
     tokens.configured(config)
     assert tokens.holder(b"damaged") == ("", Role.NONE)
