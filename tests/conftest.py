@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import inspect
 import logging
 import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterator
 from types import FrameType
 from typing import Any
 
@@ -26,7 +26,6 @@ import shared_clusters
 from run_summary import BACK_END, SEARCHED
 from worker_groups import GroupScheduling, ends_clusters, turn_of, uses_clusters
 
-_HERE = Path(__file__).parent
 _MARKERS = {
     "unit": "unit",
     "spec": "unit",
@@ -103,12 +102,25 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, which would look at all tests again and again.
+
+    What is collected stays until the end, so the collector leaves it out of its later passes too.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test by its folder; what takes longest is first."""
     for item in items:
-        for folder, marker in _MARKERS.items():
-            if item.path.is_relative_to(_HERE / folder):
-                item.add_marker(marker)
+        if marker := _MARKERS.get(item.nodeid.removeprefix("tests/").partition("/")[0]):
+            item.add_marker(marker)
     items.sort(key=lambda item: turn_of(item.nodeid))
 
 

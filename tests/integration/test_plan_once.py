@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from spark_batches import NAMED, batch, two_cores
 from suites import long
+from waiting import until
 
 from homeport.container.spark import java_classes
 from homeport.container.spark.faults import PipelineFailedError
@@ -418,7 +419,10 @@ def heap(session: SparkSession) -> int:
 
 @pytest.mark.parametrize(("batches", "rows"), [(100, 2000), long(10_000, 20)])
 def test_batches_leave_nothing_in_the_heap(session: SparkSession, batches: int, rows: int) -> None:
-    """More than 10 MB go in and out: what is kept of them would show beside 4 MB of the JVM's."""
+    """More than 10 MB go in and out: what is kept of them would show beside 4 MB of the JVM's.
+
+    Spark lets go of some after a collection, in a thread of its own; what is kept stays.
+    """
     new, _, _ = pair(session, parsed)
     table = batch(rows)
     for _ in range(20):
@@ -427,7 +431,7 @@ def test_batches_leave_nothing_in_the_heap(session: SparkSession, batches: int, 
     for _ in range(batches):
         new.run(table)
     assert batches * table.nbytes > 10 * 2**20
-    assert heap(session) - before < 4 * 2**20
+    until(lambda: heap(session) - before < 4 * 2**20)
 
 
 def test_a_stranger_on_the_port_is_not_served(session: SparkSession) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 
 import jsonschema
 
-from homeport.cli.json_outputs import OUTPUTS, Form, schema
+from homeport.cli.json_outputs import OUTPUTS, Form, Output, schema
 
 
 def require_promised(words: Sequence[str], printed: str) -> None:
@@ -23,4 +24,12 @@ def require_promised(words: Sequence[str], printed: str) -> None:
     assert output is not None, words
     answers = printed.splitlines() if output.form is Form.LINES else [printed]
     for answer in answers:
-        jsonschema.validate(json.loads(answer), schema(output))
+        validator_of(output).validate(json.loads(answer))
+
+
+@functools.cache
+def validator_of(output: Output) -> jsonschema.Draft202012Validator:
+    """Return what judges such an answer; the schema itself is checked once."""
+    made = schema(output)
+    jsonschema.Draft202012Validator.check_schema(made)
+    return jsonschema.Draft202012Validator(made)

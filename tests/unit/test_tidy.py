@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import configparser
+import functools
 import os
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,30 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|home|Users)/(?!\.\.\.)[\
 """The home or working folder of a developer's machine; not the middle of a longer path or a URL."""
 
 
+_STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of a statement that hold other statements."""
+
+
+@dataclass(frozen=True)
+class _Function:
+    """``lines`` has decorators and docstring too."""
+
+    name: str
+    line: int
+    lines: int
+    is_documented: bool
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What the rules need to know of a Python file; a syntax tree of each would fill the memory."""
+
+    about: str
+    functions: tuple[_Function, ...]
+    classes: tuple[str, ...]
+
+
+@functools.cache
 def _files() -> list[Path]:
     """Every file of the working tree that git would keep, tracked or new, in sorted order."""
     listed = subprocess.run(
@@ -49,10 +76,32 @@ def _python_files() -> list[Path]:
     return [file for file in _files() if file.suffix == ".py"]
 
 
-def _functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+@functools.cache
+def _source(file: Path) -> _Source:
     tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    found = list(_definitions(tree))
+    functions = [_function(node) for node in found if not isinstance(node, ast.ClassDef)]
+    classes = [node.name for node in found if isinstance(node, ast.ClassDef)]
+    return _Source(ast.get_docstring(tree) or "", tuple(functions), tuple(classes))
+
+
+def _definitions(
+    tree: ast.Module,
+) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Each function and class, nested ones too; expressions, which hold none, are not walked."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node
+        for part in _STATEMENTS:
+            left += getattr(node, part, ())
+
+
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> _Function:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines = (node.end_lineno or first) - first + 1
+    return _Function(node.name, node.lineno, lines, bool(ast.get_docstring(node)))
 
 
 def _shown(file: Path) -> str:
@@ -83,24 +132,23 @@ def test_folders_are_small() -> None:
 
 def test_functions_are_short() -> None:
     """No function is longer than 60 lines, decorators and docstring included."""
-    long = {}
-    for file in _python_files():
-        for function in _functions(file):
-            first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
-            lines = (function.end_lineno or first) - first + 1
-            if lines > FUNCTION_LINES:
-                long[f"{_shown(file)}:{function.lineno} {function.name}"] = lines
+    long = {
+        f"{_shown(file)}:{function.line} {function.name}": function.lines
+        for file in _python_files()
+        for function in _source(file).functions
+        if function.lines > FUNCTION_LINES
+    }
     assert long == {}
 
 
 def test_every_test_states_its_fact() -> None:
     """Every test function has a docstring."""
     silent = [
-        f"{_shown(file)}:{function.lineno} {function.name}"
+        f"{_shown(file)}:{function.line} {function.name}"
         for file in _python_files()
         if file.is_relative_to(ROOT / "tests") and file.name.startswith("test_")
-        for function in _functions(file)
-        if function.name.startswith("test_") and not ast.get_docstring(function)
+        for function in _source(file).functions
+        if function.name.startswith("test_") and not function.is_documented
     ]
     assert silent == []
 
@@ -110,9 +158,9 @@ def test_each_error_has_a_name_of_its_own() -> None:
     places: dict[str, list[str]] = {}
     for file in _python_files():
         if file.relative_to(ROOT).parts[0] in CODE_FOLDERS:
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef) and node.name.endswith(("Error", "Violation")):
-                    places.setdefault(node.name, []).append(_shown(file))
+            for name in _source(file).classes:
+                if name.endswith(("Error", "Violation")):
+                    places.setdefault(name, []).append(_shown(file))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
@@ -141,9 +189,10 @@ def test_what_says_pure_is_held_by_the_contract() -> None:
     free = []
     for folder in CODE_FOLDERS:
         for file in sorted((ROOT / folder).rglob("*.py")):
-            about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
             name = _imported_as(file.with_suffix("")).removesuffix(".__init__")
-            if "PURE" in about and not any(f"{name}.".startswith(f"{each}.") for each in held):
+            if "PURE" in _source(file).about and not any(
+                f"{name}.".startswith(f"{each}.") for each in held
+            ):
                 free.append(name)
     assert free == []
 

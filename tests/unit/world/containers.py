@@ -504,7 +504,7 @@ class _Selector:
     def select(self, timeout: float | None = None) -> list[tuple[_Key, int]]:
         clock = self._hosts.clock
         clock.wait_for(
-            lambda: any(self._is_ready(f) for f in self._registered),
+            lambda: any(map(self._is_ready, self._registered)),
             None if timeout is None else timeout * 1000,
         )
         return [(_Key(f), 1) for f in self._registered if self._is_ready(f)]

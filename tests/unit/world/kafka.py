@@ -69,12 +69,13 @@ class Partition:
     @property
     def stable_end(self) -> int:
         """Before the first record of an open transaction; else the end."""
-        return min(self.open.values(), default=self.end)
+        return min(self.open.values()) if self.open else len(self.records)
 
     def committed(self, start: int, end: int) -> Iterator[Record]:
         """The records of [start, end) that a reader of committed records is given."""
+        left_out = self.aborted | self.compacted
         for record in self.records[start:end]:
-            if record.marker is None and record.offset not in self.aborted | self.compacted:
+            if record.marker is None and record.offset not in left_out:
                 yield record
 
 

@@ -187,7 +187,10 @@ class ModelConsumer:
     def _may_fetch(self, process: Process | None) -> bool:
         if not self._network.reaches(process):
             return False
-        return any(self._has_news(place, at) for place, at in self._assigned.items())
+        for place, at in self._assigned.items():  # noqa: SIM110 - at each turn; any() costs more
+            if self._has_news(place, at):
+                return True
+        return False
 
     def _has_news(self, place: Place, at: _Assigned) -> bool:
         end = self._end(self._network.broker.partition(place))

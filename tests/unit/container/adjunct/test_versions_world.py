@@ -124,8 +124,8 @@ class Search:
                 assert world.shown == max(self._good), "the newest good version is not shown"
             for following in after:
                 self._judge(following)
-                if following.key not in seen:
-                    seen.add(following.key)
+                if (key := following.key) not in seen:
+                    seen.add(key)
                     todo.append(following)
         return len(seen)
 
