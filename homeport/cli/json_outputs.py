@@ -59,6 +59,7 @@ OUTPUTS: Mapping[str, Output] = {
     "config diff": Output(Form.OBJECT, Differences),
     "config get": Output(Form.OBJECT, Values),
     "config reference": Output(Form.OBJECT, ShownKeys),
+    "config show": Output(Form.OBJECT, Values),
     "coordinator-stream show": Output(Form.LINES, ShownRecord),
     "coordinator-stream tail": Output(Form.LINES, ShownRecord),
     "doctor": Output(Form.ARRAY, Finding),
