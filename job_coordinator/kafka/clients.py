@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import logging
 import queue
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
@@ -63,6 +65,9 @@ _NO_RIGHT = frozenset(
 
 _DROPPED: queue.SimpleQueue[AdminClient] = queue.SimpleQueue()
 """Admin clients without a reference, for the thread that destroys them."""
+_OURS = 2
+"""References to a client that only one variable holds: that one, and the argument of the call."""
+_STILL_HELD_S = 0.01
 
 
 class _Admin:
@@ -85,7 +90,12 @@ class _Admin:
 
 def _destroy_dropped() -> None:
     while True:
-        _DROPPED.get()  # drops the last reference, so that this thread destroys the client
+        client = _DROPPED.get()
+        if sys.getrefcount(client) > _OURS:
+            # The thread that dropped it is still in the finalizer. The last reference must be ours.
+            _DROPPED.put(client)
+            time.sleep(_STILL_HELD_S)
+        del client
 
 
 @functools.cache

@@ -7,10 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ClusterMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+from waiting import until
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -105,6 +108,24 @@ def test_a_client_that_is_collected_in_its_own_thread_does_not_end_the_process(
     )
     assert ended.returncode == end, ended.stderr
     assert ("destroyed" in ended.stdout) is (end == 0), ended.stdout
+
+
+def test_a_client_that_its_dropper_still_holds_is_destroyed_by_our_thread() -> None:
+    """The thread that runs the finalizer holds the client until that has returned."""
+    destroyed_by: list[str] = []
+
+    class Dropped:
+        def __del__(self) -> None:
+            destroyed_by.append(threading.current_thread().name)
+
+    clients._start_destroying()
+    held: Any = Dropped()
+    clients._Admin(held)
+    clients._Admin(cast("AdminClient", Dropped()))  # when it is destroyed, the first had its turn
+    until(lambda: len(destroyed_by) == 1)
+    del held
+    until(lambda: len(destroyed_by) == 2)
+    assert set(destroyed_by) == {"kafka-admin-destroy"}
 
 
 class Client:
