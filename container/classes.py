@@ -23,6 +23,7 @@ from homeport.container.api import (
     StreamTask,
 )
 from homeport.container.callables import fault_of, is_coroutine, making_fault, method_fault
+from homeport.container.serde.class_serde import class_serde, is_record_class
 from homeport.container.serde.columns import Columns
 from homeport.container.serde.registry_serde import Subject
 from homeport.container.serde.schema_serde import schema_serde
@@ -148,8 +149,8 @@ def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
     """Return the serde of ``name``; ConfigError, whose line names ``key``, where it cannot be had.
 
     ``topic``: of a stream's serde, for a Schema Registry; ``key`` shows whether it is of keys. A
-    class of the job's own is made without arguments; its methods ``to_bytes`` and ``from_bytes``
-    take one.
+    class of the job's own whose fields have types is carried as JSON (``class_serde``). Any other
+    is made without arguments; its methods ``to_bytes`` and ``from_bytes`` take one.
     """
     if isinstance(name, SchemaSerde):
         return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))
@@ -186,6 +187,8 @@ def _own_serde(key: str, name: str) -> Serde:
     rule = "it must name a class with the methods to_bytes and from_bytes"
     if not isinstance(found, type):
         raise ConfigError(key, name, rule, f"this is {_described(found)}")
+    if is_record_class(found):
+        return _of_class(key, name, found)
     try:
         own = found()
     except BaseException as error:  # noqa: BLE001 - user code may raise anything
@@ -200,6 +203,14 @@ def _own_serde(key: str, name: str) -> Serde:
         if fault is not None:
             raise ConfigError(key, name, rule, f"its {method} is {fault.what}: {fault.remedy}")
     return Serde(name, _own_to_bytes(name, own), _own_from_bytes(name, own), is_own=True)
+
+
+def _of_class(key: str, name: str, record: type) -> Serde:
+    try:
+        return class_serde(name, record)
+    except (TypeError, NameError) as error:  # NameError: of an annotation
+        rule = f"JSON cannot become its fields: {in_one_line(error)}"
+        raise ConfigError(key, name, rule, "give fields the types of JSON") from None
 
 
 def _own_to_bytes(name: str, own: Any) -> Callable[[Any], bytes]:  # noqa: ANN401 - the job's own

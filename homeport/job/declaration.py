@@ -166,8 +166,8 @@ class Job(DeclaredJob):
         self._keys |= {
             f"{prefix}.factory": "rocksdb",
             f"{prefix}.changelog": f"{_SYSTEM}.{topic}",
-            f"{prefix}.key.serde": serde_of(f"key of the store {name}", key),
-            f"{prefix}.msg.serde": serde_of(f"value of the store {name}", value),
+            f"{prefix}.key.serde": self._serde(f"the store {name}", "key", key),
+            f"{prefix}.msg.serde": self._serde(f"the store {name}", "msg", value),
         }
         return Store(name, key, value, self._calls)
 
@@ -177,12 +177,27 @@ class Job(DeclaredJob):
             raise ConfigError(what, name, rule, "give the name of a topic, as in orders")
         at = f"{_streams(name)}.samza"
         for part, of_type in (("key", key), ("msg", value)):
-            serde = serde_of(f"{'key' if part == 'key' else 'value'} of {what} {name}", of_type)
+            serde = self._serde(f"{what} {name}", part, of_type)
             found = self._keys.setdefault(f"{at}.{part}.serde", serde)
             if found != serde:
                 rule = f"it is declared with other types, of the serde {found}"
                 raise ConfigError(what, name, rule, "give the same types in both places")
         return SystemStream(_SYSTEM, name)
+
+    def _serde(self, what: str, part: str, of_type: object) -> str:
+        """Return the name of the serde; a class of the job's own gets an entry of its name."""
+        is_key = part == "key"
+        what = f"{'key' if is_key else 'value'} of {what}"
+        module = self._file.stem if self._file is not None else ""
+        serde = serde_of(what, of_type, module, is_key=is_key)
+        if ":" not in serde:
+            return serde
+        name = serde.partition(":")[2]
+        known = self._keys.setdefault(f"serializers.registry.{name}.class", serde)
+        if known != serde:
+            rule = f"it is {serde}, and {known} has that name too"
+            raise ConfigError(what, name, rule, "give one of them another name")
+        return name
 
     # -- its functions
 

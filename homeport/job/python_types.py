@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, get_origin
 
 from homeport.config.errors import ConfigError
+from homeport.container.serde.class_serde import is_record_class
 
 _SERDES: dict[object, str] = {
     str: "string",
@@ -22,10 +23,14 @@ _SERDES: dict[object, str] = {
 }
 
 
-def serde_of(what: str, of_type: object) -> str:
+def serde_of(what: str, of_type: object, main: str = "", *, is_key: bool = False) -> str:
     """Return the name of the serde for values of ``of_type``.
 
-    ``what``: the argument that gave the type, for the error.
+    Args:
+        what: the argument that gave the type, for the error.
+        of_type: a type of Python's, or a class whose fields have types, for values alone.
+        main: the module as which containers import the file that Python runs.
+        is_key: whether it is of keys: JSON of one object must always have the same bytes.
 
     Raises:
         ConfigError: no serde carries values of the type.
@@ -33,9 +38,13 @@ def serde_of(what: str, of_type: object) -> str:
     plain = _SERDES.get(get_origin(of_type) or of_type)
     if plain is not None:
         return plain
-    raise ConfigError(
-        what,
-        getattr(of_type, "__name__", str(of_type)),
-        "no serde carries it",
-        "give str, int, float, bytes, dict or list",
-    )
+    name = getattr(of_type, "__name__", str(of_type))
+    if is_key or not is_record_class(of_type):
+        classes = "" if is_key else ", or a dataclass, a msgspec Struct or a TypedDict"
+        remedy = f"give str, int, float, bytes, dict or list{classes}"
+        raise ConfigError(what, name, "no serde carries it", remedy)
+    if of_type.__qualname__ != name:
+        rule = f"containers import it, and {of_type.__qualname__} is within something else"
+        raise ConfigError(what, name, rule, "let it stand at the top level of a module")
+    module = of_type.__module__
+    return f"{main if module == '__main__' else module}:{name}"

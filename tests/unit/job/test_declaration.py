@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from homeport import Job
@@ -103,12 +104,57 @@ def _twice(call: Callable[..., object], *arguments: object) -> object:
     return call(*arguments), call(*arguments)
 
 
+class Amount(msgspec.Struct):
+    """A value with fields."""
+
+    amount: float
+
+
+def _other() -> type:
+    return msgspec.defstruct("Amount", [("amount", int)], module="elsewhere")
+
+
+def _within() -> type:
+    class Within(msgspec.Struct):
+        pass
+
+    return Within
+
+
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a type": (
         lambda: Job("fresh").input("in", key=set),
         (
             "key of job.input in = 'set': no serde carries it; give str, int, float, bytes, dict "
             "or list"
+        ),
+    ),
+    "a type of values": (
+        lambda: Job("fresh").input("in", value=set),
+        (
+            "value of job.input in = 'set': no serde carries it; give str, int, float, bytes, dict "
+            "or list, or a dataclass, a msgspec Struct or a TypedDict"
+        ),
+    ),
+    "a class as key": (
+        lambda: Job("fresh").store("s", key=Amount, value=int),
+        (
+            "key of the store s = 'Amount': no serde carries it; give str, int, float, bytes, dict "
+            "or list"
+        ),
+    ),
+    "a class within a function": (
+        lambda: Job("fresh").store("s", key=str, value=_within()),
+        (
+            "value of the store s = 'Within': containers import it, and _within.<locals>.Within is "
+            "within something else; let it stand at the top level of a module"
+        ),
+    ),
+    "two classes of one name": (
+        lambda: (j := Job("fresh"), j.input("in", value=Amount), j.output("out", value=_other())),
+        (
+            f"value of job.output out = 'Amount': it is elsewhere:Amount, and {__name__}:Amount "
+            "has that name too; give one of them another name"
         ),
     ),
     "a topic's name": (

@@ -9,17 +9,41 @@ from pathlib import Path
 
 import pytest
 
+from homeport.testing import TestRunner
+
 PAGE = Path(__file__).parents[3] / "docs" / "python-jobs.md"
+
+
+def _blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+
+
+def _loaded(name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    module = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    exec(compile(code, f"{name}.py", "exec"), module.__dict__)  # noqa: S102 - the page's own
+    return module
 
 
 def test_the_job_of_the_page_passes_the_test_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is added to either."""
-    job, test = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    module = types.ModuleType("daily_totals")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(job, "daily_totals.py", "exec"), module.__dict__)  # noqa: S102 - the page's own
+    job, test, _ = _blocks()
+    _loaded("daily_totals", job, monkeypatch)
     names: dict[str, object] = {}
     exec(compile(test, "test_daily_totals.py", "exec"), names)  # noqa: S102 - as above
     run = names["test_totals"]
     assert callable(run)
     run()
+
+
+def test_values_of_a_class_are_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing field has its default; what is no order is dropped where bad records are."""
+    module = _loaded("orders_by_currency", _blocks()[2], monkeypatch)
+    drop = {"task.drop.deserialization.errors": "true"}
+    with TestRunner(module.job, overrides=drop) as runner:
+        runner.send("orders", key="ann", value=module.Order(5.0))
+        runner.send("orders", key="ann", value=module.Order(2.5, "USD"))
+        runner.send_bytes("orders", key=b"ann", value=b'{"amount":"much"}')
+        runner.send_bytes("orders", key=b"ann", value=b'{"amount":1.5}')
+        runner.run()
+        assert dict(runner.store("sums").all()) == {"EUR": 6.5, "USD": 2.5}
