@@ -5,6 +5,7 @@ An entry of ``serializers.registry`` names the class: ``module:Class``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any, TypeGuard, is_typeddict
 
@@ -33,7 +34,7 @@ def class_serde(name: str, record: type) -> Serde:
         TypeError: a field has a type that JSON cannot become.
     """
     msgspec.json.schema(record)  # refuses what a decoder would meet in a record alone
-    decode = msgspec.json.Decoder(record).decode
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(record).decode
     kind = dict if is_typeddict(record) else record
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - what user code put
