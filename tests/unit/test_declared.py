@@ -55,7 +55,8 @@ def _imports(module: ast.Module) -> Iterator[str]:
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.partition(".")[0]
-        only_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        test = getattr(node, "test", None)
+        only_types = isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
         for part in _ELSE if only_types else _PARTS:
             found += getattr(node, part, ())
 
