@@ -126,9 +126,4 @@ def destination(draft: Draft, placement: Placement, container: ContainerState) -
     hosts = [h for h in left if not host_fault(draft, h)]
     others = [h for h in hosts if h != own] or hosts
     free = [h for h in others if not draft.is_asked(h)] or others
-    return host_search.best_host(
-        draft.ranking.best_first(),
-        None,
-        frozenset(free).__contains__,
-        lambda host: separation.shares_rack(draft, container, host),
-    )
+    return host_search.best_host(draft, container, frozenset(free).__contains__)

@@ -58,13 +58,10 @@ class Candidates:
 
     def best(self) -> Host | None:
         """Return the host to request; None: there is none."""
-        draft, container = self._draft, self._container
-        return best_host(
-            draft.ranking.best_first(),
-            container.home,
-            self.__contains__,
-            lambda host: separation.shares_rack(draft, container, host),
-        )
+        home = self._container.home
+        if home in self:
+            return home
+        return best_host(self._draft, self._container, self.__contains__)
 
 
 def may_go_home(draft: Draft, container: ContainerState) -> bool:
@@ -133,21 +130,13 @@ def why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> 
 
 
 def best_host(
-    ranked: Iterable[Host],
-    home: Host | None,
-    is_candidate: Callable[[Host], bool],
-    is_near: Callable[[Host], bool] = lambda _: False,
+    draft: Draft, container: ContainerState, is_candidate: Callable[[Host], bool]
 ) -> Host | None:
-    """Return home if it is a candidate, else the first candidate of ``ranked``; None: no host.
-
-    Hosts that are near others of the container's group come last.
-    """
-    if home is not None and is_candidate(home):
-        return home
+    """Return the first candidate by rank, one near the container's group last; None: no host."""
     near = None
-    for host in ranked:
+    for host in draft.ranking.best_first():
         if is_candidate(host):
-            if not is_near(host):
+            if not separation.shares_rack(draft, container, host):
                 return host
             near = near or host
     return near

@@ -197,7 +197,10 @@ def _failed_to_nobody(
 
 
 def _await(draft: Draft, active: ContainerState, standby: ContainerState) -> ContainerState:
-    """Order the standby to stop; let the active wait for the evidence (Invariant-2)."""
+    """Order the standby to stop; let the active wait for the evidence (Invariant-2).
+
+    The moves also store what else is new of both: the loss of a host moves dozens in one step.
+    """
     if standby.phase is not ContainerPhase.STOPPING:
         standby = draft.move(standby, Trigger.REPLACED_BY_ACTIVE, ContainerPhase.STOPPING)
         draft.because(ReasonKind.STEPS_ASIDE, standby, draft.host_of(standby), other=active)

@@ -21,7 +21,10 @@ Rank = tuple[bool, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """These hosts by their rank: the lower, the better. ``full``: as in ``Room``."""
+    """These hosts by their rank: the lower, the better. ``full``: as in ``Room``.
+
+    A host that gets a container moves to another rank; the other hosts stay.
+    """
 
     hosts: tuple[Host, ...]
     full: frozenset[Host]

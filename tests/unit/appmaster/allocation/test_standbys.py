@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from immutables import Map
 
 from homeport.appmaster.allocation import host_search
 from homeport.appmaster.allocation.job_state.draft import Draft
@@ -25,7 +26,7 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import HostReport, HostsObserved
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.report.job_status import JobHealth, health
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
@@ -169,12 +170,19 @@ def test_candidates_are_live_untried_and_can_be_requested_by_name() -> None:
 
 def test_home_is_best_then_the_first_ranked_host_apart_from_the_group() -> None:
     """None where there is no candidate."""
-    ranked = (C, B, A)
-    assert host_search.best_host(ranked, B, {A, B}.__contains__) == B
-    assert host_search.best_host(ranked, C, {A, B}.__contains__) == B
-    assert host_search.best_host(ranked, None, {A, B}.__contains__, {B}.__contains__) == A
-    assert host_search.best_host(ranked, None, {A, B}.__contains__, {A, B}.__contains__) == B
-    assert host_search.best_host(ranked, A, set[Host]().__contains__) is None
+    active = replace(CONTAINER, phase=P.REQUESTED, request_id=RequestId(1), requested_host=C)
+    standby = ContainerState(ProcessorId("0-0"), replica_of=CONTAINER.processor_id)
+    state = replace(
+        initial_state(replace(SETTINGS, racks_are_preferred=True)),
+        hosts=(A, B, C),
+        racks=Map({A: "one", B: "two", C: "one"}),
+        containers=Containers([active, standby]),
+    )
+    draft = Draft(state, "")
+    assert host_search.Candidates(draft, replace(standby, home=A)).best() == A
+    assert host_search.best_host(draft, standby, {A, B}.__contains__) == B
+    assert host_search.best_host(draft, standby, {A, C}.__contains__) == A
+    assert host_search.best_host(draft, standby, set[Host]().__contains__) is None
 
 
 def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_requested() -> None:
