@@ -61,13 +61,13 @@ def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
     holder, host = draft.holder(ended), draft.resources[ended].host
     if draft.phase is not JobPhase.ACTIVE or holder is None or host not in (draft.hosts or ()):
         return
-    active = standbys.awaiting(draft, holder)
+    active, end = standbys.awaiting(draft, holder), draft.resources[ended].ended
+    is_taken_back = end is not None and end.is_taken_back
+    asks_elsewhere = is_taken_back and not separation.is_alone(draft, holder)
     if active is not None:
         yield active
-    elif holder.phase in WORKING and host == holder.home:
-        end = draft.resources[ended].ended
-        if end is None or not end.is_taken_back or separation.is_alone(draft, holder):
-            yield holder
+    elif holder.phase in WORKING and host == holder.home and not asks_elsewhere:
+        yield holder
 
 
 def _ask(draft: Draft, container: ContainerState) -> None:

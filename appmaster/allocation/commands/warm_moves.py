@@ -196,9 +196,9 @@ def _wait_for_spark(draft: Draft, placement: Placement, standby: ContainerState)
 
 def wait_for_no_spark(draft: Draft, processor_id: ProcessorId) -> None:
     """End the wait for a Spark that was not ready in time."""
-    for placement in draft.commands_for(processor_id):
-        if placement.spark is SparkWait.AWAITED:
-            draft.keep(replace(placement, spark=SparkWait.OVER))
+    commands = draft.commands_for(processor_id)
+    for placement in [p for p in commands if p.spark is SparkWait.AWAITED]:
+        draft.keep(replace(placement, spark=SparkWait.OVER))
 
 
 def _order_to_give_way(

@@ -35,7 +35,7 @@ class Table(ABC, Generic[K, V]):
 
     __slots__ = ("indexes", "order", "rows_by_key")
 
-    index_count: ClassVar[int] = 0
+    index_count: ClassVar[int]
     """How many indexes this kind of table has."""
 
     def __init__(self, rows: Iterable[V] = ()) -> None:
@@ -49,9 +49,9 @@ class Table(ABC, Generic[K, V]):
         """Return the key of this row."""
 
     @staticmethod
-    def index_values_of(row: Any) -> IndexValues:  # noqa: ANN401, ARG004 - see key_of
+    @abstractmethod
+    def index_values_of(row: Any) -> IndexValues:  # noqa: ANN401 - see key_of
         """Return this row's value in each index."""
-        return ()
 
     def _index_all(self) -> tuple[Index, ...]:
         found: list[dict[Any, dict[K, None]]] = [{} for _ in range(self.index_count)]
@@ -192,16 +192,15 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
 
     def _reindex(self, key: K, old: V | None, row: V | None) -> None:
         self.changed.add(key)
-        if self._indexes:
-            index_values_of = self._table.index_values_of
-            was = index_values_of(old) if old is not None else (None,) * len(self._indexes)
-            now = index_values_of(row) if row is not None else (None,) * len(self._indexes)
-            if was != now:
-                indexes = list(self._indexes)
-                for index, before in enumerate(was):
-                    if before != now[index]:
-                        indexes[index] = _reindexed(indexes[index], key, before, now[index])
-                self._indexes = tuple(indexes)
+        index_values_of = self._table.index_values_of
+        was = index_values_of(old) if old is not None else (None,) * len(self._indexes)
+        now = index_values_of(row) if row is not None else (None,) * len(self._indexes)
+        if was != now:
+            indexes = list(self._indexes)
+            for index, before in enumerate(was):
+                if before != now[index]:
+                    indexes[index] = _reindexed(indexes[index], key, before, now[index])
+            self._indexes = tuple(indexes)
         if self._noticed is not None:
             self._noticed(old, row)
 
