@@ -1,8 +1,8 @@
 """The lease keeper's program: renews leases while the driver may be dead, hung or busy.
 
 It has no other work, and it alone decides that a lease has run out (safety L1). It renews only
-while its attempt's rank is the highest in the coordinator stream, which it reads itself (safety
-L2). It also finds out that the attempt is cut off, and ends it then.
+while its attempt's rank is the highest in the coordinator stream, which it reads itself
+(safety L2). It also finds out that the attempt is cut off, and ends it then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """HeadWatch: the ends of the partitions that a standby follows, and the ids of their topics.
 
 A thread of its own requests the ends: a broker that is away takes long to answer. It requests them
-with read_uncommitted, so that a store counts as at the head only if no transaction is open (safety
-K1).
+with read_uncommitted, so that a store counts as at the head only if no transaction is open
+(safety K1).
 """
 
 from __future__ import annotations

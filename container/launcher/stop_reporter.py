@@ -1,7 +1,7 @@
 """StopReporter: reports the stop of a child straight to Kafka, past the AM.
 
-If the AM's attempt dies, the next one waits long for an incarnation without such a record (safety
-A4). ``stop_recorder``, a program of its own, writes the record.
+If the AM's attempt dies, the next one waits long for an incarnation without such a record
+(safety A4). ``stop_recorder``, a program of its own, writes the record.
 """
 
 from __future__ import annotations
