@@ -214,7 +214,9 @@ def _ensure_links() -> None:
     """The tree of links by which the tools see the sources (scripts/link_namespace.sh)."""
     namespace = BUILD / "ns" / "homeport"
     linked = (*(p for p in PACKAGES if p != "homeport"), "cli", "job", "testing")
-    if not all((namespace / package).is_dir() for package in linked):
+    # Without the package itself Python would take the installed one, and none of the sources.
+    has_root = (namespace / "__init__.py").is_file()
+    if not has_root or not all((namespace / package).is_dir() for package in linked):
         progress = Progress()
         run_logged(progress, "links", [str(ROOT / "scripts" / "link_namespace.sh")], LOG)
 
