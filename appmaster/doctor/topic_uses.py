@@ -16,11 +16,11 @@ from homeport.config.system_stream import SystemStream
 _READ = frozenset({"READ", "DESCRIBE"})
 _WRITE = frozenset({"WRITE", "DESCRIBE"})
 _CONFIGURED = frozenset({"DESCRIBE_CONFIGS"})
-"""The job reads the cleanup policy and the retention of deletions."""
+"""With this right the job reads a topic's cleanup policy and its retention of deletions."""
 
 
 def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
-    """Return {system: the job's topics there}, each topic once, by its first use below.
+    """Return {system: the job's topics there}, each topic once, with the first use of it.
 
     Raises:
         ConfigError: an input, a store or an output is not of the form it must have.
@@ -33,6 +33,7 @@ def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
 
 
 def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
+    """Yield each use of a topic: state before inputs, inputs before outputs."""
     job, task = JobConfig.of(config), TaskConfig.of(config)
     yield _state(job.coordinator_system, job.coordinator_topic, "coordinator stream")
     if task.checkpoint_enabled:

@@ -1,6 +1,6 @@
-"""Configuration keys of RocksDB's options; ``keys`` offers them with all others.
+"""Configuration keys of RocksDB's options; ``all_keys`` has them beside all others.
 
-Names are Samza's; a default that is not RocksDB's own is Samza's too, unless its meaning says more.
+Names are Samza's. A default is RocksDB's own; else it is Samza's, unless its meaning says more.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ ROCKSDB_NUM_WRITE_BUFFERS = _count(
 ROCKSDB_MAX_LOG_FILE_SIZE_BYTES = _bytes(
     "max.log.file.size.bytes", "size of RocksDB's own log; Samza's default is 64 MiB", 8388608
 )
-ROCKSDB_KEEP_LOG_FILE_NUM = _count("keep.log.file.num", "how many such logs are kept", 2)
+ROCKSDB_KEEP_LOG_FILE_NUM = _count(
+    "keep.log.file.num", "how many of RocksDB's own logs are kept", 2
+)
 ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
     "stores.<store>.rocksdb.delete.obsolete.files.period.micros",
     "how often files that nothing needs are looked for",
@@ -80,7 +82,7 @@ ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
 )
 ROCKSDB_MAX_OPEN_FILES = _count("max.open.files", "files held open; -1: all", -1, -1)
 ROCKSDB_MAX_FILE_OPENING_THREADS = _count(
-    "max.file.opening.threads", "threads that open them at the start", 16, maximum=_THREADS_MAX
+    "max.file.opening.threads", "threads that open files at the start", 16, maximum=_THREADS_MAX
 )
 ROCKSDB_MAX_MANIFEST_FILE_SIZE = _bytes(
     "max.manifest.file.size",
@@ -88,7 +90,7 @@ ROCKSDB_MAX_MANIFEST_FILE_SIZE = _bytes(
 )
 STORES_DEFAULT_MAX_MANIFEST_FILE_SIZE = IntKey(
     "stores-default.rocksdb.max.manifest.file.size.bytes",
-    "the same for all stores that say nothing else",
+    "size from which a new manifest begins, of stores without a size of their own",
     default=1073741824,
     maximum=LONG_MAX,
     liveness=Liveness.RESTARTS_CONTAINERS,
@@ -110,10 +112,13 @@ ROCKSDB_TARGET_FILE_SIZE_BASE = _bytes(
 )
 ROCKSDB_TARGET_FILE_SIZE_MULTIPLIER = _count(
     "compaction.target.file.size.multiplier",
-    "how much larger those of the next level are; default RocksDB's own",
+    "how many times larger the files of each next level are; default RocksDB's own",
 )
 ROCKSDB_UNIVERSAL_SIZE_RATIO = _count(
-    "compaction.universal.size.ratio", "percent by which sizes may differ", 1, 0
+    "compaction.universal.size.ratio",
+    "percent by which files merged together may differ in size",
+    1,
+    0,
 )
 ROCKSDB_UNIVERSAL_MIN_MERGE_WIDTH = _count(
     "compaction.universal.min.merge.width", "fewest files in one compaction", 2, 2
@@ -123,12 +128,12 @@ ROCKSDB_UNIVERSAL_MAX_MERGE_WIDTH = _count(
 )
 ROCKSDB_UNIVERSAL_MAX_SIZE_AMPLIFICATION_PERCENT = _count(
     "compaction.universal.max.size.amplification.percent",
-    "how much more room than the entries themselves all may take",
+    "percent of room that all files may take beyond that of their entries",
     200,
 )
 ROCKSDB_UNIVERSAL_COMPRESSION_SIZE_PERCENT = _count(
     "compaction.universal.compression.size.percent",
-    "percent of all that is compressed at least; -1: all",
+    "least percent of the data that is compressed; -1: all",
     -1,
     -1,
 )

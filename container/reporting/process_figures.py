@@ -50,14 +50,16 @@ def collections(python: CollectorClock, jvm: LocalSpark | None) -> Iterator[Samp
     yield Sample("gc_seconds", ("python",), python.seconds)
     found = None if jvm is None else jvm.collections()
     if found is not None:
-        yield Sample("gc_collections", ("jvm",), found[0])
-        yield Sample("gc_seconds", ("jvm",), found[1] / _MS_PER_S)
+        times, milliseconds = found
+        yield Sample("gc_collections", ("jvm",), times)
+        yield Sample("gc_seconds", ("jvm",), milliseconds / _MS_PER_S)
 
 
 def memory(jvm: LocalSpark | None, shares: MemoryShares | None) -> Iterator[Sample]:
-    """Yield resident memory by part, and each part's share by the rule; None: there is no rule.
+    """Yield the resident memory of each part, and the part's share.
 
-    The share of RocksDB, which works in Python's process, is in the part ``python``.
+    ``shares``: by the rule of memory; None: the job has no rule. The share of RocksDB, which
+    works in Python's process, is in the part ``python``.
     """
     yield Sample("memory_bytes", ("python",), resident_bytes(os.getpid(), below=False))
     if jvm is not None:
@@ -83,6 +85,6 @@ def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sam
 
 
 def held_inputs(source: InputConsumer) -> Iterator[Sample]:
-    """Yield the seconds for which an open transaction has held up each partition, if one does."""
+    """Yield for how many seconds each partition has stood behind an open transaction."""
     for ssp, seconds in source.held().items():
         yield Sample("input_held_seconds", (str(ssp.system_stream), str(ssp.partition)), seconds)

@@ -1,6 +1,6 @@
 """The restore worker's program: fills one store from its changelog, in a process of its own.
 
-The binding of RocksDB holds Python's lock, so restores run at the same time only in processes.
+The binding of RocksDB holds Python's lock, so restores run side by side only in processes.
 The worker reads its brief, which has the system's passwords, from standard input. It writes its
 reports to standard output, a JSON object a line, and ``restore_workers`` reads them. Every few
 seconds the worker flushes the store and reports. The container then writes OFFSET, so that an
@@ -49,7 +49,7 @@ class _StopError(HomeportError):
 
 @dataclass(frozen=True, slots=True)
 class WorkerBrief:
-    """The task of one worker: [start, head) of a changelog partition into the store at ``path``.
+    """What one worker reads, [start, head) of a changelog partition, and its store, at ``path``.
 
     ``config``: the job's, for the store's options and the system's properties. ``parent``: process
     id of the container. ``memory_mb``: of the whole process. ``flush_s``: seconds between two
@@ -93,7 +93,9 @@ class RestoreWorker:
         self._has_to_stop = True
 
     def run(self) -> int:
-        """Fill the store, close it, and return the exit code; all that was reported is on the disk.
+        """Fill the store, close it and return the exit code.
+
+        On return, all records that were reported are on the disk.
 
         Raises:
             HomeportError: disk, store, or Kafka failed.
@@ -133,7 +135,7 @@ class RestoreWorker:
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
     def _may_go_on(self, seconds: float) -> None:
-        """Report and flush when it is time: between two batches, and while none comes."""
+        """Flush or report if that is due, then sleep; the reader calls it before each poll."""
         if self._has_to_stop:
             raise _StopError
         now_s = time.monotonic()
@@ -160,7 +162,7 @@ class RestoreWorker:
 
 
 def _peak_mb() -> int:
-    """Return the peak resident memory: getrusage's includes the parent's, and psutil has none."""
+    """Return the peak resident memory; getrusage includes the parent's, and psutil has none."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     (kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(kib) // _KIB

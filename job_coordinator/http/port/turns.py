@@ -1,7 +1,7 @@
-"""Answers a few requests at a time, from each address in turn.
+"""Answers a few requests at a time, from each network in turn.
 
-SHELL. The job's own programs need no turn: the server handles their requests as they come. However
-many other callers there are, a check-in waits for the answers of only a few of them.
+SHELL. The job's own programs need no turn: the server handles their requests as they come. So a
+check-in waits only for the few answers that are being made, however many other callers wait.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Turn:
         self._turns: Turns | None = turns
 
     def end(self) -> None:
-        """Pass the turn on when the loop has looked at all that has come."""
+        """Pass the turn on once the event loop has run all callbacks that are ready now."""
         turns, self._turns = self._turns, None
         if turns is not None:
             asyncio.get_running_loop().call_soon(turns.pass_on)
@@ -78,7 +78,7 @@ class Turns:
                 await mine
         except BaseException as error:
             if mine.done() and not mine.cancelled():
-                self.pass_on()  # it came too late
+                self.pass_on()  # this caller leaves as its turn comes
             elif network in self._waiting:
                 with suppress(ValueError):
                     self._waiting[network].remove(mine)
@@ -90,7 +90,7 @@ class Turns:
             raise
 
     def pass_on(self) -> None:
-        """Give the turn to the next caller of the next address."""
+        """Give the turn to the first caller of the next network, or keep it if no caller waits."""
         while self._waiting:
             network, callers = self._waiting.popitem(last=False)
             while callers:
