@@ -2,7 +2,7 @@
 
 PURE. The field ``model_version`` is the value ``model-version``: a text as it stands, a number in
 digits, anything else as JSON. The fields of a dataclass inside another one stand beside those of
-the other. A field that is None has no value; an empty text of a field that may be None is None. A
+the other. A field that is None has no value; where a text may be None, an empty one is None. A
 reader passes over values that it does not know.
 """
 
@@ -68,7 +68,7 @@ def _body(kind: type, values: Mapping[str, str]) -> dict[str, object]:
         text = values.get(_name(field))
         if isinstance(of, DataclassType):
             body[field] = _body(of.cls, values)
-        elif may_be_none and not text:
+        elif may_be_none and (text is None or (not text and isinstance(of, StrType))):
             body[field] = None
         elif text is not None:
             body[field] = _read(text, field, of)

@@ -186,11 +186,18 @@ def order_of(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
 
 
 def _state_of(message: CoordinatorStreamMessage) -> UpgradeState:
+    _require_phase(message)
     state = decoded(UpgradeState, message)
     for name in (state.package, state.previous):
         if name is not None and not is_package_name(name):
             raise WireError(f"{message.type} {message.key!r}: no sha256: {name!r:.200}")
     return state
+
+
+def _require_phase(message: CoordinatorStreamMessage) -> None:
+    """Require that the record has a phase: the default is of an upgrade that begins."""
+    if message.value("phase") is None:
+        raise WireError(f"{message.type} {message.key!r}: no phase")
 
 
 class RollingRestartManager(RecordManager):
@@ -277,5 +284,6 @@ def _former(text: str) -> dict[str, str | None]:
 
 
 def _rolling(message: CoordinatorStreamMessage) -> RollingRestart:
+    _require_phase(message)
     found = decoded(RollingRestart, message)
     return replace(found, state=replace(found.state, subject=SUBJECT))

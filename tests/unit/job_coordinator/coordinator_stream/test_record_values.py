@@ -59,9 +59,9 @@ def test_each_field_has_a_value_and_comes_back() -> None:
 
 
 def test_a_missing_value_is_the_default_and_an_unknown_one_is_passed_over() -> None:
-    """An empty text of a field that may be None is None."""
+    """An empty text is None, where None is a value."""
     record = record_of("t", "k", _WHOLE)
-    least = {**_LEAST, "other": "", "size-mb": "", "of-later-release": "7"}
+    least = {**_LEAST, "other": "", "of-later-release": "7"}
     assert decoded(_Whole, record._replace(values=least)) == _Whole(_Place("h", 1), None)
     given = record._replace(values={"in-rack": "007"})
     assert decoded(_Place, given, {"host": "h", "in-rack": "9"}) == _Place("h", 7)
@@ -73,6 +73,7 @@ def test_a_missing_value_is_the_default_and_an_unknown_one_is_passed_over() -> N
         ("host", "", "length >= 1"),
         *(("in-rack", odd, "in_rack") for odd in ("", "x", "-1", "1.0", " 1", str(LARGEST + 1))),
         ("kind", "cold", "'cold'"),
+        ("size-mb", "", "size_mb"),
         ("more", "", "the value more is not JSON"),
         ("more", "{}", "Expected `array`"),
         ("more", '[{"host":"i","in_rack":true}]', "more"),

@@ -117,6 +117,7 @@ _PARTITIONS = MessageType.SET_INPUT_PARTITIONS, {"partitions": "3"}
         (_INPUT, {"topic-id": None}, "missing required field `topic_id`"),
         (_INPUT, {"submission": None}, "missing required field `submission`"),
         (_INPUT, {"floor": "low"}, "got `str` - at `$.floor`"),
+        (_INPUT, {"floor": ""}, "got `str` - at `$.floor`"),
         (_CHANGELOG, {"topic-id": None}, "missing required field `topic_id`"),
         (_CHANGELOG, {"store": ""}, "length >= 1 - at `$.store`"),
         (_CHECKPOINT, {"topic-id": ""}, "topic-id is missing"),

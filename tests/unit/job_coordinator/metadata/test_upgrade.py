@@ -143,13 +143,16 @@ _ROLLING = RollingRestartManager.message(ROLLING)
         (_STATE, "package", "AB"),
         (_STATE, "previous", "new"),
         (_STATE, "phase", "up"),
+        (_STATE, "phase", None),
         (_STATE, "given", "{}"),
         (_STATE, "given", "[1]"),
         (_STATE, "lag-before", "-1"),
+        (_STATE, "lag-before", ""),
         (_ROLLING, "former", "[]"),
         (_ROLLING, "former", '{"a": 1}'),
         (_ROLLING, "version", "x"),
         (_ROLLING, "phase", "?"),
+        (_ROLLING, "phase", None),
     ],
 )
 def test_a_damaged_record_is_none(
