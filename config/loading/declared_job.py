@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
+from homeport.config.declarations.task_keys import TASK_CLASS
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
 
 SUFFIX = ".py"
@@ -47,7 +48,11 @@ def job_in(path: Path) -> DeclaredJob:
         names = ", ".join(sorted(jobs.values())) or "none"
         rule = f"it must have one job at its top level, and has {names}"
         raise _refused(path, rule, 'declare one, as in job = Job("daily-totals")')
-    job: DeclaredJob = getattr(module, next(iter(jobs.values())))
+    (name,) = jobs.values()
+    job: DeclaredJob = getattr(module, name)
+    if TASK_CLASS.name not in job.config:
+        rule = f"{name} is made by another module, in which containers do not find it"
+        raise _refused(path, rule, 'call Job itself there, as in job = Job("daily-totals")')
     return job
 
 

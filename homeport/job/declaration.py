@@ -13,15 +13,18 @@ from homeport.config.config import Config
 from homeport.config.declarations.all_keys import declared
 from homeport.config.errors import ConfigError
 from homeport.config.loading.declared_job import DeclaredJob
+from homeport.config.settings.adjunct_section import AdjunctsConfig
+from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.system_stream import SystemStream, is_topic_name
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
-from homeport.job.functions import Functions, of_message, parameters_of, task_class_of
+from homeport.job.functions import Functions, of_message, require_plain, task_class_of
 from homeport.job.handles import Calls, Input, Output, Store
 from homeport.job.python_types import serde_of
 
 _SYSTEM = "kafka"
 _BROKERS = "HOMEPORT_BOOTSTRAP_SERVERS"
 _NO_BROKERS = "localhost:9092"
+_PARTITIONS = "task.outputs.create.partitions"
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -88,7 +91,7 @@ class Job(DeclaredJob):
         self._keys = {
             "job.name": name,
             "job.default.system": _SYSTEM,
-            "job.container.count": str(containers),
+            "job.container.count": _text("job.container.count", containers),
             "job.host-affinity.enabled": "true",
             f"systems.{_SYSTEM}.samza.factory": "kafka",
             f"systems.{_SYSTEM}.samza.offset.default": "oldest",
@@ -97,7 +100,8 @@ class Job(DeclaredJob):
         }
         if standbys:
             self._keys["job.hotstandby.enabled"] = "true"
-            self._keys["job.hotstandby.replicationcount"] = str(standbys)
+            key = "job.hotstandby.replicationcount"
+            self._keys[key] = _text(key, standbys)
         self._given = {key: _text(key, value) for key, value in (keys or {}).items()}
 
     def __repr__(self) -> str:
@@ -140,7 +144,7 @@ class Job(DeclaredJob):
     ) -> Output[Any, Any]:
         """Declare a topic that the job writes.
 
-        ``partitions``: run-job makes the topic, with so many, where it is not there.
+        ``partitions``: run-job makes each output that is not there, with so many.
         """
         stream = self._stream("job.output", name, key, value)
         made: Output[Any, Any] = Output(stream, key, value, self._calls)
@@ -148,7 +152,10 @@ class Job(DeclaredJob):
             raise ConfigError("job.output", name, "it is an output already", "declare it once")
         self._outputs[name] = made
         if partitions is not None:
-            self._keys["task.outputs.create.partitions"] = str(partitions)
+            name, text = _PARTITIONS, _text(_PARTITIONS, partitions)
+            if self._keys.setdefault(name, text) != text:
+                rule = f"another output has {self._keys[name]}, and one number is for all"
+                raise ConfigError(name, text, rule, "give the same, or make one of them yourself")
         return made
 
     def store(
@@ -160,9 +167,11 @@ class Job(DeclaredJob):
         has state.
         """
         prefix = f"stores.{name}"
+        if not name:
+            raise ConfigError("job.store", name, "it is empty", "give the store a name")
         if f"{prefix}.factory" in self._keys:
             raise ConfigError("job.store", name, "there is such a store", "give another name")
-        topic = changelog or f"{self.name}-{name}-changelog"
+        topic = f"{self.name}-{name}-changelog" if changelog is None else changelog
         self._keys |= {
             f"{prefix}.factory": "rocksdb",
             f"{prefix}.changelog": f"{_SYSTEM}.{topic}",
@@ -206,9 +215,9 @@ class Job(DeclaredJob):
 
         It may take the message too, or alone, and may be a coroutine.
         """
+        self._require_own(stream)
 
         def add(function: Callable[..., object]) -> None:
-            self._require_own(stream)
             self._require_no("a function of batches", self._functions.batch)
             name = str(stream)
             self._require_no(f"a function for {name}", self._functions.each.get(name))
@@ -229,7 +238,8 @@ class Job(DeclaredJob):
                 raise ConfigError("job.batch", names or None, rule, "name them all")
             self._require_no("a function of batches", self._functions.batch)
             self._require_no("a function of records", next(iter(self._functions.each), None))
-            _require_parameters("job.batch", function, 1)
+            self._require_no("a function of intervals", self._functions.every)
+            require_plain("job.batch", function, 1)
             self._functions.batch = function
             return function
 
@@ -237,18 +247,26 @@ class Job(DeclaredJob):
 
     def on_start(self, function: _Function) -> _Function:
         """Decorate a function that each task calls before its first record."""
-        _require_parameters("job.on_start", function, 0)
+        require_plain("job.on_start", function, 0)
         self._functions.start.append(function)
         return function
 
     def every(self, ms: int) -> Callable[[_Function], _Function]:
-        """Decorate the function that each task calls every ``ms`` milliseconds."""
+        """Decorate the function that each task calls every ``ms`` milliseconds.
+
+        Functions of batches have no intervals: there ``job.scheduler`` and ``on_timer`` serve.
+        """
+        given: object = ms
+        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+            rule = "it must be a number of milliseconds, from 1 on"
+            raise ConfigError("job.every", str(ms), rule, "write @job.every(ms=1000)")
 
         def add(function: _Function) -> _Function:
             self._require_no("such a function", self._functions.every)
-            _require_parameters("job.every", function, 0)
+            self._require_no("a function of batches", self._functions.batch)
+            require_plain("job.every", function, 0)
             self._functions.every = function
-            self._keys["task.window.ms"] = str(ms)
+            self._keys["task.window.ms"] = _text("task.window.ms", ms)
             return function
 
         return add
@@ -256,7 +274,7 @@ class Job(DeclaredJob):
     def on_timer(self, function: _Function) -> _Function:
         """Decorate the function for timers that are due; it takes the timer."""
         self._require_no("a function for timers", self._functions.timer)
-        _require_parameters("job.on_timer", function, 1)
+        require_plain("job.on_timer", function, 1)
         self._functions.timer = function
         return function
 
@@ -297,7 +315,19 @@ class Job(DeclaredJob):
 
     def task_class(self) -> type[StreamTask | BatchTask]:
         """Return the class whose objects call the functions of the job."""
-        return task_class_of(self._functions, self._calls)
+        config = self.config
+        is_whole = has_pipeline(config)
+        made = task_class_of(self._functions, self._calls, has_pipeline=is_whole)
+        if self._functions.batch is None and not is_whole:
+            self._require_functions(AdjunctsConfig.of(config))
+        return made
+
+    def _require_functions(self, adjuncts: AdjunctsConfig) -> None:
+        """Require a function for the records of each input, except inputs that fill a store."""
+        for each in self._inputs.values():
+            if str(each) not in self._functions.each and adjuncts.of_stream(each.stream) is None:
+                rule = "the job has no function for its records"
+                raise ConfigError("job.each", str(each), rule, "write one, or remove the input")
 
     def _place(self) -> tuple[str, str]:
         """Return module and variable of the job, as containers import it; empty where unknown."""
@@ -309,7 +339,7 @@ class Job(DeclaredJob):
         return (name, names[0]) if name and names else ("", "")
 
     def _require_own(self, stream: Input[Any, Any]) -> None:
-        if self._inputs.get(stream.stream.stream) is not stream:
+        if not any(stream is own for own in self._inputs.values()):
             rule = f"it is not an input of the job {self.name!r}"
             raise ConfigError("job.each", str(stream), rule, "declare it by job.input")
 
@@ -322,15 +352,11 @@ def _streams(name: str) -> str:
     return f"systems.{_SYSTEM}.streams.{name}"
 
 
-def _require_parameters(what: str, function: Callable[..., object], count: int) -> None:
-    found = parameters_of(function)
-    if found != count:
-        rule = f"it takes {found} arguments"
-        raise ConfigError(what, function.__name__, rule, f"let it take {count}")
-
-
 def _text(key: str, value: object) -> str:
     """Return ``value`` as a properties file has it, once the key's declaration takes it."""
+    if not isinstance(value, str | int | float | Path):
+        rule = f"a value of a key is text, a number or a switch, not {type(value).__name__}"
+        raise ConfigError(key, str(value), rule, 'write it as a properties file does, as in "a,b"')
     text = str(value).lower() if isinstance(value, bool) else str(value)
     declaration = declared(key)
     if declaration is not None:

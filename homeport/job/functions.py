@@ -19,7 +19,7 @@ from homeport.container.api import (
     TaskCoordinator,
     Timer,
 )
-from homeport.job.handles import Call, Calls
+from homeport.job.handles import Call, Calls, CoroutineCall
 
 Function = Callable[..., object]
 _MOST = 3
@@ -73,6 +73,26 @@ def parameters_of(function: Function) -> int:
     )
 
 
+def require_plain(what: str, function: Function, count: int) -> None:
+    """Require that the function runs when it is called, and takes ``count`` arguments.
+
+    Raises:
+        ConfigError: it is a coroutine or a generator, or takes something else.
+    """
+    name = getattr(function, "__name__", str(function))
+    for is_kind, kind, remedy in (
+        (inspect.iscoroutinefunction, "a coroutine", "use def: only that of job.each may be one"),
+        (inspect.isasyncgenfunction, "a generator", "use def, and no yield"),
+        (inspect.isgeneratorfunction, "a generator", "use no yield"),
+    ):
+        if is_kind(function):
+            raise ConfigError(what, name, f"it is {kind}, which never runs here", remedy)
+    found = parameters_of(function)
+    if found != count:
+        rule = f"it takes {found} arguments"
+        raise ConfigError(what, name, rule, f"let it take {count}")
+
+
 def _calls(function: Function, *, with_message: bool) -> Function:
     if with_message:
         return lambda message: function(message.key, message.value, message)
@@ -89,8 +109,12 @@ def _async_calls(function: Callable[..., Any], *, with_message: bool) -> Functio
     return whole if with_message else parts
 
 
-def task_class_of(functions: Functions, calls: Calls) -> type[StreamTask | BatchTask]:
+def task_class_of(
+    functions: Functions, calls: Calls, *, has_pipeline: bool = False
+) -> type[StreamTask | BatchTask]:
     """Return the class whose objects call the functions of the job.
+
+    ``has_pipeline``: rows of a pipeline, of whatever stream, go to the one function for records.
 
     Raises:
         ConfigError: the job has no function for its records.
@@ -98,10 +122,32 @@ def task_class_of(functions: Functions, calls: Calls) -> type[StreamTask | Batch
     if functions.batch is not None:
         return _batch_task(functions, functions.batch, calls)
     if functions.each:
-        return _stream_task(functions, calls)
+        return _stream_task(functions, calls, has_pipeline=has_pipeline)
     raise ConfigError(
         "job.each", None, "the job has no function for its records", "write one under @job.each"
     )
+
+
+class _Each(dict[tuple[str, str], Function]):
+    """{(system, stream): the function for its records}, from a message.
+
+    ``has_pipeline``: the records are rows of a pipeline, which need not have a stream's name.
+    """
+
+    def __init__(self, functions: Mapping[str, Function], *, has_pipeline: bool) -> None:
+        super().__init__()
+        for name, function in functions.items():
+            system, _, stream = name.partition(".")
+            self[system, stream] = function
+        self._rest = function if has_pipeline and len(functions) == 1 else None
+
+    def __missing__(self, stream: tuple[str, str]) -> Function:
+        if self._rest is not None:
+            return self._rest
+        raise HomeportError(
+            f"{'.'.join(stream)}: the job has no function for these records; write one under "
+            "@job.each, or do not read them"
+        )
 
 
 class _Stores(dict[str, Any]):
@@ -131,8 +177,7 @@ class _Calling:
     def __init__(self, functions: Functions, calls: Calls, context: TaskContext) -> None:
         self._calls = calls
         self.call = Call(context, _Stores(context), _NoCollector())
-        for function in functions.start:
-            self(function)
+        self.started = [self(function) for function in functions.start]
 
     def __call__(self, function: Function, *arguments: object) -> Any:  # noqa: ANN401 - see above
         self._calls.call = self.call
@@ -142,13 +187,13 @@ class _Calling:
             self._calls.call = None
 
 
-def _stream_task(functions: Functions, calls: Calls) -> type[StreamTask]:
-    each = {tuple(name.split(".", 1)): function for name, function in functions.each.items()}
-    only = next(iter(each.values())) if len(each) == 1 else None
+def _stream_task(functions: Functions, calls: Calls, *, has_pipeline: bool) -> type[StreamTask]:
+    each = _Each(functions.each, has_pipeline=has_pipeline)
 
     class Records(StreamTask):
-        def init(self, context: TaskContext) -> None:
+        def init(self, context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
             self._calling = _Calling(functions, calls, context)
+            return next((found for found in self._calling.started if found is not None), None)
 
         def process(
             self,
@@ -161,7 +206,7 @@ def _stream_task(functions: Functions, calls: Calls) -> type[StreamTask]:
             call.collector, call.coordinator = collector, coordinator
             calls.call = call
             try:
-                return (only or each[message.system, message.stream])(message)
+                return each[message.system, message.stream](message)
             finally:
                 calls.call = None
 
@@ -184,7 +229,7 @@ def _stream_task(functions: Functions, calls: Calls) -> type[StreamTask]:
 
 def _async_task(
     records: Any,  # noqa: ANN401 - the class above
-    each: Mapping[tuple[str, ...], Function],
+    each: Mapping[tuple[str, str], Function],
     calls: Calls,
 ) -> type[StreamTask]:
     class Coroutines(records):  # type: ignore[misc]  # as above
@@ -194,23 +239,24 @@ def _async_task(
             collector: MessageCollector,
             coordinator: TaskCoordinator,
         ) -> None:
-            call = self._calling.call
-            call.collector, call.coordinator = collector, coordinator
+            task = self._calling.call
+            call = CoroutineCall(task.context, task.stores, collector, coordinator)
             calls.of_coroutines.set(call)
             try:
                 found = each[message.system, message.stream](message)
                 if isinstance(found, Awaitable):
                     await found
             finally:
-                calls.of_coroutines.set(None)
+                call.thread = None  # what the coroutine has begun and not awaited goes on
 
     return Coroutines
 
 
 def _batch_task(functions: Functions, batch: Function, calls: Calls) -> type[BatchTask]:
     class Batches(BatchTask):
-        def init(self, context: TaskContext) -> None:
+        def init(self, context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
             self._calling = _Calling(functions, calls, context)
+            return next((found for found in self._calling.started if found is not None), None)
 
         def process_batch(self, table: pa.Table, collector: MessageCollector) -> Any:  # noqa: ANN401 - as of _Calling
             self._calling.call.collector = collector

@@ -48,6 +48,16 @@ class Call:
     coordinator: TaskCoordinator | None = None
 
 
+@dataclass(slots=True)
+class CoroutineCall(Call):
+    """One call of a coroutine. ``thread``: where it runs; None: it has returned.
+
+    Tasks and threads that it begins inherit it, and may outlive it.
+    """
+
+    thread: int | None = field(default_factory=threading.get_ident)
+
+
 class Calls(threading.local):
     """The calls of one job, of functions and of coroutines.
 
@@ -58,7 +68,7 @@ class Calls(threading.local):
 
     call: Call | None = None
 
-    def __init__(self, job: str, of_coroutines: ContextVar[Call | None]) -> None:
+    def __init__(self, job: str, of_coroutines: ContextVar[CoroutineCall | None]) -> None:
         self.job = job
         self.of_coroutines = of_coroutines
 
@@ -68,8 +78,10 @@ class Calls(threading.local):
         Raises:
             OutsideOfCallError: there is none.
         """
-        call = self.call or self.of_coroutines.get()
-        if call is None:
+        if self.call is not None:
+            return self.call
+        call = self.of_coroutines.get()
+        if call is None or call.thread != threading.get_ident():
             raise OutsideOfCallError(
                 f"{what} of the job {self.job!r} is used outside of a call: use it in a function "
                 "of that job, in the thread or coroutine in which the job calls it"
@@ -80,7 +92,7 @@ class Calls(threading.local):
         """Return what takes requests of the call; OutsideOfCallError where nothing does."""
         coordinator = self.current(what).coordinator
         if coordinator is None:
-            rule = "a function of batches has nothing to ask of its container"
+            rule = "functions of batches and of the start cannot ask their container for it"
             raise OutsideOfCallError(f"{what} of the job {self.job!r}: {rule}")
         return coordinator
 

@@ -5,6 +5,7 @@ PURE.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, get_origin
 
 from homeport.config.errors import ConfigError
@@ -35,7 +36,8 @@ def serde_of(what: str, of_type: object, main: str = "", *, is_key: bool = False
     Raises:
         ConfigError: no serde carries values of the type.
     """
-    plain = _SERDES.get(get_origin(of_type) or of_type)
+    kind = get_origin(of_type) or of_type
+    plain = _SERDES.get(kind) if isinstance(kind, Hashable) else None
     if plain is not None:
         return plain
     name = getattr(of_type, "__name__", str(of_type))

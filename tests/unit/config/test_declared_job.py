@@ -107,6 +107,15 @@ def test_a_file_behind_another_of_its_name_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
+def test_a_job_that_another_module_makes_is_refused(tmp_path: Path) -> None:
+    """Containers would look for it there."""
+    makes = "from homeport import Job\ndef made():\n    return Job('by-file')\n"
+    _written(tmp_path, makes, "makes_it")
+    path = _written(tmp_path, "import makes_it\njob = makes_it.made()\n")
+    with pytest.raises(ConfigError, match="job is made by another module, in which containers do"):
+        load(path)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """As one of properties is."""
     with pytest.raises(ConfigError, match="there is no such file; give the path of the job's"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -108,6 +108,14 @@ class Amount(msgspec.Struct):
     """A value with fields."""
 
     amount: float
+
+
+async def _coroutine() -> None:
+    """Nothing awaits it."""
+
+
+def _generator() -> Iterator[None]:
+    yield
 
 
 def _other() -> type:
@@ -216,6 +224,93 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a timer's function without the timer": (
         lambda: Job("fresh").on_timer(lambda: None),
         "job.on_timer = '<lambda>': it takes 0 arguments; let it take 1",
+    ),
+    "a type that is none": (
+        lambda: Job("fresh").input("in", value=[str]),  # type: ignore[call-overload]  # the mistake
+        (
+            "value of job.input in = \"[<class 'str'>]\": no serde carries it; give str, int, "
+            "float, bytes, dict or list, or a dataclass, a msgspec Struct or a TypedDict"
+        ),
+    ),
+    "a value of a key that is no text": (
+        lambda: Job("fresh", keys={"task.inputs": ["a", "b"]}),
+        (
+            "task.inputs = \"['a', 'b']\": a value of a key is text, a number or a switch, not "
+            'list; write it as a properties file does, as in "a,b"'
+        ),
+    ),
+    "no value of a key": (
+        lambda: Job("fresh", keys={"my.key": None}),
+        (
+            "my.key = 'None': a value of a key is text, a number or a switch, not NoneType; "
+            'write it as a properties file does, as in "a,b"'
+        ),
+    ),
+    "a number of containers": (
+        lambda: Job("fresh", containers=0),
+        "job.container.count = '0': it must be at least 1; write 1 or more",
+    ),
+    "a number of standbys": (
+        lambda: Job("fresh", standbys=-1),
+        "job.hotstandby.replicationcount = '-1': it must be at least 1; write 1 or more",
+    ),
+    "a store without a name": (
+        lambda: Job("fresh").store("", key=str, value=int),
+        "job.store = '': it is empty; give the store a name",
+    ),
+    "two numbers of partitions": (
+        lambda: (j := Job("fresh"), j.output("a", partitions=3), j.output("b", partitions=4)),
+        (
+            "task.outputs.create.partitions = '4': another output has 3, and one number is for "
+            "all; give the same, or make one of them yourself"
+        ),
+    ),
+    "each without an input": (
+        lambda: Job("fresh").each(repr),  # type: ignore[arg-type]  # the mistake
+        (
+            "job.each = '<built-in function repr>': it is not an input of the job 'fresh'; declare "
+            "it by job.input"
+        ),
+    ),
+    "every without a time": (
+        lambda: Job("fresh").every(repr),  # type: ignore[arg-type]  # the mistake
+        (
+            "job.every = '<built-in function repr>': it must be a number of milliseconds, from 1 "
+            "on; write @job.every(ms=1000)"
+        ),
+    ),
+    "an interval of nothing": (
+        lambda: Job("fresh").every(0),
+        (
+            "job.every = '0': it must be a number of milliseconds, from 1 on; write "
+            "@job.every(ms=1000)"
+        ),
+    ),
+    "an interval beside batches": (
+        lambda: (f := _fresh(), f[0].batch(f[1])(lambda _t: None), f[0].every(5)(lambda: None)),
+        "job = 'fresh': it has a function of batches already; remove one of the two",
+    ),
+    "batches beside an interval": (
+        lambda: (f := _fresh(), f[0].every(5)(lambda: None), f[0].batch(f[1])(lambda _t: None)),
+        "job = 'fresh': it has a function of intervals already; remove one of the two",
+    ),
+    "a coroutine at the start": (
+        lambda: Job("fresh").on_start(_coroutine),
+        (
+            "job.on_start = '_coroutine': it is a coroutine, which never runs here; use def: only "
+            "that of job.each may be one"
+        ),
+    ),
+    "a generator at an interval": (
+        lambda: Job("fresh").every(5)(_generator),
+        "job.every = '_generator': it is a generator, which never runs here; use no yield",
+    ),
+    "an input without a function": (
+        lambda: (f := _fresh(), f[0].input("b"), f[0].each(f[1])(repr), f[0].task_class()),
+        (
+            "job.each = 'kafka.b': the job has no function for its records; write one, or remove "
+            "the input"
+        ),
     ),
     "no function": (
         lambda: Job("fresh").task_class(),

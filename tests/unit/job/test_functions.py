@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 from homeport import Job
 from homeport.config.errors import HomeportError
-from homeport.container.api import IncomingMessage, Timer
+from homeport.container.api import IncomingMessage, StreamTask, Timer
 from homeport.container.callables import TaskFailedError
+from homeport.job.functions import Functions, task_class_of
+from homeport.job.handles import Calls
 from homeport.testing import Record, TestRunner
 from tests.unit.job import test_declaration
 
@@ -256,3 +260,85 @@ def test_a_generator_is_no_function_for_records() -> None:
         runner.send("in", key="k", value={})
         with pytest.raises(TaskFailedError, match="generator"):
             runner.run()
+
+
+def test_what_a_coroutine_has_begun_and_not_awaited_has_no_call() -> None:
+    """Nor has a thread of it: the micro-batch may be over, and committed."""
+    job, source, _, kept = _job("begins")
+    begun: list[asyncio.Task[None]] = []
+    lines: list[str] = []
+
+    async def later(key: str) -> None:
+        await asyncio.sleep(0)
+        try:
+            kept[key] = 1
+        except HomeportError as error:
+            lines.append(str(error))
+
+    @job.each(source)
+    async def call(key: str, _value: dict[str, object]) -> None:
+        await asyncio.gather(later(key))
+        assert kept[key] == 1
+        with pytest.raises(HomeportError, match="used outside of a call"):
+            await asyncio.to_thread(kept.get, key)
+        begun.append(asyncio.create_task(later("late")))
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        runner.run()
+        until(begun[0].done)
+        assert runner.store("kept").get("late") is None
+    assert ["store kept of the job 'begins' is used outside" in line for line in lines] == [True]
+
+
+def test_a_function_at_the_start_that_returns_a_generator_has_not_run() -> None:
+    """A decorator may have hidden what it is."""
+    job, source, *_ = _job("hidden")
+    job.each(source)(repr)
+    job.on_start(lambda: (n for n in "never"))
+    with pytest.raises(TaskFailedError, match=r"failed in init: .* never run"):
+        TestRunner(job).__enter__()
+
+
+def test_the_start_and_batches_cannot_commit() -> None:
+    """The line says so of both."""
+    job, source, *_ = _job("starts")
+    job.each(source)(repr)
+    job.on_start(job.commit)
+    rule = "functions of batches and of the start cannot ask their container for it"
+    with pytest.raises(TaskFailedError, match=f"commit of the job 'starts': {rule}"):
+        TestRunner(job).__enter__()
+    job, source, *_ = _job("batches")
+    job.batch(source)(lambda _table: job.commit())
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        with pytest.raises(TaskFailedError, match=f"commit of the job 'batches': {rule}"):
+            runner.run()
+
+
+def test_records_that_no_function_takes_fail_the_task() -> None:
+    """They are no other input's: keys of a deployment may add inputs."""
+    job, source, *_ = _job("strange")
+    job.each(source)(repr)
+    added = {"task.broadcast.inputs": "kafka.more#0"}
+    with TestRunner(job, overrides=added) as runner:
+        runner.send("more", key=b"k", value=b"{}")
+        with pytest.raises(TaskFailedError, match=r"kafka\.more: the job has no function for"):
+            runner.run()
+
+
+def test_the_one_function_takes_the_rows_of_a_pipeline() -> None:
+    """Of all inputs; a row need not have a stream's name."""
+    seen: list[str] = []
+    calls = Calls("rows", ContextVar("call", default=None))
+    functions = Functions({"kafka.a": lambda message: seen.append(message.stream)})
+    job = Job("rows", keys={"task.pipeline.class": "rows:pipeline"})
+    job.input("b")
+    job.each(job.input("a"))(repr)
+    assert issubclass(job.task_class(), StreamTask)
+    task: Any = task_class_of(functions, calls, has_pipeline=True)()
+    context: Any = None
+    task.init(context)
+    for stream in ("a", "b", ""):
+        task.process(IncomingMessage("kafka", stream, 0, 0, "k", {}, 0, {}), None, None)
+    assert seen == ["a", "b", ""]
