@@ -149,8 +149,9 @@ def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
     """Return the serde of ``name``; ConfigError, whose line names ``key``, where it cannot be had.
 
     ``topic``: of a stream's serde, for a Schema Registry; ``key`` shows whether it is of keys. A
-    class of the job's own whose fields have types is carried as JSON (``class_serde``). Any other
-    is made without arguments; its methods ``to_bytes`` and ``from_bytes`` take one.
+    class of the job's own is made without arguments; its methods ``to_bytes`` and ``from_bytes``
+    take one. Without these methods, a class whose fields have types is carried as JSON
+    (``class_serde``).
     """
     if isinstance(name, SchemaSerde):
         return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))

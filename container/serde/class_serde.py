@@ -15,13 +15,17 @@ from homeport.config.errors import WireError
 from homeport.container.serde.serdes import Serde
 
 _SHOWN = 80
+_METHODS = ("to_bytes", "from_bytes")
 
 
 def is_record_class(found: object) -> TypeGuard[type]:
-    """Return whether the fields of ``found`` have types, so that JSON becomes its objects."""
-    return isinstance(found, type) and (
-        is_dataclass(found) or is_typeddict(found) or issubclass(found, msgspec.Struct)
-    )
+    """Return whether the fields of ``found`` have types, so that JSON becomes its objects.
+
+    A class with ``to_bytes`` and ``from_bytes`` is a serde itself, whatever its fields.
+    """
+    if not isinstance(found, type) or all(hasattr(found, name) for name in _METHODS):
+        return False
+    return is_dataclass(found) or is_typeddict(found) or issubclass(found, msgspec.Struct)
 
 
 def class_serde(name: str, record: type) -> Serde:

@@ -41,6 +41,21 @@ class Total(TypedDict):
     of: NotRequired[str]
 
 
+@dataclass
+class Scaled:
+    """A serde of the job's own, which has a field."""
+
+    by: int = 10
+
+    def to_bytes(self, value: int) -> bytes:
+        """Write the value times ``by``."""
+        return b"%d" % (value * self.by)
+
+    def from_bytes(self, data: bytes) -> int:
+        """Read what ``to_bytes`` has written."""
+        return int(data) // self.by
+
+
 class Broken(msgspec.Struct):
     """A field that JSON cannot become."""
 
@@ -72,6 +87,14 @@ def test_objects_of_a_class_are_json(name: str, value: object, data: bytes) -> N
     assert serde.to_bytes(value) == data
     assert serde.from_bytes(data) == value
     assert not serde.is_own
+
+
+def test_a_class_with_the_methods_of_a_serde_is_one_whatever_its_fields() -> None:
+    """Its values are of any class, and not its own objects."""
+    serde = _serde("Scaled")
+    assert serde.is_own
+    assert serde.to_bytes(5) == b"50"
+    assert serde.from_bytes(b"50") == 5
 
 
 def test_missing_fields_have_defaults_and_others_are_passed_over() -> None:
