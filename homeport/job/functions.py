@@ -54,7 +54,7 @@ def of_message(function: Function) -> Function:
     if not 1 <= count <= _MOST:
         raise ConfigError(
             "job.each",
-            function.__name__,
+            _name_of(function),
             f"it takes {count} arguments",
             "let it take (key, value), (key, value, message) or (message)",
         )
@@ -73,13 +73,17 @@ def parameters_of(function: Function) -> int:
     )
 
 
+def _name_of(function: Function) -> str:
+    return str(getattr(function, "__name__", function))
+
+
 def require_plain(what: str, function: Function, count: int) -> None:
     """Require that the function runs when it is called, and takes ``count`` arguments.
 
     Raises:
         ConfigError: it is a coroutine or a generator, or takes something else.
     """
-    name = getattr(function, "__name__", str(function))
+    name = _name_of(function)
     for is_kind, kind, remedy in (
         (inspect.iscoroutinefunction, "a coroutine", "use def: only that of job.each may be one"),
         (inspect.isasyncgenfunction, "a generator", "use def, and no yield"),

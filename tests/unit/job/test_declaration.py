@@ -221,6 +221,13 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
             "message) or (message)"
         ),
     ),
+    "an object without a name": (
+        lambda: (f := _fresh(), f[0].each(f[1])(partial(len, "record"))),
+        (
+            "job.each = \"functools.partial(<built-in function len>, 'record')\": it takes 0 "
+            "arguments; let it take (key, value), (key, value, message) or (message)"
+        ),
+    ),
     "a timer's function without the timer": (
         lambda: Job("fresh").on_timer(lambda: None),
         "job.on_timer = '<lambda>': it takes 0 arguments; let it take 1",
