@@ -62,10 +62,7 @@ def place(draft: Draft) -> None:
     A container whose group leaves it no host waits without a request. Order: actives first, then
     those that can go home, so that no other container takes their home, then by id.
     """
-    if draft.hosts is None:
-        return
-    standbys.settle(draft)
-    if not draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED):
+    if draft.hosts is None or not draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED):
         return
     done: set[ProcessorId] = set()
     while containers := turns.due(draft, done):

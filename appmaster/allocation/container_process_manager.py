@@ -140,7 +140,9 @@ def _conclude(draft: Draft) -> None:
     if draft.phase is not JobPhase.ACTIVE:
         exclusion.forget_all(draft)
     placement.settle(draft)
-    early_requests.settle(draft)
+    if draft.phase is JobPhase.ACTIVE and is_complete:
+        standbys.settle(draft)
+    early_requests.settle(draft)  # an active that waits for its standby no more needs none
     if draft.phase is JobPhase.ACTIVE:
         allocator.place(draft)
     capacity.settle(draft)

@@ -18,6 +18,7 @@ from homeport.appmaster.allocation.protocol.events import (
     FailoverStep,
     JobModelPublished,
     LagsReported,
+    SettingsChanged,
     Timer,
     TimerFired,
     TimerKind,
@@ -412,6 +413,17 @@ def test_an_early_request_ends_with_an_active_that_a_model_removes(pair: Machine
     removed = pair.feed(model({"1": None}, version=2))
     assert set(cancels(early.request_id, "expiry")) <= set(removed)
     assert not pair.state.early
+
+
+def test_an_early_request_ends_with_the_wait_for_a_standby(pair: Machine) -> None:
+    """The place of the standby is drained: its active goes elsewhere in the same step."""
+    pair.feed(TAKEN_BACK, ended(request=2))
+    (early,) = pair.state.early
+    drained = replace(SETTINGS, drained_hosts=frozenset({B}))
+    gives_up = pair.feed(SettingsChanged(drained))
+    assert set(cancels(early.request_id, "expiry")) <= set(gives_up)
+    assert not pair.state.early
+    assert pair.container("0").requested_host == "c"
 
 
 def test_an_early_request_is_granted_once(machine: Machine) -> None:
