@@ -258,7 +258,7 @@ def test_foreign_data_in_a_node_is_never_taken_for_none(
     client.create(f"{root}/jobModels", b"seven", makepath=True)
     end = start("one").join()
     assert end.cause is EndCause.FAILED
-    assert "the value of jobModels is no version: b'seven'" in end.text
+    assert "the value of jobModels is no number: b'seven'" in end.text
     assert root in end.text
 
 
