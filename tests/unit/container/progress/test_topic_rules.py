@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -155,3 +156,16 @@ def test_sizes_count_lengths_as_records_have_them() -> None:
     assert [wire_size(None, None, [("", b"h" * n)]) - n for n, _ in lengths] == [
         1 + size for _, size in lengths
     ]
+
+
+def test_headers_are_read_once() -> None:
+    """Every record that a task sends with headers is measured."""
+    walks: list[int] = []
+
+    class Headers(list[tuple[str, bytes | None]]):
+        def __iter__(self) -> Iterator[tuple[str, bytes | None]]:
+            walks.append(1)
+            return super().__iter__()
+
+    assert wire_size(b"k", b"v", Headers([("a", b"1")])) == 1 + 1 + (1 + 1) + (1 + 1)
+    assert len(walks) == 1
