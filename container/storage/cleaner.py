@@ -63,8 +63,9 @@ def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgeme
     except DirectoryHeldError:
         return replace(judge(found, owners(), limit), verdict=IN_USE), 0
     try:
-        found = replace(found, extent=extent_of(found.path), holder=None)
-        judgement = judge(found, owners(), limit)
+        # With our own lock file: only the judgement is by that, and not what is shown of it.
+        now = replace(found, extent=extent_of(found.path), holder=None)
+        judgement = replace(judge(now, owners(), limit), found=found)
         if not judgement.verdict.is_removable:
             return judgement, 0
         directory.remove()
@@ -72,4 +73,4 @@ def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgeme
         directory.release()
     with contextlib.suppress(OSError):
         found.path.parent.rmdir()  # the store's folder, if that was its last task
-    return judgement, freed_bytes(found.extent.links)
+    return judgement, freed_bytes(now.extent.links)

@@ -154,6 +154,7 @@ def test_an_old_directory_goes_with_its_lock_and_its_stores_folder(tmp_path: Pat
     assert judge(found, {}, _limit()).verdict.is_removable
     judgement, freed = remove(found, dict, _limit())
     assert judgement.verdict.is_removable
+    assert judgement.found is found  # without the lock file of the removal
     assert freed >= 10_000
     assert not path.parent.exists()
 
