@@ -14,16 +14,16 @@ from homeport.local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE
 
 NODE_MEMORY_MB = 16384
 NODE_VCORES = 64
-#: Small containers stay small; also the step in which requests are rounded up.
+#: YARN rounds requests up to a multiple of this; it is low so that small containers stay small.
 MINIMUM_ALLOCATION_MB = 64
 NODE_EXPIRY_MS = 10_000
-#: YARN gives up an attempt on a lost node with the node. This time is for attempts that start: on a
-#: busy machine they may take more than 20 s to register, and one that is given up counts.
+#: How long an attempt may be silent before YARN gives it up, which counts as one attempt. An
+#: attempt that starts on a busy machine may take more than 20 s to register. An attempt on a lost
+#: node does not wait for this time: YARN gives it up with the node.
 ATTEMPT_EXPIRY_MS = 60_000
-#: Time a container has between SIGTERM and SIGKILL. Orderly stops go through the application
-#: master and need none of it. It counts when YARN ends a container by itself: long enough to finish
-#: a transaction, and shorter than the start of a second application master, so that containers of
-#: two attempts hardly overlap.
+#: Time a container has between SIGTERM and SIGKILL when YARN ends it. Orderly stops go through the
+#: application master and do not use it. It is long enough to finish a transaction, and shorter than
+#: the start of a second application master, so that containers of two attempts hardly overlap.
 SIGKILL_DELAY_MS = 5_000
 APPLICATION_ATTEMPTS = 10
 
@@ -35,8 +35,8 @@ SCHEDULERS = {
 }
 """Schedulers of YARN that a cluster can have, each with the queues ``default`` and ``streams``.
 
-``labels``: the CapacityScheduler with node labels. What runs in ``streams`` has the nodes with the
-label ``state``; what runs in ``default`` those without, unless it asks for the label.
+``labels``: the CapacityScheduler with node labels. The queue ``streams`` uses the nodes with the
+label ``state``. The queue ``default`` uses the others, unless a job asks for the label.
 """
 LABELS = "labels"
 LABEL = "state"
@@ -59,9 +59,9 @@ _CAPACITY_QUEUES = {
     f"{_CAPACITY}.root.streams.maximum-capacity": 100,
     f"{_CAPACITY}.root.default.user-limit-factor": 2,
     f"{_CAPACITY}.root.streams.user-limit-factor": 2,
-    # Each job has an AM; the default leaves a tenth of the memory for all of them.
+    # Each job has an AM, and the default gives all AMs together a tenth of the memory.
     f"{_CAPACITY}.maximum-am-resource-percent": 1.0,
-    # By memory alone, the default, a node would get more containers than it has cores.
+    # The default counts memory alone, and would give a node more containers than cores.
     f"{_CAPACITY}.resource-calculator": (
         "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
     ),
@@ -92,7 +92,7 @@ _FAIR_QUEUES = """\
 
 @dataclass(frozen=True, slots=True)
 class HadoopSite:
-    """The values behind the configuration of one cluster."""
+    """What the configuration files of one cluster depend on."""
 
     layout: Layout
     addresses: Addresses
@@ -135,7 +135,7 @@ def write_queues(folder: Path, *, labels: bool = False) -> None:
 
 
 def labelled_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
-    """Return the nodes that have the label: all but the last one."""
+    """Return the nodes that get the label: all but the last one."""
     return tuple(nodes)[:-1]
 
 
@@ -161,7 +161,7 @@ def site_xml(values: Mapping[str, object]) -> str:
 
 
 def core_site(layout: Layout) -> dict[str, object]:
-    """Return the settings of a file system over a folder, for uploads, localisation and logs."""
+    """Return the settings of a file system in a folder; YARN keeps uploads and logs there."""
     mounts = {
         f"fs.viewfs.mounttable.homeport.link./{mount}": f"file://{layout.fs}/{mount}"
         for mount in ("user", "tmp", "app-logs")
@@ -195,7 +195,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
 
 
 def behaviour() -> dict[str, object]:
-    """Return the settings of all mini-clusters, also outside this machine."""
+    """Return the settings that the local cluster and the cluster in Docker share."""
     return {
         **_scheduler(),
         **_recovery(),
@@ -210,10 +210,9 @@ def behaviour() -> dict[str, object]:
         "yarn.log-aggregation.TFile.remote-app-log-dir-suffix": "logs",
         "yarn.nodemanager.remote-app-log-dir": "/app-logs",
         "yarn.nodemanager.sleep-delay-before-sigkill.ms": SIGKILL_DELAY_MS,
-        # As on clusters of more than one user: YARN kills a container that uses more than its
-        # grant.
+        # YARN kills a container that uses more memory than its grant, as on a shared cluster.
         "yarn.nodemanager.pmem-check-enabled": "true",
-        # With the default, true, the check leaves the killing to cgroups, which are not there.
+        # The default, true, would leave the killing to cgroups, which are not set up here.
         "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.disk-health-checker.enable": "false",
@@ -225,7 +224,7 @@ def behaviour() -> dict[str, object]:
 
 
 def node_site(site: HadoopSite, node: str) -> dict[str, object]:
-    """Return the settings of one NodeManager alone."""
+    """Return the settings that only this NodeManager has."""
     layout = site.layout
     environment = {
         "MALLOC_ARENA_MAX": "2",
@@ -247,7 +246,7 @@ def node_site(site: HadoopSite, node: str) -> dict[str, object]:
 
 
 def _rm_addresses(addresses: Addresses) -> dict[str, object]:
-    """Return all addresses of the ResourceManager; absolute, as tools read the client's file."""
+    """Return all addresses of the ResourceManager, with hosts: tools read the client's file."""
     keys = {
         "client": "yarn.resourcemanager.address",
         "scheduler": "yarn.resourcemanager.scheduler.address",
@@ -275,9 +274,9 @@ def _recovery() -> dict[str, object]:
 
 
 def _scheduler() -> dict[str, object]:
-    """Return settings by which schedulers schedule continuously, not once per node heartbeat.
+    """Return the settings with which a scheduler runs continuously, not once per node heartbeat.
 
-    Both schedulers' are here; ``yarn.resourcemanager.scheduler.class`` chooses the scheduler.
+    They cover both schedulers; ``yarn.resourcemanager.scheduler.class`` chooses one.
     """
     return {
         "yarn.scheduler.capacity.schedule-asynchronously.enable": "true",
@@ -285,8 +284,8 @@ def _scheduler() -> dict[str, object]:
         # The RM loses an AM container that is allocated within the very call that requests it
         # (RMAppAttemptImpl, ScheduleTransition): the application then stays ACCEPTED until the
         # container's allocation expires and the next attempt begins. A pass every 5 ms (YARN's
-        # default) hits that call now and then, a pass every 100 ms hardly ever; for the rest the
-        # expiry is short (default: ten minutes).
+        # default) hits that call now and then, a pass every 100 ms hardly ever. The short expiry
+        # (default: ten minutes) limits the wait where it does.
         "yarn.scheduler.fair.continuous-scheduling-sleep-ms": 100,
         "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms": 15_000,
         "yarn.scheduler.fair.assignmultiple": "true",

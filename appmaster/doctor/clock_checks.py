@@ -12,14 +12,15 @@ from email.utils import parsedate_to_datetime
 from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
 
 WARNING_S = 2.0
-"""An HTTP date has whole seconds."""
+"""No less: an HTTP date has whole seconds."""
 ERROR_S = 300.0
-"""Kerberos refuses a ticket by then."""
+"""With this difference Kerberos refuses tickets."""
 
 
 def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
     """Return how many seconds a server's clock is ahead of ours; None: its date cannot be read.
 
+    A negative number means that it is behind. The real difference is that number or larger.
     ``date``: the HTTP header, in whole seconds. ``before_s``, ``after_s``: our clock before the
     request and after the answer.
     """
@@ -33,7 +34,7 @@ def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
 
 
 def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
-    """Check ``ahead``: {machine: how many seconds its clock is ahead, at least; None: unknown}."""
+    """Check the clocks; ``ahead``: {machine: its result of ``ahead_s``}."""
     for machine, seconds in sorted(ahead.items()):
         if seconds is None:
             yield unknown("clocks", machine, "it does not say the time")

@@ -15,9 +15,10 @@ _TIMEOUT_S = 3.0
 
 
 def clocks_ahead(urls: Mapping[str, str]) -> dict[str, float | None]:
-    """Return {machine: how many seconds its clock is ahead, at least; None: unknown}.
+    """Return {machine: seconds by which its clock is ahead of ours; None: unknown}.
 
-    ``urls``: {machine: URL of a web service on it}.
+    ``urls``: {machine: URL of a web service on it}. A negative number means that the clock is
+    behind. The real difference is that number or larger.
     """
     with ThreadPoolExecutor(8) as pool:
         return dict(zip(urls, pool.map(_ahead_s, urls.values()), strict=True))

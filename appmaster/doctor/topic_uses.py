@@ -1,4 +1,4 @@
-"""The topics that a job uses. PURE."""
+"""Lists the topics that a job uses. PURE."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from homeport.config.system_stream import SystemStream
 
 _READ = frozenset({"READ", "DESCRIBE"})
 _WRITE = frozenset({"WRITE", "DESCRIBE"})
-_CONFIGURED = frozenset({"DESCRIBE_CONFIGS"})
-"""With this right the job reads a topic's cleanup policy and its retention of deletions."""
+_READ_CONFIG = frozenset({"DESCRIBE_CONFIGS"})
+"""The right to read a topic's cleanup policy and how long it keeps deletions."""
 
 
 def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
     """Return {system: the job's topics there}, each topic once, with the first use of it.
 
     Raises:
-        ConfigError: an input, a store or an output is not of the form it must have.
+        ConfigError: the configuration of an input, a store or an output is malformed.
     """
     found: dict[SystemStream, TopicUse] = {}
     for stream, use in _uses(config):
@@ -44,15 +44,15 @@ def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
             yield _state(store.changelog.system, store.changelog.stream, what)
     adjuncts = AdjunctsConfig.of(config)
     for stream in (*task.inputs, *broadcast_streams(config)):
-        fills = adjuncts.of_stream(stream) is not None
-        rights = _READ | _CONFIGURED if fills else _READ
+        fills_adjunct = adjuncts.of_stream(stream) is not None
+        rights = _READ | _READ_CONFIG if fills_adjunct else _READ
         yield stream, TopicUse(stream.stream, "input", rights, keys.TASK_INPUTS.name)
-    creates = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
+    creates_outputs = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
     for key, stream in declared_outputs(config):
-        yield stream, TopicUse(stream.stream, "output", _WRITE, key, is_made=creates)
+        yield stream, TopicUse(stream.stream, "output", _WRITE, key, is_made=creates_outputs)
 
 
 def _state(system: str, topic: str, what: str) -> tuple[SystemStream, TopicUse]:
-    rights = _READ | _WRITE | _CONFIGURED
+    rights = _READ | _WRITE | _READ_CONFIG
     use = TopicUse(topic, what, rights, is_state=True, is_compacted=True, is_made=True)
     return SystemStream(system, topic), use

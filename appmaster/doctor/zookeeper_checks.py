@@ -21,8 +21,8 @@ _QUORUM = 3
 """The fewest servers of which one may be lost."""
 _MOST_OUTSTANDING, _MEAN_LATENCY_MS = 10, 100
 """Above these, ZooKeeper's own alert rules fire (its page on monitoring)."""
-_ANSWERED_IN = 2 / 3
-"""The part of a session's time-out after which a client takes a silent server for lost."""
+_SILENT_PART = 2 / 3
+"""A client gives up a server that is silent for this part of the session's time-out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """One server of the list. ``fault``: why it does not answer; empty: it does.
+    """One server of the job's list. ``fault``: why it does not serve; empty: it does.
 
-    ``said``: its answer to the four-letter word ``srvr``. ``monitor``: AdminServer's answer to
-    ``monitor``, which is requested where the word has no answer. Empty: no answer.
+    ``said``: its answer to the four-letter word ``srvr``. ``monitor``: its AdminServer's answer to
+    ``monitor``, requested only if ``said`` has no mode. Each is empty where there is no answer.
     """
 
     server: str
@@ -49,7 +49,7 @@ class ServerFacts:
 
     @property
     def mode(self) -> str:
-        """leader, follower, observer, standalone, read-only; empty: not known."""
+        """One of leader, follower, observer, standalone and read-only; empty: not known."""
         found = _MODE.search(self.said)
         return found[1] if found else str(self.monitor.get("server_state", ""))
 
@@ -76,11 +76,12 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """The findings of a session of the job's own user. Times in ms.
+    """What a session of the job's own user showed. Times in ms.
 
-    ``asked_ms``, ``granted_ms``: its time-out. ``place``: the node below which a node was made and
-    removed; ``refusal``: why not; empty: it was. ``ahead_ms``: how far the servers' clock is ahead,
-    at least; None: not known.
+    ``asked_ms``, ``granted_ms``: the session's time-out, as requested and as granted. ``place``:
+    the node below which the doctor made and removed a node; ``refusal``: why it could not; empty:
+    it could. ``ahead_ms``: how far the servers' clock is ahead of ours (negative: behind), or more;
+    None: not known.
     """
 
     asked_ms: int
@@ -93,7 +94,7 @@ class SessionFacts:
 def check_servers(
     servers: Sequence[ServerFacts], session_ms: int, admin_port: int
 ) -> Iterator[Finding]:
-    """Check that each server of the job's list serves, and its mode, version and load.
+    """Check of each server of the job's list that it serves, and its mode, version and load.
 
     ``session_ms``: the job's time-out; ``admin_port``: the port of AdminServer.
     """
@@ -104,8 +105,8 @@ def check_servers(
             yield error("zookeeper.server", subject, facts.fault, remedy)
         elif not facts.mode:
             why = (
-                "neither the word srvr, which is sent without TLS alone, nor AdminServer at port "
-                f"{admin_port} (job.coordinator.zk.admin.port) says its mode and its load"
+                f"AdminServer at port {admin_port} (job.coordinator.zk.admin.port) does not show "
+                "its mode and load, and neither does the word srvr, which is sent only without TLS"
             )
             yield unknown("zookeeper.mode", subject, why)
         elif facts.mode == _READ_ONLY:
@@ -143,14 +144,14 @@ def _load(subject: str, load: Load, session_ms: int) -> Finding:
         f"{load.longest_ms:g} ms"
     )
     if load.outstanding > _MOST_OUTSTANDING or load.mean_ms > _MEAN_LATENCY_MS:
-        limits = f"{_MOST_OUTSTANDING} requests and {_MEAN_LATENCY_MS} ms are in order"
+        limits = f"up to {_MOST_OUTSTANDING} requests and {_MEAN_LATENCY_MS} ms are normal"
         remedy = "give dataLogDir a disk of its own, and look for long pauses of its JVM"
         return warning(check, subject, f"{found}: {limits}", remedy)
-    if load.longest_ms > _ANSWERED_IN * session_ms:
-        limits = f"a session of {session_ms} ms is lost where an answer takes two thirds of that"
+    if load.longest_ms > _SILENT_PART * session_ms:
+        limits = f"clients give up a server after two thirds of a session of {session_ms} ms"
         remedy = (
             "look for long pauses of its disk and its JVM, or raise "
-            "job.coordinator.zk.session.timeout.ms; the word srst counts from the start"
+            "job.coordinator.zk.session.timeout.ms; the word srst resets these figures"
         )
         return warning(check, subject, f"{found}: {limits}", remedy)
     return ok(check, subject, found)
@@ -177,6 +178,8 @@ def check_session(facts: SessionFacts) -> Iterator[Finding]:
     else:
         yield ok("zookeeper.acl", facts.place, "this user makes nodes below it")
     if facts.ahead_ms is None:
-        yield unknown("zookeeper.clock", _SUBJECT, "no node was made whose time shows it")
+        yield unknown(
+            "zookeeper.clock", _SUBJECT, "no node was made, and only a node's time shows it"
+        )
     else:
         yield clock("zookeeper.clock", _SUBJECT, facts.ahead_ms / 1000, digits=1)

@@ -1,14 +1,14 @@
 """The restore worker's program: fills one store from its changelog, in a process of its own.
 
-The binding of RocksDB holds Python's lock, so restores run side by side only in processes.
+RocksDB's binding holds Python's global lock, so only separate processes can restore in parallel.
 The worker reads its brief, which has the system's passwords, from standard input. It writes its
 reports to standard output, a JSON object a line, and ``restore_workers`` reads them. Every few
 seconds the worker flushes the store and reports. The container then writes OFFSET, so that an
 interrupted restore continues from there.
 
-Exit codes: 0 when the store is at the head, 143 after SIGTERM (the records that were read are
-flushed and reported), 1 after a failure, which is reported, too. The process never outlives its
-container (safety C5).
+Exit codes: 0 when the store is at the head; 143 after SIGTERM, when the worker has flushed and
+reported the records that it read; 1 after a failure, which it has reported. The process never
+outlives its container (safety C5).
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _KIB = 1024
 
 
 class _StopError(HomeportError):
-    """SIGTERM has come."""
+    """The worker got SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerBrief:
-    """What one worker reads, [start, head) of a changelog partition, and its store, at ``path``.
+    """The order to one worker: read [start, head) of a changelog partition into a store.
 
-    ``config``: the job's, for the store's options and the system's properties. ``parent``: process
-    id of the container. ``memory_mb``: of the whole process. ``flush_s``: seconds between two
-    flushes.
+    ``config``: the job's configuration, with the store's options and the system's properties.
+    ``path``: the store's directory. ``memory_mb``: the limit for the whole process. ``flush_s``:
+    seconds between two flushes. ``parent``: process id of the container.
     """
 
     config: Mapping[str, str]
@@ -74,7 +74,7 @@ class RestoreWorker:
     """Carries out one brief."""
 
     def __init__(self, brief: WorkerBrief) -> None:
-        """Open the store; StoreError where it cannot be opened."""
+        """Open the store; StoreError if RocksDB cannot open it."""
         self._brief = brief
         self._memory = worker_memory(brief.memory_mb)
         config = StorageConfig.of(Config(brief.config)).stores[brief.store]
@@ -89,16 +89,16 @@ class RestoreWorker:
         self._reported_s = self._flushed_s = time.monotonic()
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle SIGTERM."""
+        """Handle SIGTERM: stop before the next poll."""
         self._has_to_stop = True
 
     def run(self) -> int:
         """Fill the store, close it and return the exit code.
 
-        On return, all records that were reported are on the disk.
+        On return, all reported records are on the disk.
 
         Raises:
-            HomeportError: disk, store, or Kafka failed.
+            HomeportError: the disk, the store or Kafka failed.
         """
         store, head = self._store, self._brief.head
         try:
@@ -119,7 +119,7 @@ class RestoreWorker:
     def _reader(self) -> LogReader:
         system = SystemConfig.of(Config(self._brief.config), self._brief.system)
         queue = {"queued.max.messages.kbytes": self._memory.queue_mb * _KIB}
-        return LogReader(system, self._may_go_on, queue)
+        return LogReader(system, self._before_poll, queue)
 
     def _fill(self, reader: LogReader) -> None:
         brief = self._brief
@@ -134,7 +134,7 @@ class RestoreWorker:
             self._records += len(records)
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
-    def _may_go_on(self, seconds: float) -> None:
+    def _before_poll(self, seconds: float) -> None:
         """Flush or report if that is due, then sleep; the reader calls it before each poll."""
         if self._has_to_stop:
             raise _StopError
@@ -162,7 +162,7 @@ class RestoreWorker:
 
 
 def _peak_mb() -> int:
-    """Return the peak resident memory; getrusage includes the parent's, and psutil has none."""
+    """Return the peak resident memory; getrusage adds the parent's, and psutil does not have it."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     (kib,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(kib) // _KIB
@@ -179,7 +179,7 @@ def main() -> NoReturn:
     die_with_parent(brief.parent)
     # This program creates no reference cycles, so the collector would only cost time.
     gc.disable()
-    # Ctrl-C goes to the container, which decides.
+    # Ctrl-C also reaches the container, which decides when this worker stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         worker = RestoreWorker(brief)
@@ -189,7 +189,7 @@ def main() -> NoReturn:
         _send({"error": type(error).__name__, "text": " ".join(str(error).split())})
         code = FAILED
     sys.stdout.flush()
-    # Not through the interpreter's own end, which waits for threads of the Kafka library.
+    # The interpreter's normal exit would wait for threads of the Kafka library.
     os._exit(code)
 
 

@@ -1,12 +1,14 @@
 """BulkStore: a store that is filled from its changelog, in a process of its own.
 
-Records go into memory tables that are mere lists. A thread of RocksDB's sorts them when they are
-written out: for keys in random order the usual skip list costs three times the rest of the work.
-Meanwhile nothing is compressed and nothing merged, since compaction reads and writes all of it once
-more; ``compact`` bounds how much of that is left. A store with other files than a bulk load's, as
-before a long tail, is compacted as usual instead.
+Records go into memory tables that are unsorted lists. A thread of RocksDB sorts each table when it
+writes the table out. The usual skip list would cost three times the rest of the work where keys
+come in random order.
 
-As everywhere, the position is written with the entries (safety S1) and the write-ahead log is off.
+During the load RocksDB does not compress or merge the new files, since compaction would read and
+write all of them again. ``compact`` bounds the merging that is left. A store that already has
+merged files, because only a long tail is missing, is compacted as usual instead.
+
+As in every store, each write has its position (safety S1), and the write-ahead log is off.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ _STEP_S = 0.1
 class BulkStore:
     """A store for one thread.
 
-    This process and the one that started it hold the directory's lock, until both end.
+    The directory stays locked until both this process and the one that started it have ended.
     """
 
     def __init__(
@@ -62,10 +64,10 @@ class BulkStore:
         *,
         expires: bool = False,
     ) -> None:
-        """Opens or creates the store; ``expires``: as an ExpiringStore.
+        """Open or create the store; ``expires``: stamp its values as an ExpiringStore does.
 
         Raises:
-            DiskError: there is no room for what opening writes, or no right to it.
+            DiskError: the disk has no room for what opening writes, or this process may not use it.
             StoreError: RocksDB cannot open the directory.
         """
         self.path = path
@@ -73,8 +75,8 @@ class BulkStore:
         levels = config.levels or _LEVELS
         try:
             self._db = open_with(path, _bulk_options(memory, cores, config))
-            self._is_layered = any(self._files(level) for level in range(1, levels))
-            if self._is_layered:
+            self._has_merged_files = any(self._files(level) for level in range(1, levels))
+            if self._has_merged_files:
                 self._db.set_options(_USUAL_COMPACTION)
             self._time = StoreTime(self._db.get(POSITION_KEY)) if expires else None
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
@@ -85,15 +87,15 @@ class BulkStore:
     def write(
         self, keys: Iterable[bytes | None], values: Iterable[bytes | None], position: int
     ) -> None:
-        """Write all of these in this order, and ``position``; or nothing.
+        """Write all records in this order and ``position``, or nothing.
 
-        A value None deletes; a record without a key is passed over.
+        A value of None deletes its key; a record without a key is skipped.
 
         Raises:
-            DiskError: an earlier flush in the background found no room, or no right to it.
-            StoreError: the store refuses, for example as it is damaged.
+            DiskError: an earlier background flush found no room, or may not use the disk.
+            StoreError: RocksDB refuses the write, for example because the store is damaged.
         """
-        end = b"" if self._time is None else self._time.stamp()
+        stamp = b"" if self._time is None else self._time.stamp()
         batch = WriteBatch(raw_mode=True)
         put = batch.put
         for key, value in zip(keys, values, strict=True):
@@ -102,40 +104,40 @@ class BulkStore:
             if value is None:
                 batch.delete(key)
             else:
-                put(key, value + end)
-        put(POSITION_KEY, b"%d" % position + end)
-        self._do(lambda: self._db.write(batch, self._options))
+                put(key, value + stamp)
+        put(POSITION_KEY, b"%d" % position + stamp)
+        self._run(lambda: self._db.write(batch, self._options))
 
     def flush(self) -> None:
-        """Flush all that was written; DiskFullError where there is no room for it."""
-        self._do(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
+        """Flush all that was written; DiskFullError if the disk has no room for it."""
+        self._run(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
     def compact(self, report: Callable[[int], None]) -> None:
         """Merge files until so few are left that RocksDB does not slow writers.
 
-        All must have been flushed. ``report`` gets the number of files, before they are merged.
+        Call it after ``flush``. ``report`` gets the number of files before any is merged.
         """
         files = self._files(0)
         if not is_debt_too_large(files):
             return
         report(files)
-        if self._is_layered:
-            # Merged by RocksDB's own threads; merging all of a large store would take far longer.
+        if self._has_merged_files:
+            # RocksDB's own threads merge; to merge all of a large store would take far longer.
             while is_debt_too_large(self._files(0)):
                 time.sleep(_STEP_S)
         else:
-            self._do(lambda: self._db.compact_range(None, None))
+            self._run(lambda: self._db.compact_range(None, None))
 
     def close(self) -> None:
         """Close the store for another opener; unflushed records may be gone."""
-        # RocksDB tries to flush, and complains where it cannot: an earlier flush has reported it.
+        # RocksDB tries to flush here. An earlier flush has reported the fault that makes it fail.
         with contextlib.suppress(Exception):
             self._db.close()
 
     def _files(self, level: int) -> int:
         return int(self._db.property_value(f"rocksdb.num-files-at-level{level}") or 0)
 
-    def _do(self, action: Callable[[], None]) -> None:
+    def _run(self, action: Callable[[], None]) -> None:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
@@ -152,7 +154,7 @@ def _bulk_options(memory: WorkerMemory, cores: int, config: RocksDbConfig) -> Op
     options.set_write_buffer_size(memory.table_mb * _MIB)
     options.set_max_write_buffer_number(memory.tables)
     options.set_min_write_buffer_number_to_merge(memory.merged)
-    # Small enough that the allocator takes them from memory it has: large ones are new each time.
+    # malloc takes blocks this small from memory that it has; each large one is new memory.
     options.set_arena_block_size(64 * _KIB)
     below = [compression_type(config)] * (levels - 1)
     options.set_compression_per_level([DBCompressionType.none(), *below])
@@ -162,7 +164,7 @@ def _bulk_options(memory: WorkerMemory, cores: int, config: RocksDbConfig) -> Op
     options.set_level_zero_stop_writes_trigger(_NEVER)
     options.set_soft_pending_compaction_bytes_limit(0)
     options.set_hard_pending_compaction_bytes_limit(0)
-    # A quarter of these flush; the others are for the merge at the end.
+    # RocksDB gives a quarter of these jobs to flushes; the others merge at the end.
     options.set_max_background_jobs(max(2, 4 * cores))
     options.set_max_subcompactions(cores)
     return options

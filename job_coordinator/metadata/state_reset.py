@@ -1,4 +1,4 @@
-"""Resets of the job's state: how far the last one has come, and which records a reset removes.
+"""Resets of the job's state: the phase of the last one, and which records a reset removes.
 
 Source: HA-YARN, host-affinity guarantee 2: "we should flush out all state-related data from the
 Coordinator Stream".
@@ -31,11 +31,11 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.wire_form import Number
 
 OPTION = "--reset-state"
-"""Of run-job: how a user asks for a reset, and for the rest of one that was cut short."""
+"""The option of run-job that requests a reset, or finishes one that was cut short."""
 
 _KEY = "state-reset"
 
-_OF_STATE = (
+_REMOVED_TYPES = (
     MessageType.SET_CHANGELOG,
     MessageType.SET_CHANGELOG_TOPIC,
     MessageType.SET_STATE_FACT,
@@ -50,14 +50,14 @@ _OF_STATE = (
     MessageType.SET_RETRY_STATE,
     MessageType.SET_INPUT_PARTITIONS,
 )
-"""Records of state, input positions and places.
+"""Types of the records of state, input positions and places, which a reset removes.
 
-Epochs, ranks and submissions only grow: they stay.
+Records of epochs, ranks and submissions stay, because these numbers may only grow.
 """
 
 
 class ResetPhase(StrEnum):
-    """How far a reset has got."""
+    """The phases of a reset."""
 
     BEGUN = "begun"
     FINISHED = "finished"
@@ -72,7 +72,7 @@ class StateReset:
 
 
 class StateResetManager(RecordManager):
-    """The last reset: set-state-reset. It is begun before anything is touched."""
+    """The last reset: set-state-reset. A reset writes this record before it changes anything."""
 
     def read(self) -> StateReset | None:
         """Return the last reset; None before the first; WireError: a damaged record."""
@@ -87,7 +87,7 @@ class StateResetManager(RecordManager):
         """Require that no reset is unfinished.
 
         Raises:
-            ConfigError: one is: nothing may start on what is left of the state.
+            ConfigError: the last reset is unfinished; nothing may start on the state that it left.
         """
         last = self.read()
         if last is not None and last.phase is not ResetPhase.FINISHED:
@@ -101,34 +101,34 @@ class StateResetManager(RecordManager):
 
 
 def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
-    """Yield a higher epoch, which no incarnation may use, for each processor that ever ran.
+    """Yield a higher epoch, which no incarnation may use, for each processor that had a permit.
 
-    An incarnation that has its permit and has not begun finds that it was overtaken.
+    An incarnation that has its permit but has not begun then finds that it was overtaken.
     """
     for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
         if last.permitted:
-            raised = replace(last, epoch=last.epoch + 1, fence=_chain(processor_id, last))
+            raised = replace(last, epoch=last.epoch + 1, fence=_to_fence(processor_id, last))
             yield processor_epoch_message(processor_id, raised)
 
 
 def permitted_incarnations(stream: CoordinatorStream) -> tuple[Incarnation, ...]:
-    """Return all incarnations that may still write, by the stream's records."""
+    """Return all incarnations that, by the stream's records, may still write."""
     epochs = EpochManager(stream).read_processor_epochs()
-    return tuple(sorted({i for p, permit in epochs.items() for i in _chain(p, permit)}))
+    return tuple(sorted({i for p, permit in epochs.items() for i in _to_fence(p, permit)}))
 
 
 def state_removed(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:
-    """Yield the records that remove all state from the stream, once all incarnations are fenced.
+    """Yield the records that remove all state from the stream; fence all incarnations first.
 
-    They report these fences too: no later permit has to list an incarnation from before.
+    They also report those fences, so that no later permit has to list an earlier incarnation.
     """
     for processor_id, last in sorted(EpochManager(stream).read_processor_epochs().items()):
         yield fence_report_message(processor_id, FenceReport(last.epoch, last.fence))
-    for message_type in _OF_STATE:
+    for message_type in _REMOVED_TYPES:
         for key in sorted(stream.latest(message_type)):
             yield wire.tombstone(message_type, key)
 
 
-def _chain(processor_id: ProcessorId, last: ProcessorEpoch) -> tuple[Incarnation, ...]:
+def _to_fence(processor_id: ProcessorId, last: ProcessorEpoch) -> tuple[Incarnation, ...]:
     own = (Incarnation(processor_id, last.permitted),) if last.permitted else ()
     return tuple(sorted({*last.fence, *own}))

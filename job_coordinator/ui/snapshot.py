@@ -1,7 +1,7 @@
 """Makes what the dashboard shows: first screen, hosts, containers, and configuration.
 
-PURE. The page gets the state again and again. So the state has no log lines and no single stores:
-some 350 bytes for a container.
+PURE. The page gets the whole state again and again. To keep it at about 350 bytes per container,
+the state leaves out log lines and single stores.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen, seconds_left
 from homeport.job_coordinator.ui.plots import Plots
 
-_FEW: Final = 12
+_MOST_HOSTS: Final = 12
 """In a cluster with more hosts the page shows only those with a container of the job."""
 
 
 def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
-    """Return the body of ``GET /ui/state`` without the time. ``now_ms``: since 1970."""
+    """Return the body of ``GET /ui/state`` without its time. ``now_ms``: ms since 1970."""
     job = status.job
     return {
         "job": {
@@ -49,8 +49,8 @@ def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
 
 def _hosts(status: ShownStatus) -> list[dict[str, Any]]:
     live, excluded = set(status.hosts), set(status.excluded_hosts)
-    named = {str(place) for place in map(_place, status.containers) if place}
-    shown = named | live if len(named | live) <= _FEW else named
+    used = {str(place) for place in map(_place, status.containers) if place}
+    shown = used | live if len(used | live) <= _MOST_HOSTS else used
     return [{"host": host, "state": _state_of(host, live, excluded)} for host in sorted(shown)]
 
 
@@ -114,11 +114,11 @@ def configuration(
     """Return the body of ``GET /ui/configuration``.
 
     Args:
-        config: in force.
-        written: {key: its newest record in the coordinator stream}; None: the job has no stream, as
-            each processor reads its own file.
+        config: the configuration in force.
+        written: {key: its newest record in the coordinator stream}; None: the job has no stream,
+            because each processor reads its own file.
 
-    Order: by key. ``source`` and the fields after it are None for a key without a record.
+    Keys are sorted. ``source`` and the fields after it are None for a key without a record.
     """
     return {"in_stream": written is not None, "keys": list(_keys(config, written or {}))}
 

@@ -1,18 +1,18 @@
-"""What ``step`` wants done: records to write first, then instructions to carry out in order.
+"""What ``step`` decides: records to write first, then instructions to carry out in order.
 
 PURE. Contract for the shell:
 
 1. It flushes all records of a decision to the coordinator stream **before** it runs any of its
    instructions.
-2. It runs the instructions in the order given. To repeat one changes nothing.
-3. It answers a check-in with ``order_for(decision.instructions, resource_id)`` of the decision that
-   this very check-in led to; None means ``wait`` (with a child: go on). PermitContainer comes only
-   as such an answer. Orders to launchers in other decisions (StopContainer, ReleaseResource) come
-   again at the next check-in, so the shell need not keep them.
-4. It returns the outcome of an instruction as an event, a refusal too (adding a container failed:
-   ``ResourceEnded`` of its request).
+2. It runs the instructions in the order given. Repeating an instruction changes nothing.
+3. It answers a check-in with ``order_for(decision.instructions, resource_id)``, where ``decision``
+   is the one that this very check-in led to. None means ``wait``; a launcher with a child goes on.
+   PermitContainer comes only as such an answer. The shell need not keep orders to launchers in
+   other decisions (StopContainer, ReleaseResource): they come again at the next check-in.
+4. It hands in the outcome of each instruction as an event, also if the instruction was refused:
+   ``ResourceEnded`` of the request if a container could not be added.
 
-``cause`` names the event that led to it, for people; comparisons do not use it.
+``cause`` names, for people, the event that led to a record or instruction. Comparisons ignore it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Caused:
 
 @dataclass(frozen=True, slots=True)
 class WriteProcessorEpoch(_Caused):
-    """Record: this epoch is going to be permitted, and must fence these (safety I1, L3)."""
+    """Record: this epoch will be permitted; it must fence those in ``fence`` (safety I1, L3)."""
 
     processor_id: ProcessorId
     epoch: int
@@ -58,7 +58,7 @@ class WriteProcessorEpoch(_Caused):
 class WriteFailover(_Caused):
     """Record: the active goes to ``host``, to take the place of ``standby``.
 
-    A later choice replaces the record of the active. The fields are those of ``FailoverRecord``.
+    A later choice for the same active replaces it. The fields are those of ``FailoverRecord``.
     """
 
     active: ProcessorId
@@ -78,7 +78,7 @@ class EndFailover(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class WriteLocality(_Caused):
-    """Record: the processor and its tasks belong on ``host``; ``epoch``: of its last permit."""
+    """Record: the processor, last permitted with ``epoch``, and its tasks belong on ``host``."""
 
     processor_id: ProcessorId
     host: Host
@@ -94,10 +94,10 @@ class DeleteLocality(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class WritePlacementResponse(_Caused):
-    """Record: the answer to the request so far; it replaces the one before.
+    """Record: the answer to the request so far; it replaces the request's earlier answer.
 
-    ``source``: of an action that is in progress, for the next driver. ``standby``: the one that
-    gives way to the container, for people.
+    ``source``: where the container of an action in progress was; the next driver needs it.
+    ``standby``: the standby whose place the container takes; only reports use it.
     """
 
     request: PlacementRequest
@@ -109,14 +109,14 @@ class WritePlacementResponse(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class DeletePlacementRequest(_Caused):
-    """Record: the request has been read; its answer, if there is one, is written with this."""
+    """Record: the request has been read; an answer in the same decision is written with this."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFailureCount(_Caused):
-    """Record: the number of failures that are charged to the processor now."""
+    """Record: how many failures the processor is now charged with."""
 
     processor_id: ProcessorId
     count: int
@@ -124,9 +124,9 @@ class WriteFailureCount(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class WriteStop(_Caused):
-    """Record: the incarnation has stopped, and no later permit of its processor shows it.
+    """Record: the incarnation has stopped; no later permit of its processor will show that.
 
-    ``how``: the cause of the stop, as ``set-stopped`` has it.
+    ``how``: the cause of the stop, as a ``set-stopped`` record names it.
     """
 
     incarnation: Incarnation
@@ -143,7 +143,7 @@ class WriteJobEnd(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class RequestResource(_Caused):
-    """Request one YARN container: on ``host`` and nowhere else, or where there is room (None).
+    """Request one YARN container on ``host`` alone; None: on any host.
 
     The launcher finds the request's number in its environment and sends it with its check-ins.
     """
@@ -154,16 +154,16 @@ class RequestResource(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest(_Caused):
-    """Cancel this request, and end its Skein container if it has one; it may have ended."""
+    """Cancel this request and end its Skein container, if it has one that still runs."""
 
     request_id: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class PermitContainer(_Caused):
-    """Send the launcher ``run``; repeated until the launcher has such a child.
+    """Send the launcher ``run``; repeated until the launcher has a child with this incarnation.
 
-    One child per epoch (safety C4): a launcher that has run it already answers ``stopped``.
+    An epoch has one child (safety C4): a launcher that has already run it answers ``stopped``.
     """
 
     resource_id: ResourceId
@@ -176,7 +176,7 @@ class PermitContainer(_Caused):
 class StopContainer(_Caused):
     """Send the launcher ``stop`` for this incarnation; repeated until a stop is reported.
 
-    A launcher that does not run it reports ``stopped`` as well, and never runs it afterwards.
+    A launcher that does not run it also reports ``stopped``, and never runs it afterwards.
     """
 
     resource_id: ResourceId
@@ -192,7 +192,7 @@ class ReleaseResource(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(_Caused):
-    """Hand in ``TimerFired(timer)`` after ``delay_ms``; a timer that is armed starts again."""
+    """Hand in ``TimerFired(timer)`` after ``delay_ms``; an armed timer starts afresh."""
 
     timer: Timer
     delay_ms: int
@@ -207,14 +207,14 @@ class CancelTimer(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class SuspectOurselves(_Caused):
-    """Report that more than half of the hosts fell silent at once: the AM's fault (safety L5)."""
+    """Report that more than half of the hosts fell silent at once: the fault is the AM's (L5)."""
 
     hosts: tuple[Host, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EndJob(_Caused):
-    """End the application with this result: nothing of the job runs. Given once, at the end."""
+    """End the application with this result. Given once, when nothing of the job runs any more."""
 
     result: JobResult
     diagnostics: str
@@ -249,14 +249,13 @@ Instruction = (
 def in_order(records: Iterable[Record]) -> tuple[Record, ...]:
     """Return the records of one decision in the order in which the stream gets them.
 
-    The begin or end of a failover comes before localities: a reader ignores a locality that is
-    written while the failover of its processor is under way. Failure counts and stops are in the
-    order of their processors.
+    Begins and ends of failovers come before localities, because a reader ignores a locality that is
+    written during a failover of its processor. Failure counts and stops are sorted by processor.
     """
-    return tuple(sorted(records, key=_place))
+    return tuple(sorted(records, key=_sort_key))
 
 
-def _place(record: Record) -> tuple[int, str]:
+def _sort_key(record: Record) -> tuple[int, str]:
     match record:
         case WriteLocality() | DeleteLocality():
             return 1, ""

@@ -1,11 +1,11 @@
 """Turns two snapshots of the cluster into the events between them.
 
-PURE. Theory. The shell polls and compares whole snapshots, so that the next poll makes up for a
-lost one. Compared with nothing (``before`` None) a snapshot gives events for all that it has. The
-shell may do that at any time: ``step`` counts known facts as stale.
+PURE. The shell polls and compares whole snapshots, so that each poll makes up for lost ones.
+Without an earlier snapshot (``before`` None) it gets an event for everything in the new one. It may
+leave the earlier one out at any time, since ``step`` counts facts that it knows as stale.
 
-This module knows nothing of launchers and their children. Skein's report about a container is
-evidence for a request, not for an incarnation (safety P1).
+This module does not know of launchers and their children. Skein's report of a container is evidence
+about a request, not about an incarnation (safety P1).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class SkeinContainerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SkeinContainer:
-    """One container as Skein shows it; ``request_id`` None: the allocator has not requested it.
+    """One container as Skein shows it; ``request_id`` None: the allocator did not request it.
 
-    ``story``, ``is_own_fault`` and ``is_taken_back``: of one that has ended; see ``ResourceEnded``.
+    ``story``, ``is_own_fault`` and ``is_taken_back`` describe its end; see ``ResourceEnded``.
     """
 
     skein_id: str
@@ -71,18 +71,18 @@ def events_between(
 ) -> tuple[Event, ...]:
     """Return the events from ``before`` (None: unknown) to ``after``: hosts first, then by request.
 
-    A container that vanished has ended. A change of what hosts have free is an event only if it
-    makes a difference to a container of this size.
+    A container that vanished has ended. A change of a host's free resources is an event only if
+    a container of this size now fits there, or no longer does.
     """
     events: list[Event] = []
     size = memory_mb, cores
-    if before is None or _deciding(before, *size) != _deciding(after, *size):
+    if before is None or _relevant_facts(before, *size) != _relevant_facts(after, *size):
         reports = sorted(after.reports, key=lambda r: r.host)
         events.append(HostsObserved(tuple(sorted(set(after.hosts))), tuple(reports)))
-    was = _by_request(before or Snapshot())
-    now = _by_request(after)
-    for request_id in sorted({*was, *now}):
-        old, new = was.get(request_id), now.get(request_id, _VANISHED)
+    old_containers = _by_request(before or Snapshot())
+    new_containers = _by_request(after)
+    for request_id in sorted({*old_containers, *new_containers}):
+        old, new = old_containers.get(request_id), new_containers.get(request_id, _VANISHED)
         if old is not None and new.state is old.state:
             continue
         if new.state is SkeinContainerState.RUNNING:
@@ -92,7 +92,7 @@ def events_between(
     return tuple(events)
 
 
-def _deciding(snapshot: Snapshot, memory_mb: int, cores: int) -> Hashable:
+def _relevant_facts(snapshot: Snapshot, memory_mb: int, cores: int) -> Hashable:
     known = {
         (r.host, r.rack, r.memory_mb, r.cores, r.is_live, r.has_room(memory_mb, cores))
         for r in snapshot.reports

@@ -1,9 +1,10 @@
 """Drains a host by HTTP, or ends its drain.
 
-``status.host_drain`` decides which containers leave, and in which order, for ``homeport drain``
-too. After one request of the page the driver writes the key, waits until it is in force, writes the
-placement requests and waits for their answers. Key and requests are in the coordinator stream: if
-this driver ends, the host stays drained and the moves go on. For the rest the action is repeated.
+``status.host_drain`` decides which containers leave and in which order, here as for ``homeport
+drain``. After one HTTP request the driver writes the key and waits until it is in force. Then it
+writes the placement requests and waits for their answers. The coordinator stream keeps the key and
+the requests: if this driver ends, the host stays drained and the requested moves go on. An operator
+repeats the action to request the moves that are left.
 """
 
 from __future__ import annotations
@@ -55,17 +56,17 @@ from homeport.job_coordinator.status.outlook import ShownFate
 _KEY = keys.DRAINED_HOSTS
 _BUSY = "the containers of {host} are being moved already"
 _POLL_S = 0.5
-"""Answers are polled: the coordinator stream has no event for one."""
+"""How often the driver looks for an answer; the coordinator stream has no event for one."""
 
 
 class DrainHost:
-    """Drains ``host``. ``undo``: ends that; ``force``: containers without another place stay."""
+    """Drains ``host``; ``undo`` ends its drain; ``force`` lets those without another place stay."""
 
     def __init__(self, driver: Driver, file: Config | None = None) -> None:
-        """``file``: the deployment's own configuration, in force where the stream has no key."""
+        """``file``: the deployment's own configuration; it holds for keys that no record sets."""
         self._driver = driver
         self._file = file or Config()
-        self._answers: dict[str, Mapping[str, Any]] = {}
+        self._progress: dict[str, Mapping[str, Any]] = {}
         self._under_way: dict[Host, asyncio.Task[None]] = {}
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
@@ -99,21 +100,24 @@ class DrainHost:
         return Plan(f"undo drain {host}", plan.before, plan.after, lines)
 
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Write the key; the moves follow, with their progress under the uuid."""
+        """Write the key and begin the moves; ``answer`` returns their progress by the uuid."""
         host, is_undone = _host(asked), _flag(asked, "undo")
         await self._write_key(host, by, is_drained=not is_undone)
         if is_undone:
             return {"uuid": None, "message": f"{host} gets containers again"}
         if host in self._under_way:  # two calls were planned at once
             raise WireError(_BUSY.format(host=host))
-        own = str(uuid.uuid4())
-        self._say(own, PlacementStatus.ACCEPTED, f"{host} gets no container any more")
-        self._under_way[host] = asyncio.ensure_future(self._run(own, host))
-        return {"uuid": own, "message": f"{host} gets no container any more; those there leave it"}
+        drain_id = str(uuid.uuid4())
+        self._set_progress(drain_id, PlacementStatus.ACCEPTED, f"{host} gets no container any more")
+        self._under_way[host] = asyncio.ensure_future(self._run(drain_id, host))
+        return {
+            "uuid": drain_id,
+            "message": f"{host} gets no container any more; those there leave it",
+        }
 
     def answer(self, asked: str) -> Mapping[str, Any] | None:
-        """Return the progress of the drain with that uuid; None: this driver has none."""
-        return self._answers.get(asked)
+        """Return the progress of the drain with that uuid; None: this driver has no such drain."""
+        return self._progress.get(asked)
 
     async def _drained(self) -> Sequence[str]:
         record = (await self._driver.view.stream.written()).get(_KEY.name)
@@ -128,25 +132,27 @@ class DrainHost:
 
         await self._driver.view.stream.do(change)
 
-    async def _run(self, own: str, host: Host) -> None:
+    async def _run(self, drain_id: str, host: Host) -> None:
         drain = HostDrain(host)
         try:
             await self._await_taken(host)
             while due := drain.next_moves(self._driver.view.shown()):
                 names = ", ".join(processor for processor, _ in due)
-                self._say(own, PlacementStatus.IN_PROGRESS, f"processor {names} leaves {host}")
-                for request in await self._written(due):
-                    said = await self._answered(request)
-                    drain.answered(request.processor_id, said.status, said.message)
+                self._set_progress(
+                    drain_id, PlacementStatus.IN_PROGRESS, f"processor {names} leaves {host}"
+                )
+                for request in await self._request_moves(due):
+                    found = await self._await_answer(request)
+                    drain.answered(request.processor_id, found.status, found.message)
             fault = drain.fault(self._driver.view.shown())
         except HomeportError as error:
             fault = str(error)
         finally:
             del self._under_way[host]
         if fault is None:
-            self._say(own, PlacementStatus.SUCCEEDED, drain.done())
+            self._set_progress(drain_id, PlacementStatus.SUCCEEDED, drain.done())
         else:
-            self._say(own, PlacementStatus.FAILED, fault)
+            self._set_progress(drain_id, PlacementStatus.FAILED, fault)
 
     async def _await_taken(self, host: Host) -> None:
         began_ms = boot_ms()
@@ -155,7 +161,7 @@ class DrainHost:
                 raise not_taken(_KEY.name)
             await asyncio.sleep(_POLL_S)
 
-    async def _written(self, due: Sequence[Move]) -> list[PlacementRequest]:
+    async def _request_moves(self, due: Sequence[Move]) -> list[PlacementRequest]:
         application = self._driver.status.identity.rank.application
         requests = [
             PlacementRequest(
@@ -176,15 +182,19 @@ class DrainHost:
         await self._driver.view.stream.change(lambda _: messages)
         return requests
 
-    async def _answered(self, request: PlacementRequest) -> PlacementResponse:
+    async def _await_answer(self, request: PlacementRequest) -> PlacementResponse:
         while True:
             found = await self._driver.view.stream.placement(request.uuid)
             if found is not None and found.status.is_final:
                 return found
             await asyncio.sleep(_POLL_S)
 
-    def _say(self, own: str, status: PlacementStatus, message: str) -> None:
-        self._answers[own] = {"status": status.value, "message": message, "final": status.is_final}
+    def _set_progress(self, drain_id: str, status: PlacementStatus, message: str) -> None:
+        self._progress[drain_id] = {
+            "status": status.value,
+            "message": message,
+            "final": status.is_final,
+        }
 
 
 def write_by_http(
@@ -220,17 +230,17 @@ def _impossible(plan: Plan, why: str) -> Plan:
 
 
 REFUSED = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
-"""Answers to requests that are not carried out."""
+"""The final answers by which a request is not carried out."""
 
 
 def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
-    """Yield the outcome of a command: a line for each container, then the answer."""
+    """Yield the outcome of a command: a line for each container, then the command's answer."""
     for fate in outlook.fates:
         yield fate_line(fate)
     if outlook.answer is None:
-        yield "the job takes no command now: it waits until it does"
+        yield "the job takes no command now; the command waits until it does"
     elif not outlook.answer.status.is_final:
-        yield f"then it waits: {outlook.answer.message}"
+        yield f"then the command waits: {outlook.answer.message}"
     elif outlook.answer.status in REFUSED or outlook.answer.request.destination == CANCEL:
         yield outlook.answer.message
 

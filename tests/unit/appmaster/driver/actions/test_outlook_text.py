@@ -55,8 +55,11 @@ def test_each_container_has_a_line(fate: ShownFate, line: str) -> None:
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        (None, "the job takes no command now: it waits until it does"),
-        (answer(PlacementStatus.ACCEPTED, "0 does not run"), "then it waits: 0 does not run"),
+        (None, "the job takes no command now; the command waits until it does"),
+        (
+            answer(PlacementStatus.ACCEPTED, "0 does not run"),
+            "then the command waits: 0 does not run",
+        ),
         (answer(PlacementStatus.FAILED, "no room"), "no room"),
         (answer(PlacementStatus.BAD_REQUEST, "no such"), "no such"),
         (CANCELLED, "nm2: cancelled"),
