@@ -22,7 +22,7 @@ _RM_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 _NM_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 _LOG_TAIL_LINES = 15
 _ZOOKEEPER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-"""Without an ensemble in its settings it serves alone; ``ZooKeeperServerMain`` elects no leader."""
+"""It serves with an ensemble or alone, by its settings; ``ZooKeeperServerMain`` only alone."""
 
 #: Daemons get nothing else of the caller's environment: JAVA_TOOL_OPTIONS, CLASSPATH or HADOOP_* of
 #: a developer's machine must not change the cluster.
@@ -171,7 +171,7 @@ def zookeeper_settings(
 def zookeeper_command(
     java: str, jars: Path, settings: Path, options: Sequence[str] = ()
 ) -> list[str]:
-    """Return the command of a ZooKeeper; ``options``: of its JVM, after its own."""
+    """Return the command of a ZooKeeper; ``options`` follow the usual options of its JVM."""
     return [
         java,
         *_ZOOKEEPER_OPTIONS,

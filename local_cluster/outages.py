@@ -1,7 +1,8 @@
 """Outages of the brokers or the ResourceManager of a running cluster.
 
-Daemons keep addresses and data: for all others the machine was restarted. Methods that start or
-stop a daemon return the cluster's new record, without daemons that were stopped on purpose.
+A daemon keeps its address and data, so that to the others it looks like a machine that restarts.
+Methods that start or stop a daemon return the cluster's new record, which leaves out daemons that
+were stopped on purpose.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ RM_STOP_LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Outages:
-    """Outages of one cluster, whose record is ``record`` before them."""
+    """Outages of one cluster; ``record``: its record before the outage."""
 
     layout: Layout
     record: Record
@@ -38,8 +39,8 @@ class Outages:
     def stop_kafka(self, broker: int | None = None, *, orderly: bool) -> Record:
         """End the broker and leave its data: by SIGTERM and in order, or by SIGKILL.
 
-        ``broker``: its id; None: all that run, all at once. ClusterError: it is stopped already,
-        or there is none of that id.
+        ``broker``: its id; None: all brokers that run, at once. ClusterError: the broker is stopped
+        already, or no broker has that id.
         """
         running = self._running(broker)
         stop(set(running.values()), KAFKA_STOP_LIMIT_S if orderly else 0.0)
@@ -48,10 +49,11 @@ class Outages:
     def start_kafka(self, daemons: Daemons, watch: Stopwatch, broker: int | None = None) -> Record:
         """Start the broker again, with its data; return when it answers.
 
-        Where most of the brokers run, all of those that run take work, and each of them knows it.
+        If most of the brokers then run, this waits until each of them takes work and knows that the
+        others do.
 
-        ``broker``: its id; None: all that are stopped. ClusterError: it runs, or does not come up,
-        or there is none of that id.
+        ``broker``: its id; None: all brokers that are stopped. ClusterError: the broker runs, does
+        not come up, or no broker has that id.
         """
         stopped = [name for name in self._named(broker) if name not in self.record.living_brokers]
         if not stopped:
@@ -119,7 +121,7 @@ class Outages:
         return replace(self.record, daemons=daemons)
 
     def _running(self, broker: int | None) -> dict[str, processes.ProcessId]:
-        """Return {name: process} of the broker, or of all that run; ClusterError: it does not."""
+        """Return {name: process} of the broker, or of all that run; ClusterError: none runs."""
         living = self.record.living_brokers
         found = {name: living[name] for name in self._named(broker) if name in living}
         if not found:

@@ -46,7 +46,7 @@ def identity(process: psutil.Process) -> ProcessId:
 
 
 def process_of(pid: int) -> psutil.Process | None:
-    """Return the process with this pid; None: there is none, or it is a zombie."""
+    """Return the process with this pid; None: no process has it, or a zombie does."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         if process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
@@ -131,9 +131,9 @@ def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
 
 
 def kill_one(process: ProcessId) -> None:
-    """SIGKILL this very process alone, and return when it is gone; its children live on.
+    """SIGKILL only this very process, not its children; return when it is gone.
 
-    TimeoutError: it survived, held by the kernel.
+    TimeoutError: the kernel held it, and it survived.
     """
     send(process, signal.SIGKILL)
     if wait_gone({process}, _LIMIT_S):

@@ -26,7 +26,7 @@ class Level(StrEnum):
 class Finding:
     """One result of one check.
 
-    ``check``: its stable name. ``remedy``: with the value; empty where none is needed.
+    ``check``: its stable name. ``remedy``: what to change, with the value; empty: nothing.
     """
 
     check: Annotated[str, about("name of the check, such as kafka.replication")]

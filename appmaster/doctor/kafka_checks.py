@@ -23,7 +23,7 @@ _WANTED_REPLICAS = 3
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """Brokers by number. ``leader``: None where there is none."""
+    """The brokers of a partition, by their numbers; ``leader`` None: it has no leader."""
 
     number: int
     leader: int | None
@@ -33,7 +33,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic that exists. ``rights``: this user's; None: not known."""
+    """A topic that exists. ``rights``: this user's rights on it; None: not known."""
 
     partitions: Sequence[PartitionFacts]
     config: Mapping[str, str]
@@ -44,9 +44,9 @@ class TopicFacts:
 class TopicUse:
     """A job's use of a topic.
 
-    ``rights``: those that the job needs. ``key``: the job's key that names the topic, if there is
-    one. ``is_state``: a lost record is lost state. ``is_compacted``: the topic must be.
-    ``is_made``: ``run-job`` or the job makes the topic where it is absent.
+    ``rights``: the rights that the job needs. ``key``: the job's key that names the topic; empty:
+    no key does. ``is_state``: a lost record is lost state. ``is_compacted``: the topic must be
+    compacted. ``is_made``: ``run-job`` or the job makes the topic where it is absent.
     """
 
     name: str

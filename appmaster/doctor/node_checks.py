@@ -49,8 +49,9 @@ _MB = 1024
 class NodeNeeds:
     """A job's needs on each node.
 
-    ``python``: the interpreter with homeport; None: an environment travels, and the node needs a
-    Python 3.11 alone. ``has_pipeline``: Spark runs there. ``free_mb``: on the disk of the state.
+    ``python``: the interpreter with homeport; None: the job ships an environment, and the node
+    needs only a Python 3.11. ``has_pipeline``: Spark runs there. ``free_mb``: the space that the
+    disk of the state must have free.
     """
 
     python: str | None

@@ -43,7 +43,8 @@ def probe_nodes(
 ) -> Answers:
     """Return {host: its answer; None: there was none within ``limit_s``}.
 
-    ``scheme``: of the NodeManagers' web services. ``variables``: of the script, beside the node's.
+    ``scheme``: http or https, for the NodeManagers' web services. ``variables``: environment
+    variables of the script, added to the node's.
 
     Raises:
         UnavailableError: Skein's driver does not start, or YARN does not take the application.

@@ -33,8 +33,8 @@ _MONITOR = "/commands/monitor"
 def server_facts(settings: StandaloneConfig) -> tuple[ServerFacts, ...]:
     """Return the answers of each server that the job names.
 
-    With TLS the four-letter words are not sent, as they would need a client's certificate. A server
-    without an answer to them gets a request to AdminServer on the same host.
+    With TLS the doctor sends no four-letter words, because they would need a client's certificate.
+    Where the words give no mode, it requests that of AdminServer on the same host.
     """
     servers = [server.strip() for server in settings.connect.split(",")]
     has_tls = settings.access.tls is not None
@@ -66,7 +66,7 @@ def _answer(connection: socket.socket) -> str:
 
 
 def _monitor(host: str, port: int) -> dict[str, object]:
-    """Return AdminServer's answer; empty: it has none for this machine."""
+    """Return AdminServer's answer; empty: AdminServer gives this machine none."""
     try:
         with OPENER.open(f"http://{host}:{port}{_MONITOR}", timeout=_TIMEOUT_S) as answer:
             said = json.loads(answer.read(_MOST))

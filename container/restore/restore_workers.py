@@ -33,7 +33,7 @@ GRACE_S = 5.0
 COMMAND = [sys.executable, "-m", "homeport.container.restore.restore_worker"]
 _READ_BYTES = 65_536
 MALLOC_SETTINGS = {
-    # Freed memory tables are kept, which saves page faults, and in one arena they are reused.
+    # malloc keeps freed memory tables, which saves page faults, and reuses them in its one arena.
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
@@ -75,7 +75,7 @@ class _Worker:
         return bool(data)
 
     def ended(self) -> int:
-        """Wait for its end; return the exit code."""
+        """Wait until the process ends; return its exit code."""
         self.output.close()
         return self.process.wait()
 
@@ -96,9 +96,9 @@ class RestoreWorkers:
     """Worker processes of one container.
 
     Args:
-        config: the job's.
-        limits: how many at once, and the memory of each.
-        cores: of the container.
+        config: the job's configuration.
+        limits: how many workers run at once, and the memory of each.
+        cores: how many cores the container has.
         pause: waits the seconds given; raises to stop.
         flush_s: how often each flushes what it has read.
     """

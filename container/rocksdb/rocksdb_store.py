@@ -159,7 +159,7 @@ class RocksDbMemory:
 
 
 class RocksDbStore:
-    """An open store. One owner, one thread; the directory's lock is held by the caller."""
+    """An open store, for one owner and one thread; the caller holds the directory's lock."""
 
     def __init__(
         self,
@@ -171,13 +171,13 @@ class RocksDbStore:
         """Opens or creates the store.
 
         Args:
-            path: its directory.
-            memory: shared with the other stores of the container.
+            path: the store's directory.
+            memory: what it shares with the container's other stores.
             config: the configuration of RocksDB.
             on_failure: gets each error of a call of the open store, before it is raised.
 
         Raises:
-            DiskError: there is no room for what opening writes, or no right to the files.
+            DiskError: the disk has no room for what opening writes, or the files are forbidden.
             StoreError: RocksDB cannot open the directory.
         """
         self.path = path
@@ -259,8 +259,8 @@ class RocksDbStore:
         """Apply all of ``entries`` (None deletes) and the position, or nothing.
 
         Raises:
-            DamagedStoreError: an earlier flush in the background met damage.
-            DiskError: it found no room, or no right to the files.
+            DamagedStoreError: an earlier background flush met damage.
+            DiskError: an earlier background flush found no room, or the files were forbidden.
         """
         self._apply(entries, None if position is None else b"%d" % position)
 

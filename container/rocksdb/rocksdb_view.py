@@ -90,7 +90,7 @@ class RocksDbView:
 
     @property
     def position(self) -> int | None:
-        """Return the changelog offset up to which the store holds everything; None: it has none.
+        """Return the changelog offset up to which the store holds everything; None: no offset.
 
         Raises:
             StoreError: the value is no offset.

@@ -44,22 +44,22 @@ def change_list(
 ) -> bool:
     """Change the key's items as ``wanted`` does; no other writer's change is lost.
 
-    A record has the whole list, and the change that its writer has made. Where another writer's
-    record lies between what was read and what was written, its change is made once more.
+    A record has the whole list and its writer's change. If another writer's record came between
+    this call's read and its write, this call makes that writer's change again on the new list.
 
     Args:
-        stream: of the job; it is read to its head.
-        key: whose value is the list.
+        stream: the job's stream; it is read to its head.
+        key: the key whose value is the list.
         wanted: makes the change; one that changes nothing is not written.
         write: puts the record into the stream, or raises ConfigError where it breaks a rule.
-        mark: of this call alone, by which its records differ from those of other writers.
+        mark: a text that no other call uses; by it this call finds its own record.
         file: the deployment's own configuration, in force where the stream has no record.
 
     Returns:
-        Whether anything was to be changed.
+        Whether there was anything to change.
 
     Raises:
-        ConfigError: the list would break a rule; it is without the change.
+        ConfigError: the list would break a rule; the stream's list is without the change.
         UnavailableError: Kafka did not answer, or other writers change the list all the time.
     """
     stream.catch_up()

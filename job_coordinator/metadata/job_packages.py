@@ -23,9 +23,9 @@ from homeport.job_coordinator.coordinator_stream.reading import RecordManager
 from homeport.job_coordinator.model.job_package import MAX_BYTES, is_package_name
 
 _PIECE_BYTES = 96 * 1024
-"""Of the package in one record: in base64 an eighth of what a topic takes by default."""
+"""How much of the package one record has: in base64 an eighth of a topic's default limit."""
 _ENVELOPE_BYTES = 1024
-"""Room for all else in a record: key, source, host, user, and Kafka's own fields."""
+"""Room for a record's other contents: key, source, host, user, and Kafka's own fields."""
 _LEAST_RECORD_BYTES = 2 * _ENVELOPE_BYTES
 _MAX_PIECES = MAX_BYTES
 

@@ -1,4 +1,4 @@
-"""Records by which a driver goes on from the one before: stops, failures, failovers, the end."""
+"""Records with which a driver continues its predecessor's work: stops, failures, failovers, end."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class RetryManager(RecordManager):
     """The failures that are charged to processors: set-retry-state."""
 
     def read(self) -> dict[ProcessorId, RetryState]:
-        """Return {processor: what is charged to it}, those without a failure left out."""
+        """Return {processor: its charged failures}, without processors that have none."""
         found = read_all(self._stream, MessageType.SET_RETRY_STATE, _retry_state)
         return {ProcessorId(processor_id): state for processor_id, state in found.items()}
 
     @staticmethod
     def message(processor_id: ProcessorId, state: RetryState) -> CoordinatorStreamMessage:
-        """Return the record of what is charged to the processor."""
+        """Return the record of the processor's charged failures."""
         if state.count == 0:
             return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
         values = {"count": str(state.count), "since": str(state.since_ms)}
@@ -99,7 +99,7 @@ JOB_RESULTS = ("SUCCEEDED", "FAILED", "KILLED")
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a submission of the job ends, once that has been decided: one of ``JOB_RESULTS``."""
+    """The decided end of a submission of the job; ``result``: one of ``JOB_RESULTS``."""
 
     submission: Number
     result: Annotated[str, Meta(pattern=rf"\A({'|'.join(JOB_RESULTS)})\Z")]
@@ -107,7 +107,7 @@ class JobEnd:
 
 
 class JobEndManager(RecordManager):
-    """The end of the job that is under way; every later driver goes on with it: set-job-end."""
+    """The decided end of the job: set-job-end. Every later driver completes it."""
 
     def read(self, submission: int) -> JobEnd | None:
         """Return the end of that submission; None while none has been decided."""
@@ -125,10 +125,10 @@ class JobEndManager(RecordManager):
 class RecordedFailover:
     """An active container is on its way to ``host``, to take the place of ``standby``.
 
-    ``epoch``: of the active's last permit when the failover was decided. Localities that this
-    incarnation, or an earlier one, writes later do not count. ``standby`` and ``host``: None where
-    no standby could take over. ``step``: how far the search for a place has come, as the allocator
-    names it. ``used``: the standbys that have been chosen so far. ``cause``: for people.
+    ``epoch``: the active's last permitted epoch when the failover was decided. Localities that this
+    incarnation, or an earlier one, writes later do not count. ``standby`` and ``host`` are None
+    where no standby could take over. ``step``: the name of a step of the allocator's search for a
+    place. ``used``: the standbys that were already chosen. ``cause``: text for people.
     """
 
     epoch: Number

@@ -209,7 +209,7 @@ class PlacementManager(RecordManager):
 
     @staticmethod
     def response_message(response: PlacementResponse) -> CoordinatorStreamMessage:
-        """Return the record of an answer; it takes the place of the one before."""
+        """Return the record of an answer; it replaces the request's earlier answer."""
         key, value = f"{response.request.uuid}.{_RESPONSE}", encode_response(response)
         return wire.of_namespace(Namespace.PLACE_CONTAINER, key, value)
 

@@ -68,8 +68,8 @@ def _topic_id(message: CoordinatorStreamMessage) -> str:
 class InputTopic:
     """The id of an input's topic at the broker, and the submission that first read it.
 
-    ``floor``: offset in the checkpoint topic; positions below it are those of a former topic. None:
-    there was none.
+    ``floor``: an offset in the checkpoint topic; positions below it belong to a former topic. None:
+    the input had no former topic.
     """
 
     topic_id: Text
@@ -81,8 +81,8 @@ class InputTopicManager:
     """The topics of a job's inputs: set-input-topic.
 
     Args:
-        stream: read to its head.
-        submission: of the writer; a reader has none.
+        stream: the job's stream, read to its head.
+        submission: the writer's submission; a reader has none.
     """
 
     def __init__(self, stream: CoordinatorStream, submission: int = 0) -> None:
@@ -108,9 +108,9 @@ class InputTopicManager:
         topic_ids: Mapping[SystemStream, str],
         floors: Mapping[SystemStream, int] | None = None,
     ) -> None:
-        """Record ``topic_ids`` of these inputs, in one write; other inputs stay.
+        """Record ``topic_ids`` of these inputs in one write; the records of other inputs stay.
 
-        Shapes: ``floors`` {input that is another topic than before: its floor}.
+        Shapes: ``floors`` {input whose topic was recreated: its floor}.
         """
         known, floors = self.ids(), floors or {}
         new = [item for item in sorted(topic_ids.items()) if known.get(item[0]) != item[1]]
@@ -238,9 +238,9 @@ class CheckpointTopicManager(RecordManager):
     """The topic that holds the job's input positions: set-checkpoint-topic."""
 
     def read(self, topic: SystemStream) -> str | None:
-        """Return the broker's id of ``topic`` when the job first used it; None: it has not.
+        """Return the broker's id of ``topic`` when the job first used it; None: it never did.
 
-        As of the last catch-up.
+        The answer is as of the last catch-up.
         """
         return read_last(self._stream, MessageType.SET_CHECKPOINT_TOPIC, str(topic), _topic_id)
 

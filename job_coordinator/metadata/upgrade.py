@@ -86,11 +86,11 @@ class UpgradeManager(RecordManager):
         return UpgradeOrders(forward, back, refused.subject, refused.why)
 
     def last_state(self) -> UpgradeState | None:
-        """Return the record of the last upgrade, of any run; None: none, or it is damaged."""
+        """Return the record of the last upgrade, of any run; None: no record, or a damaged one."""
         return read_last(self._stream, MessageType.SET_UPGRADE, STATE_KEY, _state_of)
 
     def state(self, application: str) -> UpgradeState | None:
-        """Return how far that run's upgrade has come; None: there is none, or it is damaged."""
+        """Return the progress of that run's upgrade; None: no record, or a damaged one."""
         return self._own(STATE_KEY, _state_of, application)
 
     def submitted(self, application: str) -> str | None:
@@ -146,7 +146,7 @@ class UpgradeManager(RecordManager):
 
     @staticmethod
     def state_message(state: UpgradeState) -> CoordinatorStreamMessage:
-        """Return the record of how far an upgrade has come; it replaces the one before."""
+        """Return the record of an upgrade's progress; it replaces the earlier such record."""
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, _state_values(state))
 
 
@@ -225,7 +225,7 @@ class RollingRestartManager(RecordManager):
 
     @staticmethod
     def message(rolling: RollingRestart) -> CoordinatorStreamMessage:
-        """Return the record; it takes the place of the one before."""
+        """Return the record of ``rolling``; it replaces the earlier such record."""
         values = {
             **_state_values(rolling.state),
             "version": str(rolling.version),

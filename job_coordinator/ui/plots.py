@@ -27,13 +27,13 @@ batch, and for a transaction's end, in ms."""
 _BATCH: Final = ("tasks", "pipeline")
 _DIGITS: Final = 3
 _BACK: Final = 4
-"""Points in a minute."""
+"""How many points a minute has."""
 _MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Counters:
-    """The counters of an incarnation so far."""
+    """The counters of an incarnation at ``at_ms``."""
 
     epoch: int
     at_ms: int
@@ -66,8 +66,8 @@ class Plots:
     def take(self, containers: Sequence[ShownContainer], now_ms: int) -> None:
         """Take a point of each container in the status; forget containers that are gone.
 
-        A second look within one point replaces the first. ``now_ms``: of a clock that never goes
-        back.
+        A second call within one point replaces the first. ``now_ms``: the time of a clock that
+        never goes back.
         """
         if len(containers) > MAX_CONTAINERS:
             self._series.clear()

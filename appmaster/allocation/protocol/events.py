@@ -66,7 +66,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class ChargedFailures:
-    """What an earlier driver has charged to a processor, and how long that still counts, in ms."""
+    """Failures that an earlier driver charged to a processor, and for how many ms they count."""
 
     count: int
     left_ms: int
@@ -87,9 +87,9 @@ class FailoverStep(Enum):
 class FailoverRecord:
     """The record of a failover that is under way.
 
-    ``epoch``: of the active's last permit when this was decided. ``standby`` and ``host``: whose
-    place it takes, and where; None with OTHER_HOST. ``used``: the standbys that this failover has
-    chosen so far, sorted.
+    ``epoch``: the active's last permitted epoch when this was decided. ``standby``: the standby
+    whose place it takes; ``host``: where that is; both None with OTHER_HOST. ``used``: the standbys
+    that this failover has already chosen, sorted.
     """
 
     epoch: int
@@ -108,16 +108,16 @@ class JobModelPublished:
     processor, so that its running incarnation must be stopped.
 
     Attributes:
-        version: of the model.
+        version: the model's version.
         processors: {processor: the host that it last ran on; None: unknown}.
         epochs: {processor: its last permitted epoch}; absent: 0.
         floors: {processor: the recorded epoch, above which the next permit is}; absent: its epoch.
         unfenced: {processor: the incarnations that owned one of its tasks and that no later one
             has reported fenced}; its own last one belongs there even if it is not listed.
         retired: {processor that the model does not have: its last epoch}, which may still run.
-        gainers: processors that get a task or input that they did not have; where the stream had
-            the version before, perhaps others too.
-        failures: {processor: what is charged to it already}.
+        gainers: processors that get a task or input that they did not have; perhaps others as well
+            where the stream already had this version.
+        failures: {processor: the failures that an earlier driver charged to it}.
         standbys: {standby: its active}; all other processors are active.
         failovers: {active: its failover, by the stream}, for processors new to the allocator.
         former: {processor that the model does not have: its last epoch}, stopped or not.
@@ -143,11 +143,11 @@ class JobModelPublished:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What one host has for containers, of all applications; ``rack`` None: not known.
+    """What one host offers to the containers of all applications; ``rack`` None: not known.
 
-    Memory in MB: in all, and free at the time of the report. ``is_live``: False for a host that the
-    cluster has lost, of which nothing is free. ``web``: host and port of its web service, for
-    people; empty: not known.
+    Memory is in MB. The ``free_`` fields hold at the time of the report. ``is_live``: False for a
+    host that the cluster has lost, which has nothing free. ``web``: host and port of its web
+    service, shown to people; empty: not known.
     """
 
     host: Host
@@ -167,7 +167,7 @@ class HostReport:
         return self.memory_mb < memory_mb
 
     def has_room(self, memory_mb: int, cores: int) -> bool:
-        """Return whether one container of this size is free at the time of the report."""
+        """Return whether a container of this size had room on the host when the report was made."""
         return self.free_memory_mb >= memory_mb and self.free_cores >= cores
 
 
@@ -176,8 +176,8 @@ class HostsObserved:
     """These hosts, and no others, are live.
 
     The first such event also means that all that an earlier driver permitted is accounted for.
-    ``reports``: of these hosts, and of lost ones; empty: as before. A host without a report counts
-    as having room.
+    ``reports``: the reports of these hosts and of lost ones; empty: the earlier reports still hold.
+    A host without a report counts as having room.
     """
 
     hosts: tuple[Host, ...]
@@ -192,8 +192,8 @@ class LauncherCheckedIn:
     """A launcher polled: it lives on ``host``, and ``running`` is its child (None: it has none).
 
     ``request_id``: the request of its container, from its environment. Until all that an earlier
-    driver permitted is accounted for, the check-in of a launcher without a child is no event: the
-    shell has it come later. Else it could get a container that runs elsewhere.
+    driver permitted is accounted for, the shell holds back check-ins of launchers without a child.
+    Otherwise such a launcher could get a container that runs elsewhere.
     """
 
     resource_id: ResourceId
@@ -224,9 +224,9 @@ class ResourceEnded:
     ends a launcher without a child, and a request whose launcher has not checked in (also if the
     container could not be added), but is no evidence that an incarnation stopped (safety P1).
 
-    ``story``: the cluster manager's text. ``is_own_fault``: the container caused the end, as by
-    memory beyond its limit. ``is_taken_back``: the cluster took it for another cause, as a lost
-    node, failed disks or preemption (YARN's -100, -101, -102).
+    ``story``: the cluster manager's text. ``is_own_fault``: the container caused the end, for
+    example by memory beyond its limit. ``is_taken_back``: the cluster took it back because of a
+    lost node, failed disks or preemption (YARN's -100, -101, -102).
     """
 
     request_id: RequestId | None = None
@@ -255,7 +255,7 @@ class LauncherSilent:
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """A timer that was set, and not cancelled since, has run out."""
+    """A timer that was set and not cancelled has run out."""
 
     timer: Timer
 
@@ -289,8 +289,8 @@ class ContainerStopped:
 class RetiredStopped:
     """An incarnation has stopped that an earlier driver left, and whose processor no model has.
 
-    Its launcher reported the stop, or the keeper that its lease is over. ``cause``: as the record
-    ``set-stopped`` has it.
+    Its launcher reported the stop, or the keeper reported that its lease is over. ``cause``: the
+    cause of the stop, as the record ``set-stopped`` names it.
     """
 
     incarnation: Incarnation
@@ -304,7 +304,7 @@ class RetiredStopped:
 class FencesReported:
     """``incarnation`` has fenced these for good: it was the newest of its processor afterwards.
 
-    If one of them initialises its id later, the coordinator stream shows it that it must stop.
+    If one of them initialises its id later, it reads in the coordinator stream that it must stop.
     """
 
     incarnation: Incarnation
@@ -329,9 +329,9 @@ class FencedByDriver:
 
 @dataclass(frozen=True, slots=True)
 class LagsReported:
-    """How many records containers have left to read: {processor: records}; others as before.
+    """How many records containers have left to read: {processor: records}; others are unchanged.
 
-    For a standby it is its lag, for a container that starts what its restores have left.
+    For a standby the number is its lag; for a starting container, what its restores have left.
     """
 
     lags: Mapping[ProcessorId, int]
@@ -342,7 +342,7 @@ class LagsReported:
 
 @dataclass(frozen=True, slots=True)
 class SparesReported:
-    """Whether the spares beside these standbys have their Spark ready; others as before."""
+    """Whether the spares beside these standbys have their Spark ready; others are unchanged."""
 
     ready: Mapping[ProcessorId, bool]
 
@@ -353,7 +353,7 @@ class SparesReported:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownRequested:
-    """The job is to end in order: by an entitled request, or because an earlier driver began it.
+    """The job must end in order: an entitled caller requested it, or an earlier driver began it.
 
     ``result``: one of YARN's final states.
     """
@@ -369,9 +369,9 @@ class ShutdownRequested:
 class PlacementRequested:
     """An operator requests a container's place, from this driver or from an earlier one.
 
-    ``refusal``: why its reader refuses it, as being for another run of the job; empty: it does not.
-    ``is_resumed``: an earlier driver has answered it, but not finally; ``source``: from that
-    answer; None: the action was not begun.
+    ``refusal``: why its reader refuses the request, for example because it is for another run of
+    the job; empty: the reader accepts it. ``is_resumed``: an earlier driver has answered it, but
+    not finally. ``source``: the source in that answer; None: the action had not begun.
     """
 
     request: PlacementRequest

@@ -194,8 +194,8 @@ its name, or "any host"; ``{other}``: the other processor.
 class Reason:
     """One decision and its reason; ``str()`` is its sentence.
 
-    ``processor_id``: the processor that it is about; None: it is about a host, a launcher or the
-    job. ``other``: a second processor. ``detail``: for people, never parsed.
+    ``processor_id``: the processor of the decision; None: the decision is about a host, a launcher
+    or the job. ``other``: a second processor. ``detail``: text for people; no code parses it.
     """
 
     kind: ReasonKind

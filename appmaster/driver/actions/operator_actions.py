@@ -111,10 +111,10 @@ class DriverActions:
 
 
 class _Move:
-    """Moves a container, or restarts it on its host. Asked: ``processor``, ``host``, ``warm``.
+    """Moves a container, or restarts it. The request has ``processor``, ``host`` and ``warm``.
 
-    ``destination``: in place of ``host``: ``FORCE_RESTART_LAST_SEEN`` restarts the container where
-    it is, ``CANCEL`` ends its moves and restarts that have not ended.
+    ``destination`` replaces ``host``: ``FORCE_RESTART_LAST_SEEN`` restarts the container where it
+    is; ``CANCEL`` cancels its moves and restarts that have not ended.
     """
 
     def __init__(self, driver: Driver, destination: str | None = None) -> None:
@@ -122,7 +122,7 @@ class _Move:
         self._fixed = destination
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """Plan it by the allocator itself, from its present state."""
+        """Plan the move by running the allocator on its present state."""
         request = self._request(asked)
         driver = self._driver
         before = driver.view.place_of(request.processor_id)
@@ -182,7 +182,7 @@ class _SetKey:
         self._check_model = check_model
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """Check the change as ``homeport config set`` does; ConfigError: it is refused."""
+        """Check the change as ``homeport config set`` does; ConfigError: the check refuses it."""
         key, value = _key_of(asked)
         check_operators_key(key)
         check_key(key, value)
