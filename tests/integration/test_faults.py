@@ -16,13 +16,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from clusters_under_test import LocalUnderTest
+from msgspec.structs import replace
 from waiting import until
 
 from homeport.local_cluster import processes
