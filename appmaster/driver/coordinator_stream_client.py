@@ -65,11 +65,11 @@ class StreamNews:
 
 
 class CoordinatorStreamClient:
-    """Everything goes through one thread, as the stream's lock is held while Kafka is waited for.
+    """One thread makes all calls: a call holds the stream's lock while it waits for Kafka.
 
     Args:
         stream: read to its head, and written by no other attempt.
-        rank: of this attempt.
+        rank: the rank of this attempt.
     """
 
     def __init__(self, stream: CoordinatorStream, rank: Rank) -> None:

@@ -116,7 +116,7 @@ class DriverView:
 def log_url(
     container: ShownContainer, webs: Mapping[Host, str], identity: JobIdentity
 ) -> str | None:
-    """Return the URL of the end of the container's log, at its NodeManager; None: it has none.
+    """Return the URL of the end of the container's log, at its NodeManager; None: no such URL.
 
     Args:
         container: the container, as the status shows it.

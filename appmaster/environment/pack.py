@@ -62,11 +62,11 @@ def pack(
     """Return the environment with homeport and the requirements of ``job``.
 
     Args:
-        cache: of this user, shared by all clones and installations.
+        cache: this user's cache folder, shared by all clones and installations.
         job: the folder of the job's code, whose ``requirements.txt`` is installed too; or None.
-        extras: of homeport, such as ``avro``.
+        extras: extras of homeport, such as ``avro``.
         say: gets a line for each long piece of work.
-        java: of the hosts, for Spark's class-data archive; None: the environment has none.
+        java: the hosts' Java, for Spark's class-data archive; None: no archive is packed.
 
     Raises:
         HomeportError: something is not installed, cannot be installed, or the disk is full.

@@ -30,7 +30,7 @@ class InputAcceptance:
     """The inputs of one start.
 
     Args:
-        config: of the job.
+        config: the job's configuration.
         stream: the coordinator stream, read to its head.
         ask: asks Kafka for the inputs of a configuration.
 

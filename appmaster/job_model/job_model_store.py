@@ -27,7 +27,7 @@ class JobModelStore:
     """The answers to ``GET /?version=N``. Read on one event loop; ``save`` on any thread.
 
     Args:
-        folder: of the AM's container.
+        folder: the folder of the AM's container.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -65,10 +65,10 @@ class Migration:
     """The migration of one job, which does not run.
 
     Args:
-        config: of the job.
+        config: the job's configuration.
         stream: read to its head; no AM attempt can write it.
-        nodes: of the job in ZooKeeper.
-        fence: fences incarnations in Kafka; may be repeated.
+        nodes: the job's nodes in ZooKeeper.
+        fence: fences incarnations in Kafka; repeating it is safe.
     """
 
     def __init__(

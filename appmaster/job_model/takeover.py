@@ -78,7 +78,7 @@ def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], Non
 
     Args:
         stream: read to its head; its own transactional id is initialised.
-        rank: of this attempt.
+        rank: the rank of this attempt.
         fence: initialises the transactional id of another rank.
 
     Raises:

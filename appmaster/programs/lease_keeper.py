@@ -82,11 +82,11 @@ async def watch(
     access: ServedAccess,
     unreached_ms: int,
 ) -> str:
-    """Watch coordinator stream and ResourceManager until this attempt is over; return why it is.
+    """Watch coordinator stream and ResourceManager until this attempt is over; return the reason.
 
     Args:
-        container: of the attempt.
-        stream: has a higher rank, if there is one.
+        container: the AM container of the attempt.
+        stream: the coordinator stream; it shows a higher rank, if there is one.
         guard: gets the findings.
         access: follows an exchange of the job's token.
         unreached_ms: how long a container that an isolated attempt has permitted can live.

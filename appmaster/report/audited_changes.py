@@ -53,7 +53,7 @@ class AuditedChanges:
     record has that offset, as in a job's first run, the records at the start are no changes.
 
     Args:
-        history: of the job; it gets each change too.
+        history: the job's history, which also gets each change.
         stream: read to its head.
     """
 

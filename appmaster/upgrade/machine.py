@@ -89,7 +89,7 @@ def decide(state: UpgradeState | None, orders: UpgradeOrders, seen: Seen) -> Nex
 
     Args:
         state: the record; None: there is none.
-        orders: for this run of the job.
+        orders: the orders for this run of the job.
         seen: the job now.
     """
     if state is not None and orders.back is not None and orders.takes_back(state):
@@ -309,10 +309,10 @@ def failed(
 
     Args:
         state: the record.
-        processor_id: of the incarnation.
+        processor_id: the processor of the incarnation.
         ran: the package that it ran with; None: not known, as its launcher has not checked in.
         story: how it failed, for people.
-        last_line: of its log; empty: not known.
+        last_line: the last line of its log; empty: not known.
     """
     if state is None or state.phase.is_final:
         return None

@@ -84,9 +84,9 @@ class Evidence:
 
         Args:
             state: what the allocator knows.
-            hindrance: what else goes on that the allocator does not know; empty: nothing.
+            hindrance: what else goes on without the allocator's knowledge; empty: nothing.
             refusals: {incarnation: why its restart was not carried out}, where it was not.
-            now_ms: of a clock that never stops.
+            now_ms: the time of a clock that never stops.
             step_ms: for how long the record has been the same.
         """
         found = [

@@ -41,9 +41,9 @@ def cause_of(
 ) -> StopCause:
     """Return the cause of a child's end, from Python's exit code (minus its signal) and our orders.
 
-    ``finished``: as its lease memory has it, which only an orderly end writes. ``signalled``:
-    whether its launcher was. YARN signals the whole process group, also the child's JVM, so that no
-    exit code of the child is a fault of its own then.
+    ``finished``: whether its lease memory says so; only an orderly end writes that. ``signalled``:
+    whether its launcher got a signal. YARN signals the whole process group, also the child's JVM,
+    so that then no exit code of the child shows a fault of its own.
     """
     if exit_code == 0 and finished:
         return StopCause.FINISHED

@@ -93,8 +93,8 @@ OnFailure = Callable[[StoreError], None]
 Opener = Callable[[StoreConfig, Path, OnFailure], StorageEngine]
 """Opens the store of a configuration in a directory, whose lock the caller holds.
 
-It raises DiskError where there is no room for what opening writes, or no right to it, and
-StoreError where the directory cannot be opened.
+It raises DiskError if the disk has no room for what opening writes, or may not be used, and
+StoreError if the directory cannot be opened.
 """
 
 

@@ -123,7 +123,7 @@ def adjunct_follower(
 ) -> AdjunctFollower | None:
     """Return the follower of the standby's adjunct stores, recovered; None where it has none.
 
-    ``readers``: of each system with one of their streams.
+    ``readers``: a reader for each system that has one of their streams.
 
     ConfigError: an extractor or a serde cannot be had. DiskError, StoreError: a directory cannot be
     used. UnavailableError: Kafka does not answer.

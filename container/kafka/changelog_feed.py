@@ -88,7 +88,7 @@ class KafkaChangelogFeed:
         return {place: part.chunk() for place, part in found.items()}
 
     def ask(self) -> bool:
-        """Begin a poll of the heads; return False while the one before it is under way."""
+        """Begin a poll of the heads; return False while an earlier poll is under way."""
         return self._watch.ask()
 
     def polled(self) -> HeadPolls:

@@ -60,7 +60,7 @@ class HeadWatch:
         threading.Thread(target=self._run, name="heads", daemon=True).start()
 
     def ask(self) -> bool:
-        """Begin a poll of the heads; return False while the one before it is under way."""
+        """Begin a poll of the heads; return False while an earlier poll is under way."""
         if self._is_asked:
             return False
         self._is_asked = True

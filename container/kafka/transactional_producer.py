@@ -438,7 +438,7 @@ class Silence:
         self._past_s = 0.0
 
     def waits(self) -> None:
-        """Begin a wait for Kafka, and end the one before: something has arrived."""
+        """Begin a wait for Kafka, and end the earlier wait: something has arrived."""
         self.ends()
         self._since_s = self._clock()
 

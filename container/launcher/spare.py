@@ -39,7 +39,7 @@ class Spare:
     """Keeps at most one spare; for the main thread.
 
     ``start``: starts a process of that kind, which imports from that folder; raises OSError.
-    ``memory_mb``: of the YARN container; 0: not known, so that no spare is kept.
+    ``memory_mb``: the YARN container's memory; 0: not known, so no spare is kept.
     """
 
     def __init__(

@@ -62,8 +62,8 @@ _LOOK_S = 0.2
 class _Ended:
     """A transaction from its end until it is in the stores.
 
-    ``content``: its records. ``first``: the first offsets of its input. ``positions``: of its
-    records, once it is committed.
+    ``content``: its records. ``first``: the first offsets of its input. ``positions``: the
+    offsets of its records, once it is committed.
     """
 
     content: TransactionContent
@@ -103,7 +103,7 @@ class OpenTransaction:
 
         Args:
             deps: its parts; between ``end`` and ``finish`` another thread owns the producer.
-            settings: of the loop.
+            settings: the settings of the loop.
             stop: the order to stop.
             beside: sends and commits a transaction; None: this thread does.
         """
@@ -220,7 +220,7 @@ class OpenTransaction:
         container itself: readers have waited for a whole recovery.
 
         Raises:
-            HomeportError: as ``finish``, of the one before or of this one.
+            HomeportError: as ``finish`` raises, for this transaction or the one before it.
         """
         self.finish()
         began_s = self._clock()

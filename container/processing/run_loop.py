@@ -408,7 +408,7 @@ class TimerWork:
     """Calls the tasks of due timers.
 
     Args:
-        timers: of each task that has a scheduler.
+        timers: the timers of each task that has a scheduler.
         tasks: all tasks of the container.
         go_on: called after each timer; raises after the order to stop.
     """

@@ -42,8 +42,8 @@ _SEND = partial(tuple.__new__, Send)
 class Outputs:
     """Collects the records to send; implements ``homeport.container.api.MessageCollector``.
 
-    ``sends``: the records that have not left yet. ``size_bytes``: of all records of the open
-    transaction.
+    ``sends``: the records that have not left yet. ``size_bytes``: the size of all records of
+    the open transaction.
 
     Args:
         systems: names of all declared systems.

@@ -63,7 +63,7 @@ def require_readable(
 ) -> StoreForms:
     """Return the forms of the store: those ``recorded``, else those of its ``serdes``.
 
-    ``serdes``: of its keys and of its values.
+    ``serdes``: the serde of its keys and the serde of its values.
 
     Raises:
         ConfigError: the store's bytes have other forms than the serdes read.

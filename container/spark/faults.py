@@ -28,7 +28,7 @@ _TRACE = "Traceback (most recent call last):"
 
 @dataclass(frozen=True)
 class Named:
-    """The configuration of the pipeline, for messages; ``remedy``: for what Spark refuses."""
+    """The pipeline's configuration, for messages; ``remedy``: what to do if Spark refuses it."""
 
     key: str
     value: str
@@ -106,7 +106,7 @@ def failure(
         pipeline: its key and value.
         rows: the rows that it ran over.
         error: the exception of Spark.
-        exit_code: of the JVM, if it has ended.
+        exit_code: the JVM's exit code, if it has ended.
         reason: the cause in ``error`` and the remedy, for an error without a line of its own here.
     """
     said = str(error)

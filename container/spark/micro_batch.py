@@ -62,9 +62,9 @@ class SparkPipeline:
     """Runs the pipeline over one table at a time.
 
     Args:
-        session: of the Spark that it runs in.
+        session: the session of the Spark that it runs in.
         work: makes the pipeline's frame of its input frames.
-        named: its configuration, for messages.
+        named: the pipeline's configuration, for messages.
         given: the input of ``work``.
         unordered: whether it may drop the columns that order its rows.
         leaving: makes the rows that leave; None: a task gets the pipeline's rows.

@@ -21,7 +21,7 @@ class ChangelogFeed(Protocol):
         """Return what has come, after at most ``seconds``, all of it up to ``last_offset``."""
 
     def ask(self) -> bool:
-        """Begin a poll of the heads; return False while the one before it is under way."""
+        """Begin a poll of the heads; return False while an earlier poll is under way."""
 
     def polled(self) -> Mapping[Position, HeadPoll]:
         """Return the outcome of the last poll; nothing until it is there."""

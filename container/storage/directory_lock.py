@@ -125,7 +125,7 @@ class DirectoryLock:
         ``<job>/<store>/<task>`` below it.
 
         Raises:
-            DiskError: there is no room for its file, or no right to it.
+            DiskError: the disk has no room for the lock file, or may not be used.
             DirectoryHeldError: another still holds it after the wait.
             NotOwnError: a folder is another user's, or others can write there.
             StoreError: the file system has no locks.

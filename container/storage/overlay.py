@@ -23,7 +23,7 @@ _ABSENT: Any = object()
 
 
 class Overlay:
-    """Reads see the overlay first. ``size_bytes``: of all writes of the open transaction."""
+    """Reads see the overlay first. ``size_bytes``: the size of the open transaction's writes."""
 
     def __init__(self, committed: StorageEngine) -> None:
         self._committed = committed

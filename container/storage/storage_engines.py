@@ -36,10 +36,10 @@ class StorageEngines:
         """Open the store of ``config``, whose files are in ``path``.
 
         Once a call of the store has failed, ``require_sound`` raises. A directory with damage is
-        marked, too.
+        also marked.
 
         Raises:
-            DiskError: there is no room for what opening writes, or no right to it.
+            DiskError: the disk has no room for what opening writes, or may not be used.
             StoreError: the directory cannot be opened.
         """
         self._failures.pop(path, None)

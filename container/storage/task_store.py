@@ -201,8 +201,8 @@ def open_task_store(
     """Return the store as it was found; one that cannot be opened is marked for a rebuild.
 
     Raises:
-        DiskError: there is no room for what opening writes, or no right to it: rebuilding the store
-            would throw away what is whole.
+        DiskError: the disk has no room for what opening writes, or may not be used. The store is
+            not rebuilt then, since that would throw away data that are whole.
     """
     if not config.is_kept:
         directory.empty()

@@ -38,8 +38,8 @@ class WindowStore:
     """The windows of one task. Aggregates are what the store's message serde carries.
 
     Args:
-        name: of the store, for errors.
-        store: with keys of the serde string.
+        name: the store's name, for errors.
+        store: the store, whose keys have the serde string.
         has_sessions: whether windows are found by their keys too.
     """
 

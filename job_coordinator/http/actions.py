@@ -30,8 +30,8 @@ _JSON: Final = "application/json"
 class Plan(msgspec.Struct, frozen=True, rename={"is_possible": "possible"}):
     """What an action would do now: the answer to a dry run.
 
-    ``what``: the action and its subject, as ``move 0``. ``before``, ``after``: of the subject.
-    ``lines``: the effects, for people; why not, where the action is not possible. Secrets are
+    ``what``: action and subject, such as ``move 0``. ``before``, ``after``: the subject's value.
+    ``lines``: the effects, for people; why not, if the action is not possible. Secrets are
     masked in all fields.
     """
 

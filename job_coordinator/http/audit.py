@@ -32,8 +32,9 @@ _log = logging.getLogger("audit")
 class Change:
     """One change of the running job.
 
-    ``author``: the name of the token, or the user of the tool. ``address``: of the peer, or the
-    host of the tool. ``through``: ``http``, or the tool. ``before``, ``after``: None: no value.
+    ``author``: the name of the token, or the user of the tool. ``address``: the peer's
+    address, or the tool's host. ``through``: ``http``, or the tool. ``before``, ``after``: the
+    values before and after the change; None: no value.
     """
 
     author: str

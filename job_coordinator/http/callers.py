@@ -40,7 +40,11 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """``name``: of the token; empty without one. ``address``: of the connection's peer."""
+    """The sender of a request.
+
+    ``name``: the name of its token; empty: it has none. ``address``: the address of the
+    connection's peer.
+    """
 
     name: str
     role: Role

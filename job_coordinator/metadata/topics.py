@@ -257,8 +257,8 @@ def lost_state(
     """Return the error where ``changelog`` is not the topic any more that holds the state.
 
     Args:
-        changelog: of a store.
-        record: what the stream has of it; None: no state is known of.
+        changelog: the changelog of a store.
+        record: the stream's record of it; None: the stream records no state.
         topic_id: the broker's id of the topic now; None: there is no such topic.
     """
     if record is None or record.topic_id == topic_id:

@@ -66,7 +66,7 @@ class SystemStreamPartition:
 class TaskModel:
     """One task: its input partitions in sorted order, and its partition of every changelog.
 
-    ``active_task``: of a standby, the task that it is a replica of.
+    ``active_task``: the task that a standby is a replica of.
     """
 
     task_name: TaskName
@@ -90,8 +90,8 @@ class TaskModel:
 class ContainerModel:
     """One logical container and its tasks, by name in sorted order.
 
-    ``active_processor``: of a standby container, the container whose tasks it replicates.
-    ``location_id``: of a standalone processor, where it registered; None on YARN.
+    ``active_processor``: the container whose tasks a standby container replicates.
+    ``location_id``: where a standalone processor registered; None on YARN.
 
     Source: HA-STANDALONE, "Public Interfaces".
     """

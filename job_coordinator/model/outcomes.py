@@ -53,7 +53,7 @@ class Restored(
 
     Offsets of the first and last record read, both None where nothing was read; number of records.
     ``reason``: why a store that was there was not used, and all was read; None where it was used.
-    ``refusal``: the kind of that reason. ``tasks``: of how many tasks it is the sum.
+    ``refusal``: the kind of that reason. ``tasks``: how many tasks it sums up.
     """
 
     kind: RestoreKind

@@ -47,13 +47,13 @@ class Placement:
 
     Attributes:
         request: the command.
-        status: of the last answer.
+        status: the status of the last answer.
         step: how far it has come.
         source: where the container was when the command began.
-        host: where it is to go.
+        host: where the container is to go.
         resource_id: the launcher reserved there.
         is_launched: whether the container has been assigned that launcher.
-        standby: of a warm move, the standby whose place the container takes.
+        standby: the standby whose place the container takes in a warm move.
         spark: whether a warm move waits for a Spark.
         least: the fewest records left to read in this step; None: not known.
         story: what it waits for, from the last answer, for people.

@@ -140,8 +140,8 @@ class Failure:
         story: the same for people.
         incarnation: the one that failed; None: none was permitted.
         host: where it ran, or where a launcher was requested; None: anywhere.
-        cause: as its launcher reported it; None: no launcher did.
-        exit_code: the same.
+        cause: the cause that its launcher reported; None: no launcher did.
+        exit_code: the exit code that its launcher reported; None: no launcher did.
     """
 
     kind: FailureKind
@@ -181,24 +181,24 @@ class ContainerState:
         processor_id: its id.
         replica_of: the active that it is a standby of; None: it is active itself.
         phase: where it is on its way.
-        epoch: of its last permit.
-        floor: to which a model has raised the epoch; no container uses this number.
+        epoch: the epoch of its last permit.
+        floor: the epoch that a model has raised it to; no container uses this number.
         has_gained: whether it has tasks or input that its last incarnation did not have.
         is_retired: whether the model does not have it any more: only its stop is waited for.
-        model_version: of the JobModel that its last incarnation runs with.
+        model_version: the version of the JobModel that its last incarnation runs with.
         fence: the list of its last permit; empty if an earlier driver gave that.
         home: the host with its state; None: unknown, or host affinity is off.
         requested_host: the host that it requests, or is queued for; None: none or any.
         tried: the hosts that had no room in this round of requests, sorted.
-        request_id: of its outstanding request.
-        resource_id: of the launcher that it holds.
+        request_id: its outstanding request.
+        resource_id: the launcher that it holds.
         unfenced: what its next permit must list, oldest first.
         failures: how many were charged within the retry window.
         launch_failures: how many in a row brought no launcher, as far as the delay grows.
         last_failure: the last one, charged or not.
         lag: how many records a standby is behind, or a start has left to read; None: unknown.
         has_spark: whether the spare beside this standby has a Spark ready.
-        failover: of an active that cannot go home, from the choice until it has started.
+        failover: set for an active that cannot go home, from the choice until it has started.
         is_temporary: it is no processor of the JobModel but the standby of one warm move.
     """
 
@@ -421,11 +421,11 @@ class AllocatorState:
 
     Attributes:
         settings: what the configuration decides.
-        phase: of the job.
-        model_version: of the JobModel in force.
+        phase: the phase of the job.
+        model_version: the version of the JobModel in force.
         hosts: the live ones, sorted; None until observed.
         racks: {host: its rack}, where that is known.
-        containers: by processor.
+        containers: the containers by processor.
         retired: incarnations of processors that the model does not have, which may still run.
         former: {processor that the model does not have: its last epoch}, for temporary standbys.
         older: {processor: the earlier JobModel, with the same tasks, that its next permit names}.
@@ -434,11 +434,11 @@ class AllocatorState:
         placements: operators' commands under way, by uuid.
         silent: the hosts that fell silent within ``AllocatorSettings.silence_ms``.
         exclusions: {host that is not requested: whether one request may probe it} (safety P3).
-        timers: those that are armed.
+        timers: the armed timers.
         cancelled: requests whose launcher may still come, and which YARN is to end.
         ending: the result of the job; None: not decided.
         next_request_id: a number that no request has had.
-        stale_events: how many there were.
+        stale_events: how many stale events there were.
         room: what the hosts have for a container.
         occupancy: derived; None until needed.
     """

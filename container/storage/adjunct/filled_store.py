@@ -122,7 +122,7 @@ class FilledStore(ABC):
         """Open what was found; return its positions.
 
         Raises:
-            DiskError: there is no room for what opening writes, or no right to it.
+            DiskError: the disk has no room for what opening writes, or may not be used.
             RefusedStoreError, StoreError, WireError: it is no store that can go on.
         """
 
@@ -192,7 +192,7 @@ class FilledStore(ABC):
         """Return what the directory holds; open a store that can be opened.
 
         Raises:
-            DiskError: there is no room for what opening writes, or no right to it.
+            DiskError: the disk has no room for what opening writes, or may not be used.
         """
         found = found_beside(self._directory) if self.planned.store.is_kept else NO_STORE
         if found.meta is None:

@@ -15,7 +15,7 @@ class Watch(Protocol):
     """Polls the ends of the partitions of one system."""
 
     def ask(self) -> bool:
-        """Begin a poll; return False while the one before it is under way."""
+        """Begin a poll; return False while an earlier poll is under way."""
 
     def polled(self) -> Mapping[Position, HeadPoll]:
         """Return the outcome of the last poll; nothing until it is there."""
