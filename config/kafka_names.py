@@ -75,8 +75,8 @@ _RENAMED_FOR: dict[Role, dict[str, str]] = {
 class Held:
     """What a client has in place of a property that a user cannot set.
 
-    ``instead``: in words, with ``<system>`` for the system's name. ``same``: the values that mean
-    the same.
+    ``instead``: that, in words, with ``<system>`` for the system's name. ``same``: the values that
+    mean the same.
     """
 
     instead: str

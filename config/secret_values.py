@@ -105,7 +105,7 @@ _VALUE = re.compile(
 
 
 def masked_text(text: str, is_secret: Callable[[str], bool]) -> str:
-    """Return ``text`` with its secrets masked; ``is_secret``: of a name to which it assigns."""
+    """Return ``text`` with its secrets masked; ``is_secret`` judges a name that it assigns to."""
     small = text.lower()
     for form, needles in _FORMS:
         if any(needle in small for needle in needles):

@@ -39,7 +39,7 @@ class ContainerJob:
 
     ``systems``: every system that the container reads or writes, by name. ``transaction_systems``:
     those on the same brokers as the checkpoints, which one transaction can reach.
-    ``active_processor``: of a standby, the container whose state it keeps. The ``stores`` of a
+    ``active_processor``: the container whose state a standby keeps. The ``stores`` of a
     standby are those with a changelog, and its ``systems`` those of changelogs and ``adjuncts``.
     ``is_temporary``: whether the standby is there for one warm move, whose container takes its
     place. ``adjuncts``: the stores that inputs fill, by name, apart from ``stores``; a standby

@@ -155,7 +155,7 @@ def announcement(
 ) -> JobModelPublished:
     """Return the allocator's event for a version that is in the stream.
 
-    Shapes: ``processors`` {processor of the model: its home}; ``stopped``: with a recorded stop.
+    Shapes: ``processors`` {processor of the model: its home}; ``stopped``: the recorded stops.
     """
     permitted = {p: record.permitted for p, record in owners.records.items() if record.permitted}
     return JobModelPublished(

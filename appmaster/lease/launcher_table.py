@@ -22,7 +22,7 @@ MARGIN = 0.2
 
 @dataclass(slots=True)
 class LauncherEntry:
-    """One launcher, as of its last check-in. ``pid``: of its child while it has one.
+    """One launcher, as of its last check-in. ``pid``: its child's pid, while it has a child.
 
     ``spare``: the process that waits to be the next child; None: there is none. ``package``: the
     child's; None: the submission's. ``prepared``: see ``CheckIn``.

@@ -44,7 +44,7 @@ class LeaseServer:
         attempt: int,
         access: ServedAccess | str,
     ) -> None:
-        """``access``: of the launchers' port; the driver's socket has its first token for ever."""
+        """``access`` is for the launchers' port; the driver's socket keeps its first token."""
         self._table = table
         self._guard = guard
         self._lease_ms = lease_ms

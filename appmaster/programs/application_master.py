@@ -105,7 +105,7 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
 class Taken:
     """The values that a driver begins with, once it has taken the job over.
 
-    ``url``: of the application's page. ``found``: the permits of lower ranks.
+    ``url``: the URL of the application's page. ``found``: the permits of lower ranks.
     """
 
     container: AmContainer

@@ -116,7 +116,7 @@ class AuditedChanges:
         self.trail.add(Change(author, address, through, f"config {key}", *shown))
 
     def requested(self, request: PlacementRequest, host: Host | None) -> None:
-        """Audit a request that the driver has taken; ``host``: of its container; None: none."""
+        """Audit a request that the driver has taken; ``host``: its container's host, if any."""
         if request.uuid in self._requests_by_http:
             self._requests_by_http.discard(request.uuid)
             return

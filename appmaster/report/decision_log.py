@@ -161,7 +161,7 @@ class DecisionLog:
             self.event("stop-ordered", order.incarnation, resource=order.resource_id)
 
     def revoked(self, incarnation: Incarnation, renewed_ms: int | None) -> None:
-        """Note a lease that ran out; ``renewed_ms``: of its last renewal; None: there was none."""
+        """Note a lease that ran out; ``renewed_ms``: its last renewal, if any."""
         self.metrics.lease_expired()
         if renewed_ms is not None:
             self.recoveries.seen(incarnation, renewed_ms)

@@ -264,7 +264,7 @@ class JobStatus:
     def waiting(self, state: AllocatorState, reports: Iterable[HostReport]) -> ShownShortage | None:
         """Return which containers wait, since when and for what; None: none waits.
 
-        ``reports``: of the hosts, by the last poll.
+        ``reports``: the hosts' reports in the last poll.
         """
         return shortage(state, reports, lambda p: self._facts.get(p, _Facts()).waits_since_ms)
 

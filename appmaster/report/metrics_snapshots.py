@@ -30,7 +30,7 @@ Groups = dict[str, dict[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The AM of the snapshots. ``began_ms``: of this driver; ``resource``: the AM's container."""
+    """The AM of the snapshots. ``began_ms``: its driver's begin; ``resource``: its container."""
 
     job_name: str
     job_id: str

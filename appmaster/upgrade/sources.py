@@ -54,7 +54,7 @@ class Evidence:
         self._heard: dict[ProcessorId, _Heard] = {}
 
     def heard(self, message: CheckIn, now_ms: int) -> None:
-        """Keep a check-in; ``now_ms``: of a clock that never stops."""
+        """Keep a check-in; ``now_ms``: the time of a clock that never stops."""
         running = message.running
         if running is None:
             return

@@ -190,7 +190,7 @@ class ApplicationHosts:
 
 
 class ResourceManagerRest:
-    """The ResourceManager's REST interface, for several threads. ``urls``: of all of them."""
+    """The REST interface of the ResourceManagers at ``urls``, for several threads."""
 
     def __init__(self, urls: Sequence[str], source: str, timeout_s: float = _TIMEOUT_S) -> None:
         self.urls = tuple(urls)

@@ -63,8 +63,8 @@ def serde_of_columns(
 ) -> InputSerde | None:
     """Return the serde that makes one column of all inputs' values; None where they stay bytes.
 
-    ``has_pipeline``: for one that takes a frame with the rows of all, else for a BatchTask.
-    ConfigError: inputs have different ones.
+    ``has_pipeline``: whether a pipeline takes one frame with the rows of all inputs; else a
+    BatchTask takes them. ConfigError: the inputs have different serdes.
     """
     first = next((item for item in inputs if item.has_schema), None)
     if first is None:

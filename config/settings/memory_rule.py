@@ -50,7 +50,7 @@ _PYTHON_PART = 4
 class MemoryShares:
     """MB of one container. ``heap_mb`` and ``jvm_beside_heap_mb`` are 0 without a pipeline.
 
-    ``warm_spare_mb``: of a spare with a JVM beside an active container; 0 without one.
+    ``warm_spare_mb``: for a spare with a JVM beside an active container; 0 without a spare.
     The shares add up to the container's memory; ``python_mb`` may be too small to live by, or
     negative.
     """

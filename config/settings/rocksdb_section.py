@@ -27,10 +27,10 @@ class UniversalCompaction:
 
 @dataclass(frozen=True, kw_only=True)
 class RocksDbConfig:
-    """Options; None: RocksDB's own. ``universal``: None with another style.
+    """Options; None: RocksDB's own. ``universal`` is None with another style.
 
-    ``ttl_ms``: None: nothing expires. ``write_buffer_bytes``: of all write buffers that the tasks
-    of one container have of this store, at most; None: what the container's budget gives.
+    ``ttl_ms`` None: nothing expires. ``write_buffer_bytes``: the most that all write buffers of
+    this store take in one container; None: what the container's budget gives.
     """
 
     ttl_ms: int | None

@@ -92,7 +92,7 @@ class StandaloneConfig:
     """Views of the keys; times in ms.
 
     ``connect``: ZooKeeper's servers. ``root``: the path of all jobs, behind the one that is named
-    with the servers, without a slash at its end. ``admin_port``: of each server's AdminServer.
+    with the servers, without a slash at its end. ``admin_port``: the port of each AdminServer.
     """
 
     connect: str

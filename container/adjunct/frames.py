@@ -45,7 +45,7 @@ class EntryColumns:
     """How the entries of the store ``name`` become columns.
 
     ``key``, ``value``: make a column of bytes; they raise one of ``refusals`` for bytes that they
-    cannot read. ``schema``: of the rows.
+    cannot read. ``schema``: the schema of the rows.
     """
 
     name: str

@@ -96,8 +96,9 @@ NO_STORE = FoundStore(exists=False)
 class StreamNow:
     """The store's stream, by the broker's answer to a request at ``asked``.
 
-    ``ranges``: of each partition that fills it. ``kept_ms``: how long it keeps deletions; None: it
-    is not compacted. ``forms``: as of ``AdjunctMeta``, of the serdes that read the store now.
+    ``ranges``: the offsets of each partition that fills it. ``kept_ms``: how long it keeps
+    deletions; None: it is not compacted. ``forms``: the forms of the serdes that read the store
+    now, as in ``AdjunctMeta``.
     """
 
     topic_id: str

@@ -51,8 +51,8 @@ def adjunct_storage(
 ) -> AdjunctStorage | None:
     """Return the adjunct stores of the container ``owner``, not open; None: the job has none.
 
-    ``owner``: for a standby, its active container. ``roots``: the folder of stores that a later
-    start may find, and the folder of others.
+    ``owner``: the container itself; for a standby its active. ``roots``: the folder of stores that
+    a later start may find, and the folder of others.
     """
     if not job.adjuncts:
         return None

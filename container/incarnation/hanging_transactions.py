@@ -163,8 +163,8 @@ class HangingTransactions:
         A partition that another producer's transaction holds up, or that has no leader, is looked
         at again, for as long as one of the job's transactions can be open.
 
-        ``ids``: of superseded incarnations. ``now_ms``: since 1970. ``clock``: in seconds, for how
-        long a partition is held up.
+        ``ids``: the transactional ids of superseded incarnations. ``now_ms``: ms since 1970.
+        ``clock``: seconds, to measure how long a partition is held up.
         """
         since_ms = max(0, now_ms - _DAY_MS)
         ends = self._kafka.ends(since_ms, ids)

@@ -143,7 +143,7 @@ class TransactionsInKafka(PartitionLeaders):
     ) -> dict[Place, int]:
         """Return {place: last stable offset} of places where that is below the head.
 
-        ``heads``: of an earlier time; None: the present ones.
+        ``heads``: the heads at an earlier time; None: the present ones.
         """
         known = self.heads(places) if heads is None else heads
         stable = self._reader.stable_ends(sorted(known.keys() & set(places)))

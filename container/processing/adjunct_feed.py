@@ -67,7 +67,7 @@ class RefusedRecords:
 class AdjunctFeed:
     """One per container, in the loop's thread.
 
-    ``partitions``: of adjunct streams.
+    ``partitions``: the partitions of adjunct streams.
 
     Args:
         storage: the stores; ``recover`` has returned.

@@ -42,7 +42,7 @@ _PROJECT = "homeport."
 class _Call:
     """A call under way. ``began_ms``: the begin of the call, or of its present part.
 
-    ``ticks``: of the watch at its last look; None: the call has no parts.
+    ``ticks``: the ticks of the watch at its last look; None: the call has no parts.
     """
 
     what: str
@@ -165,7 +165,7 @@ class WatchedTask:
 
 
 class WatchedPipeline:
-    """A pipeline whose runs are watched. ``name``: as it is configured."""
+    """A pipeline whose runs are watched. ``name``: its configured name."""
 
     def __init__(self, pipeline: Pipeline, name: str, watch: CallWatch) -> None:
         self._pipeline = pipeline

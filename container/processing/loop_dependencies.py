@@ -80,9 +80,10 @@ class SideCalls(Protocol):
 class LoopDependencies:
     """The parts that the loop uses.
 
-    ``processed``: {task: {partition: last processed offset}} at the start: of its checkpoint, or
-    before the first offset that it reads. ``requests``: of the tasks. ``refused``: returns the
-    record that its topic refuses, and why; None: there is none. It raises UnavailableError.
+    ``processed``: {task: {partition: last processed offset}} at the start, from its checkpoint, or
+    the offset before the first that it reads. ``requests``: the requests of the tasks. ``refused``:
+    returns the record that its topic refuses, and why; None: no topic refuses one. It raises
+    UnavailableError.
     ``tuning``: returns the present tuning, once per turn of the loop.
     ``topics``: checks that changelogs and checkpoint topic are still the same.
     ``plain``: sends outputs at once; None: they are part of the transaction.
@@ -90,7 +91,7 @@ class LoopDependencies:
     ``report``: reports the work to the AM.
     ``clock``: seconds that never go back.
     ``typed``: makes columns of the values; None: they are bytes.
-    ``timers``: of each task that may have some.
+    ``timers``: the timers of each task that may have some.
     ``drain``: decides when an ordered drain is done; None: the container is never drained.
     ``adjuncts``: fills the adjunct stores; None: there are none.
     ``traces``: gets the stages of each transaction.

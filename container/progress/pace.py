@@ -77,8 +77,8 @@ class BatchSize:
     """The size of micro-batches: it grows after a full one, and shrinks after one that was slow.
 
     A batch may take the target, or four times as long as the quickest one so far, where that is
-    longer: where each batch has a large fixed cost, small ones would be nothing else. ``rows``: of
-    the next batch, ``most`` at most.
+    longer: where each batch has a large fixed cost, small ones would be nothing else. ``rows``: how
+    many the next batch may have; ``most`` is the limit.
     """
 
     def __init__(self, most: int) -> None:

@@ -76,8 +76,8 @@ def expected_meta(
 ) -> StoreMeta:
     """Return the STORE-META that a good directory of ``task``'s store has at its head ``now``.
 
-    A standby has its active task's. ``topic``: the broker's answer. ``forms``: of the changelog's
-    keys and values, as STORE-META has them.
+    A standby's is that of its active task. ``topic``: the broker's answer. ``forms``: the forms of
+    the changelog's keys and values, as STORE-META has them.
     """
     return StoreMeta(
         changelog=f"{changelog} partition {task.changelog_partition}",

@@ -94,10 +94,10 @@ class Step:
 
 
 class Send(NamedTuple):
-    """One record to be sent; ``partition``: None: the key's partitioner decides.
+    """One record to be sent; ``partition`` None: the key's partitioner decides.
 
-    ``system``: of the topic; None: that of the checkpoints. ``timestamp_ms``: since 1970; None: the
-    time of sending.
+    ``system``: the topic's system; None: that of the checkpoints. ``timestamp_ms``: ms since 1970;
+    None: the time of sending.
     """
 
     topic: str

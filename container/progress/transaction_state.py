@@ -38,7 +38,7 @@ class Outcome(Enum):
 class Batch:
     """The first record batch of a transaction in a partition.
 
-    ``written_ms``: by its writer's clock.
+    ``written_ms``: when it was written, by its writer's clock.
     """
 
     producer_id: int

@@ -58,8 +58,8 @@ def collections(python: CollectorClock, jvm: LocalSpark | None) -> Iterator[Samp
 def memory(jvm: LocalSpark | None, shares: MemoryShares | None) -> Iterator[Sample]:
     """Yield the resident memory of each part, and the part's share.
 
-    ``shares``: by the rule of memory; None: the job has no rule. The share of RocksDB, which
-    works in Python's process, is in the part ``python``.
+    ``shares``: the shares by the memory rule; None: the job has no rule. The part ``python``
+    includes the share of RocksDB, which works in Python's process.
     """
     yield Sample("memory_bytes", ("python",), resident_bytes(os.getpid(), below=False))
     if jvm is not None:

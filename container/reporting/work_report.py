@@ -100,7 +100,7 @@ class WorkReport:
     def committed(self, lag: Callable[[], int]) -> None:
         """Note the commit of the ended transaction, and report the values that it dropped.
 
-        ``lag``: of the input, in records; not called for each transaction.
+        ``lag``: returns the input's lag in records; some transactions do not call it.
         """
         self._works()
         self._committed = self._ended

@@ -52,7 +52,7 @@ class PipelineSettings:
 
     ``name``: the value of its key. ``streams``: the job's inputs. ``leaving``: how its rows leave;
     None: a task gets them. ``plans_once``: whether Spark may run a plan again, see ``plan_once``.
-    ``serdes``: of the inputs' values. ``stores``: the job's adjunct stores.
+    ``serdes``: the serdes of the inputs' values. ``stores``: the job's adjunct stores.
     """
 
     kind: PipelineKind
@@ -111,8 +111,8 @@ def result_mb(memory: MemoryShares) -> int:
 class Loaded:
     """A pipeline whose code is loaded, and that has met no Spark.
 
-    ``named``: for messages. ``stores``: {adjunct store that the work may ask for: how its entries
-    become rows; or why they cannot}.
+    ``named``: its configuration, for messages. ``stores``: {adjunct store that the work may ask
+    for: how its entries become rows; or why they cannot}.
     """
 
     settings: PipelineSettings

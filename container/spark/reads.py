@@ -44,7 +44,7 @@ _Node = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Leaf:
-    """A node of a plan that reads a source. ``ids``: of its columns, in the schema's order."""
+    """A node of a plan that reads a source. ``ids``: its columns' ids, in the schema's order."""
 
     source: int
     ids: tuple[int, ...]

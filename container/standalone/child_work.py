@@ -76,8 +76,8 @@ class _Child(RunningChild):
 class ChildWork:
     """Runs the work of a processor in a child, for one thread, which lives until ``kill``.
 
-    ``folder``: of this processor alone, for logs, and for state if the configuration names no
-    place. ``environment``: of the child. ``command``: its program.
+    ``folder``: a folder that only this processor has, for logs, and for state if the configuration
+    names no place. ``environment``: the child's environment. ``command``: the child's program.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ _OF_SESSION = (
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long the timers take, in ms; ``connection``: for the first session."""
+    """How long the timers take, in ms; ``connection`` limits the wait for the first session."""
 
     debounce: int
     barrier: int

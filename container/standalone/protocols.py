@@ -102,7 +102,7 @@ class Planner(Protocol):
         """Get ready for a computation, which may come soon."""
 
     def compute(self, base: int, plan: Plan | None) -> None:
-        """Answer later, and no earlier call; ``plan``: of version ``base``, or None."""
+        """Answer later, and answer no earlier call; ``plan``: that of version ``base``, or None."""
 
     def close(self) -> None:
         """Give no further answer."""

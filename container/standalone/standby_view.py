@@ -20,8 +20,8 @@ def standbys_shown(
     """Return an entry for each standby that a processor keeps, by name.
 
     ``lag``: the records by which all its stores together are behind, at the last look.
-    ``lag_seconds``: of the store that is furthest behind. ``is_caught_up``: whether no record was
-    missing. Each is None while no lag is reported, as in a restore.
+    ``lag_seconds``: the lag of the store that is furthest behind. ``is_caught_up``: whether no
+    record was missing. Each is None while no lag is reported, as in a restore.
     """
     lags: dict[TaskName, list[StoreLag]] = {}
     for lag in () if report is None else report.lags:

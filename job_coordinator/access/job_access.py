@@ -27,8 +27,8 @@ _NONCE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 class ShownAccess:
     """The access that a server shows to every caller.
 
-    ``certificate``: as PEM; None: http. ``address``: the server's end of the connection, as
-    ``address_text`` writes it.
+    ``certificate``: the server's certificate as PEM; None: http. ``address``: the server's end of
+    the connection, as ``address_text`` writes it.
     """
 
     generation: int

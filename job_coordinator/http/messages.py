@@ -126,9 +126,9 @@ class Order:
     incarnation to stop. With WAIT, ``model_version`` is the version in force: a running container
     takes its tuning from it. ``next_ms``: when to poll again. ``lease_url``: where to renew leases,
     with RUN. ``is_replaced``: with STOP, the active container takes the place of this standby, and
-    its permit is likely to be the next order. ``package``: with RUN, the incarnation's; with WAIT
-    to a launcher that has a container, that of the processor's next permit; None: the one that YARN
-    has localised.
+    its permit is likely to be the next order. ``package``: with RUN, the incarnation's package;
+    with WAIT to a launcher that has a container, the package of the processor's next permit; None:
+    the package that YARN has localised.
     """
 
     kind: OrderKind

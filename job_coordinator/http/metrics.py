@@ -322,7 +322,7 @@ class JobCoordinatorMetrics(Collector):
         self._registry.register(self)
 
     def answered(self, method: str, route: str, code: int) -> None:
-        """Count one more answered request. ``route``: as declared, not as requested.
+        """Count one more answered request. ``route``: the declared route, not the requested path.
 
         A method that HTTP does not have counts as ``other``: each label makes a lasting series.
         """

@@ -85,8 +85,8 @@ class TopicSpec:
 class FoundTopic:
     """A topic as the brokers have it.
 
-    ``topic_id``: a recreated topic has another one. ``replication``: of the partition with the
-    fewest replicas. Shapes: ``config`` {property: value}, with defaults.
+    ``topic_id``: a recreated topic has another one. ``replication``: how many replicas the
+    partition with the fewest has. Shapes: ``config`` {property: value}, with defaults.
     """
 
     topic_id: str

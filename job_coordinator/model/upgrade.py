@@ -52,7 +52,7 @@ class UpgradePhase(StrEnum):
 class UpgradeOrder:
     """What an operator has ordered, for one run of the job.
 
-    ``id``: of the upgrade; an order back names the one that it takes back. ``application``: the run
+    ``id``: the upgrade; an order back names the one that it takes back. ``application``: the run
     of the job that it is meant for. ``watch_ms``: how long each processor is watched before the
     next one. ``by``: the user that ordered it, for people.
     """
@@ -102,12 +102,12 @@ class UpgradeOrders:
 class UpgradeState:
     """How far an upgrade has come, as the driver has recorded it before it acts on it.
 
-    ``previous``: the package from before. ``given``: the processors that are wanted with
+    ``previous``: the package before ``package``. ``given``: the processors that are wanted with
     ``package``, in the order in which they got it; the others are wanted with ``previous``, unless
-    the phase is final. ``current``: the processor that is on its way, or watched; None: none is.
-    ``lag_before``: how far that was behind, in records, when it became the current one; None: not
-    known. ``reason``: why the upgrade goes back, for people; empty where it does not.
-    ``last_line``: of the log of the container that failed, which may hold a secret; empty: none.
+    the phase is final. ``current``: the processor that is on its way, or watched; None: none.
+    ``lag_before``: how many records it was behind when it became the current one; None: not known.
+    ``reason``: why the upgrade goes back, for people; empty: it does not go back. ``last_line``:
+    the last line of the log of the container that failed, which may hold a secret; empty: none.
     ``subject``: what is new, for people: a package, or the configuration of a rolling restart.
     """
 

@@ -38,7 +38,7 @@ class ProcessorTimerKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessorTimer:
-    """One timer; ``version``: of the barrier, for other kinds 0."""
+    """One timer; ``version``: the barrier's version; 0 for other kinds."""
 
     kind: ProcessorTimerKind
     version: int = 0

@@ -25,8 +25,8 @@ class RestoreProgress:
     """The progress of the restore of one task's store.
 
     ``remaining``: offsets up to the head; some have no record. ``records_per_s``: the recent rate.
-    ``seconds_left``: at that rate; None without one. ``merging``: files to merge after the reading,
-    before the store is used.
+    ``seconds_left``: the time left at that rate; None without a rate. ``merging``: files to merge
+    after the reading, before the store is used.
     """
 
     store: str

@@ -66,7 +66,7 @@ class HeldBack(_Shown, frozen=True):
 class ShownJob(_Shown, frozen=True):
     """The job and its attempt.
 
-    ``rank``: submission, application, attempt. ``coordinator``, ``leader``: of a standalone job.
+    ``rank``: submission, application, attempt. ``coordinator``, ``leader``: standalone only.
     ``health``: deploying, deployed, recovering or degraded.
     """
 
@@ -167,7 +167,7 @@ class ShownContainer(_Shown, frozen=True):
 
 
 class ShownFailure(_Shown, frozen=True):
-    """A failure; ``last_lines``: of its log, for callers with a token."""
+    """A failure; ``last_lines``: the last lines of its log, for callers with a token."""
 
     cause: str = ""
     processor_id: ProcessorId | None = None

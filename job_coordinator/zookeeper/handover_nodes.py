@@ -34,7 +34,7 @@ class Kept:
     """The values of the nodes.
 
     ``version``: the newest one, 0 before the first. ``written``: how often the node with its number
-    has been written. ``plan``: of that version. ``processors``: registered now.
+    has been written. ``plan``: the plan of that version. ``processors``: those registered now.
     Shapes: ``hosts`` {task: location}; ``fenced`` {processor: the generation in which it last
     reported that it fenced its list}.
     """

@@ -55,7 +55,7 @@ LastPosition = Callable[[PlannedStore, SystemStreamPartition], InputPosition]
 class StreamsNow:
     """Kafka's answer about the streams that fill the stores, to requests at ``asked`` or later.
 
-    ``ids`` {stream: the broker's id of its topic}. ``ranges``: of each partition. ``kept_ms``
+    ``ids`` {stream: the broker's id of its topic}. ``ranges`` {partition: its offsets}. ``kept_ms``
     {compacted stream of a store that a start may find: how long it keeps deletions}. ``forms``
     {store: the forms of its serdes, as in ``AdjunctMeta``}.
     """

@@ -22,7 +22,7 @@ from homeport.container.storage.storage_engines import persistent_engine
 
 @dataclass(frozen=True, slots=True)
 class AdjunctLook:
-    """``found``: what a start would find; ``facts``: of the store; None: it cannot be read."""
+    """``found``: what a start would find; ``facts`` None: the store cannot be read."""
 
     found: FoundStore
     facts: StoreFacts | None = None

@@ -68,7 +68,7 @@ class VersionedStore(FilledStore):
     """A ``FilledStore`` of which tasks see the newest whole version; before that they see nothing.
 
     The records that it takes wait as they are: each gets its version when the layer is written.
-    ``versions``: as they stand with all that was written. ``served``: the one that tasks see.
+    ``versions``: the versions after all that was written. ``served``: the one that tasks see.
     """
 
     def __post_init__(self, kept_bytes: int) -> None:
