@@ -7,7 +7,7 @@ The contract, for implementations and for callers:
 2. A call without an answer raises UnavailableError, and may or may not have taken effect. Any call
    may be repeated: it has no further effect.
 3. A report of resources and hosts is a whole snapshot, never a change: a lost or late one does no
-   harm, as the next one has all. The end of a container is reported once, in the first answer after
+   harm: the next one has all. The end of a container is reported once, in the first answer after
    it: the caller keeps it.
 4. A report of a resource is evidence for a request alone, never that the container in it has
    stopped (safety P1): a cancelled container counts as ended at once.

@@ -36,7 +36,9 @@ class ConfigError(HomeportError):
     def __init__(self, key: str, value: str | None, rule: str, remedy: str) -> None:
         if value and is_secret(key):
             rule, remedy = rule.replace(value, MASK), remedy.replace(value, MASK)
-        self.key = without_secrets(key)  # part of a key may be a value, as the name of a system is
+        self.key = without_secrets(
+            key
+        )  # part of a key may be a value, such as the name of a system is
         self.value = None if value is None else shown_value(key, value)
         self.rule = without_secrets(rule)
         self.remedy = without_secrets(remedy)

@@ -444,7 +444,7 @@ class LocalCluster:
 
 
 def _stop_in_order(record: Record, watch: Stopwatch) -> None:
-    """Stop all daemons: nodes first, as a NodeManager without its ResourceManager hangs."""
+    """Stop all daemons: nodes first, since a NodeManager without its ResourceManager hangs."""
     for node in record.addresses.nodes:
         if node in record.daemons and processes.is_stopped(record.daemons[node]):
             # It takes no SIGTERM, and a SIGCONT would let it do harm: switch the machine off.

@@ -494,7 +494,7 @@ class Driver:
         overwrite the epochs of the publication.
 
         Raises:
-            WireError: one of its records cannot be written, as it is too large; none is.
+            WireError: one of its records cannot be written, since it is too large; none is.
         """
         refused: list[WireError] = []
 

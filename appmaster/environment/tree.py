@@ -79,7 +79,7 @@ def place(tree: Path, packages: Iterable[Installed], machine: Machine) -> None:
         for relative, source in package.files.items():
             target = Path(os.path.normpath(site / relative))
             if not target.is_relative_to(tree):
-                continue  # a file of the machine, as a manual page; no program reads it
+                continue  # a file of the machine, such as a manual page; no program reads it
             if not source.exists():
                 if source.suffix == ".pyc":
                     continue
@@ -96,7 +96,7 @@ def place_file(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except FileExistsError:
-        return  # two packages share it, as a namespace's __init__.py
+        return  # two packages share it, such as a namespace's __init__.py
     except OSError:
         shutil.copy2(source, target)
 

@@ -1,6 +1,6 @@
 """The next JobModel of a job that runs: how it is computed, and what it changes.
 
-SHELL: ``ModelPlanner`` asks Kafka. It is called off the event loop, as a large model takes seconds.
+SHELL: ``ModelPlanner`` asks Kafka. A large model takes seconds, so the call is off the event loop.
 """
 
 from __future__ import annotations

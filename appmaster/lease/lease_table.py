@@ -144,7 +144,7 @@ def limit_ms(unseen_ms: int, node_expiry: str | None) -> int:
 
     Args:
         unseen_ms: how long a container of an isolated attempt can live: G + L + M.
-        node_expiry: from the ResourceManager's configuration; None: not known.
+        node_expiry: the ResourceManager's setting; None: not known.
     """
     try:
         return max(unseen_ms, whole_of(node_expiry or ""))

@@ -9,7 +9,7 @@ child that stops beating is killed first. The supervisor ends only
 - with Skein's JVM, its parent,
 - or by SIGTERM, which it passes on.
 
-Source: safety A3. It imports little, as it shares the AM's memory with its children.
+Source: safety A3. It imports little, since it shares the AM's memory with its children.
 """
 
 from __future__ import annotations

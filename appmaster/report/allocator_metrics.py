@@ -155,8 +155,8 @@ class AllocatorMetrics:
     def _note_failovers_under_way(self, event: JobModelPublished) -> None:
         """Note the failovers of an earlier driver, which has counted their choices.
 
-        They are the event's: its decision may begin another one, as a host may be lost before any
-        placing.
+        They are the event's: its decision may begin another one, because a host may be lost before
+        any placing.
         """
         for active, record in event.failovers.items():
             self._chosen.setdefault(active, record.standby)
@@ -192,7 +192,7 @@ class AllocatorMetrics:
                 self._moved[processor_id] = container.epoch
 
     def _count_request(self, reason: Reason) -> None:
-        """Remember the kind of each request, as the reason of its expiry does not name it."""
+        """Remember the kind of each request, since the reason of its expiry does not name it."""
         if reason.processor_id is None:
             return
         asked = _COUNTED_BY.get(reason.kind, "")

@@ -48,8 +48,8 @@ class ClusterFacts:
     """The facts of a cluster. A mapping is empty where its daemon does not show its settings.
 
     ``partition``: the nodes for containers; None: all. ``node``: the settings of ``node_name``.
-    ``queues_file``: the client's ``capacity-scheduler.xml``, as the ResourceManager does not show
-    its own.
+    ``queues_file``: the client's ``capacity-scheduler.xml``, because the ResourceManager does not
+    show its own.
     """
 
     scheduler: Scheduler

@@ -187,7 +187,7 @@ def zip_folder(folder: Path, target: Path) -> Path:
 
     For a link to a file in the folder, the file's content is shipped. Linked folders and links that
     leave the folder are refused: a check would find them in the folder, but a container would not
-    find them in the zip. Pipes and names that are not UTF-8 are refused too, as no zip has them.
+    find them in the zip. Pipes and names that are not UTF-8 are refused too, since no zip has them.
 
     Raises:
         ConfigError: the folder has something refused, changes meanwhile, or is too large.

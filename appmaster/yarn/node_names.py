@@ -26,7 +26,7 @@ def read_hosts_file(path: Path) -> dict[str, str]:
 
 
 class NodeNames:
-    """A resolver; it reads the table once, as the file may be gone later."""
+    """A resolver; it reads the table once, since the file may be gone later."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
         self._table = dict(table)

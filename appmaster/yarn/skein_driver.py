@@ -50,7 +50,7 @@ def _direct_channel(address: str, security: Skein) -> Skein:
 
     Both ends are the job's own: Skein's driver beside run-job, the AM's JVM beside its driver.
     """
-    # By name, as it has no types; here, as it costs the supervisor's memory.
+    # By name, since it has no types; here, since it costs the supervisor's memory.
     grpc: Any = importlib.import_module("grpc")
 
     cert, key = (security._get_bytes(part) for part in ("cert", "key"))  # noqa: SLF001 - as Skein

@@ -155,7 +155,7 @@ class Submission:
 
 
 def am_java_options(memory_mb: int, environment: Mapping[str, str]) -> str:
-    """Return the AM's JVM options: a quarter of the memory is heap, as the driver lives there."""
+    """Return the AM's JVM options: a quarter of the memory is heap, where the driver lives."""
     options = f"-Xmx{max(_MIN_AM_HEAP_MB, memory_mb // 4)}m {_AM_JAVA_OPTIONS}"
     hosts_file = environment.get(HOSTS_FILE_VARIABLE, "")
     if hosts_file:

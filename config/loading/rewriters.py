@@ -30,7 +30,7 @@ def rewritten(config: Config, environment: Mapping[str, str], topics_of: TopicsO
 
     Args:
         config: file and overrides.
-        environment: of this process.
+        environment: this process's environment.
         topics_of: asks Kafka; None: inputs by regular expression are left out, for a command that
             does not need to know them.
 

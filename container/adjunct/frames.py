@@ -19,7 +19,7 @@ Pairs = Iterable[tuple[bytes, bytes]]
 _ROWS = 65_536
 """How many entries become columns together."""
 _CHUNKS = 8
-"""More parts than that are copied into one, as each part costs time at each change."""
+"""More parts than that are copied into one, since each part costs time at each change."""
 
 
 class FrameError(HomeportError):

@@ -277,7 +277,7 @@ class Versions:
         """Return the verdict on the oldest whole version; None: none is whole.
 
         After a crash it is the same, as long as nothing is settled. Counted versions come one after
-        the other. Where a crash took the end of an older one, a newer one waits for it, as it is
+        the other. Where a crash took the end of an older one, a newer one waits for it, since it is
         judged by the records of the older one.
         """
         for number in sorted(self.building):
@@ -464,7 +464,7 @@ class _NumberedRun(_RunInVersions):
 def flush_step(store: str, verdict: VersionVerdict) -> AdjunctStep | None:
     """Return the step before the plan, which may go on beside batches; None: there is none.
 
-    After it the version is judged again, as it may have got a fault meanwhile.
+    After it the version is judged again, since it may have got a fault meanwhile.
     """
     if verdict.fault is not None:
         return None

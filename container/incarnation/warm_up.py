@@ -3,7 +3,7 @@
 It imports. If a key asks for it, or a permit is near, it also starts a Spark for the job's
 pipeline, from the job's package and the configuration of the AM or the processor. It touches
 nothing else of the job. The permit may come with another configuration: then the Spark is of no use
-and ends. This module imports little, as it is imported before the signal handler stands.
+and ends. This module imports little, since it is imported before the signal handler stands.
 """
 
 from __future__ import annotations

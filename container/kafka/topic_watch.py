@@ -42,7 +42,7 @@ class TopicWatch:
     """Requests the ids of the topics of state, input positions and input.
 
     Args:
-        systems: by name.
+        systems: {name: system}.
         stores: {changelog: store}.
         checkpoints: the checkpoint topic; None: the job has none.
         inputs: the input streams.

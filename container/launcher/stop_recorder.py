@@ -6,7 +6,7 @@ by default kills the process group of a container 0.25 s after SIGTERM, while a 
 ``task.shutdown.ms`` to end. So this program has a session of its own, holds the child's pidfd, and
 writes only once the kernel reports the end of the process. It ends by itself, within a bound.
 
-Its brief comes on standard input, as it may hold secrets.
+Its brief comes on standard input, since it may hold secrets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CallWatch: notices a call of the job's code that does not return.
 
-The container still beats, as the thread that beats does not wait for user code (safety C3), and its
-lease goes on: nothing else notices a task that waits for ever. A thread of its own looks at the
+The container still beats, since the thread that beats does not wait for user code (safety C3), and
+its lease goes on: nothing else notices a task that waits for ever. A thread of its own looks at the
 calls under way. It logs the stack of a long call, each time after twice as long, and ends the
 container when a call has lasted for ``task.callback.timeout.ms``.
 """

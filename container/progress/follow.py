@@ -49,7 +49,7 @@ class FollowRule:
     """How much of its log a store may lack.
 
     ``log``: the log, for messages. ``most_gap``: how many unread offsets may be gone; None: any
-    number, as the store knows what it lacks. ``ends_when_stale``: whether a store that may lack
+    number, since the store knows what it lacks. ``ends_when_stale``: whether a store that may lack
     deletions stops; else it goes on, and ``at_head`` stays.
     """
 

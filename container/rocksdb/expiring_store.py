@@ -48,7 +48,7 @@ class ExpiringStore(RocksDbStore):
         on_failure: Callable[[StoreError], None] | None = None,
         clocks: Callable[[], ClockReading] = read_clocks,
     ) -> None:
-        """Opens or creates the store, as a RocksDbStore."""
+        """Opens or creates the store, as RocksDbStore does."""
         super().__init__(path, memory, config, on_failure)
         self._ttl_s = ttl_ms / 1000
         self._turn: bytes | None = None

@@ -134,7 +134,7 @@ def spark_and_java() -> tuple[Path, str]:
 def require_taken(own: str) -> None:
     """Require that a JVM of this machine starts with the job's own options beside ours.
 
-    A machine without Java cannot check it. The options reach the JVM by a file, as one may be a
+    A machine without Java cannot check it. The options reach the JVM by a file, since one may be a
     secret.
 
     Raises:

@@ -238,7 +238,7 @@ class ChildWork:
         return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
     def _keep_idle(self, child: _Child) -> None:
-        """Keep the process for the next permit, without a lease, as it has no work."""
+        """Keep the process for the next permit, without a lease, since it has no work."""
         self._forget(child)
         child.process.memory.rest()
         self._idle, self._is_fresh = child.process, False

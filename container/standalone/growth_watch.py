@@ -50,7 +50,7 @@ class GrowthWatch:
         self._closed.set()
 
     def check(self) -> None:
-        """Look once; report each growth once, as each report delays the computation.
+        """Look once; report each growth once, since each report delays the computation.
 
         UnavailableError: Kafka did not answer.
         """

@@ -66,8 +66,8 @@ class StoreRestore:
         """Close the store for a worker, from whose flushes a later restore may continue.
 
         Where all is read, STORE-META has the present time: a restore that continues while deletions
-        are kept misses none (safety S2). Else it has the time it had, as the store has not stood at
-        the head since. A directory without STORE-META gets one with the time of OFFSET.
+        are kept misses none (safety S2). Else it keeps its old time: the store has not stood
+        at the head since. A directory without STORE-META gets one with the time of OFFSET.
         """
         store = self.store
         if store.engine is not None:

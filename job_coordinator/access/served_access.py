@@ -30,9 +30,9 @@ class ServedAccess:
 
     Args:
         token: the submission's own, of generation 0; white space around it does not count.
-        secret: of the submission; None: there is only one generation.
-        tls: of the server's port; None: http.
-        certificate: of ``tls``, as PEM.
+        secret: the submission's secret; None: there is only one generation.
+        tls: the TLS of the server's port; None: http.
+        certificate: the certificate of ``tls``, as PEM.
         on_certificate: called with each new certificate.
     """
 

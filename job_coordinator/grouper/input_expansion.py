@@ -35,7 +35,7 @@ def expanded(
     before, stay where they are grouped. A task without any partition is left out.
 
     Args:
-        config: of the job.
+        config: the job's configuration.
         grouped: what the grouper answered, without broadcast partitions.
         before: {task: its input partitions} of the previous assignment.
 

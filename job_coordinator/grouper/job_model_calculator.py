@@ -63,7 +63,7 @@ def calculate_job_model(
     """Return the JobModel of this job.
 
     Args:
-        config: of the job; the JobModel carries it.
+        config: the job's configuration; the JobModel carries it.
         partition_counts: {stream: partitions} of at least ``input_streams(config)``.
         before: what was assigned last; ``NOTHING`` at a first start.
         processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.

@@ -62,8 +62,8 @@ class HistoryWriter:
 
     Args:
         directory: where the history of the job on this host is.
-        role: of the process.
-        host: of the process.
+        role: the role of the process.
+        host: the host of the process.
         max_mb: the history on this host has at most so many MiB.
     """
 

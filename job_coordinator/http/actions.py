@@ -71,7 +71,7 @@ class ActionRoutes:
     """Serves the actions; runs on the server's event loop.
 
     Args:
-        actions: of the job; None: it has none, as a standalone job.
+        actions: the job's actions; None: it has none, like a standalone job.
         audit: takes each change.
     """
 

@@ -1,7 +1,7 @@
 """The client of the job coordinator's HTTP routes: for launchers, containers and commands.
 
 SHELL. It is synchronous and uses the standard library alone, so that a launcher starts fast. It
-retries nothing, as only the caller knows how long it may wait. It ignores the environment's
+retries nothing, since only the caller knows how long it may wait. It ignores the environment's
 proxies: the AM is a neighbour.
 """
 

@@ -86,7 +86,7 @@ class Guard:
         config: returns the configuration in force, which has the tokens of operators; None: none
             is in force yet.
         rights: the role that each request needs.
-        names: of this machine; ``learned`` adds others.
+        names: the names of this machine; ``learned`` adds others.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ def client_context(certificate: str) -> ssl.SSLContext:
     """Return the TLS of a client that trusts this certificate alone.
 
     Args:
-        certificate: as PEM.
+        certificate: the certificate as PEM.
 
     Raises:
         ConfigError: it is not a certificate.

@@ -163,7 +163,7 @@ class ChangelogTopics:
     """The changelogs of one job's stores, in Kafka and in the coordinator stream.
 
     Args:
-        config: of the job.
+        config: the job's configuration.
         stream: read to its head.
 
     Raises:

@@ -17,7 +17,7 @@ class CheckpointTopic:
     """The checkpoint topic of one job; it does nothing if checkpoints are turned off.
 
     Args:
-        config: of the job.
+        config: the job's configuration.
         stream: the coordinator stream, read to its head.
 
     Raises:

@@ -36,7 +36,7 @@ def await_writable(
 
     Args:
         system: whose topics they are.
-        connection: of ``client``.
+        connection: the connection of ``client``.
         client: a producer of the system.
         places: where the next records go.
         pause: waits the given seconds; raises to give up.

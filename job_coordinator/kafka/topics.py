@@ -514,7 +514,7 @@ class StreamMetadataCache:
     """Asks for partition counts of a job's streams; it has one client for each system in use.
 
     Args:
-        config: of the job; it describes the systems.
+        config: the job's configuration; it describes the systems.
     """
 
     def __init__(self, config: Config) -> None:

@@ -164,7 +164,7 @@ class RollingRestart:
 
     @property
     def lacks_former(self) -> bool:
-        """Whether the former values must be written, as it goes back and no JobModel has them."""
+        """Whether it goes back and no JobModel has the former values, so they must be written."""
         return self.state.phase is UpgradePhase.BACK and self.back is None
 
     def release(self, version: int) -> str:

@@ -70,7 +70,7 @@ def next_model(
     """Compute the JobModel of ``config``, and make the job's own topics.
 
     Args:
-        config: of the job.
+        config: the job's configuration.
         before: what was assigned.
         counts: {input: its partitions now}.
         stream: where the topics' ids are kept; read to its head.
@@ -98,7 +98,7 @@ def create_topics(
     """Make the job's checkpoint topic and changelogs, in the right shape, where they are missing.
 
     Args:
-        model: of the job.
+        model: the job's model.
         stream: where the topics' ids are kept; read to its head.
         is_submission: whether the job is being submitted now: changelogs that were recreated are
             taken if records have been brought back into them.

@@ -173,7 +173,7 @@ def next_plan(
 
     Args:
         before: the newest version; None before the first one.
-        registrations: of the present processors.
+        registrations: those of the present processors.
         assignment: {processor: its tasks}; it may leave out processors without a task.
         fenced: {processor: the generation in which it last reported that it fenced its list}.
         changed: tasks with another model than under ``before``, such as other inputs.
@@ -214,7 +214,7 @@ def next_plan(
 def unreported(
     before: Plan | None, plan: Plan, fenced: Mapping[ProcessorId, int]
 ) -> tuple[Incarnation, ...]:
-    """Return the owners that ``plan`` replaces and lists nowhere, as they have not reported.
+    """Return the owners that ``plan`` replaces and lists nowhere, since they have not reported.
 
     A report comes before the first write of its generation, and only while the newest version has
     that generation. So these owners never write if none has reported when ``plan`` is published.

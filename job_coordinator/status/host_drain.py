@@ -106,7 +106,7 @@ def require_host(host: Host, status: ShownStatus) -> None:
 
 
 def am_stays(host: Host, status: ShownStatus) -> str | None:
-    """Return a sentence if the AM runs on the host, as no command moves it; else None."""
+    """Return a sentence if the AM runs on the host, since no command moves it; else None."""
     if status.job.host != host:  # an AM of an earlier version does not report its host
         return None
     return (

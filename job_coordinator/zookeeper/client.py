@@ -80,7 +80,7 @@ class Faults(logging.Logger):
     """Kazoo's logger of one client, which keeps the last fault of each server.
 
     Args:
-        is_quiet: whether to log nothing, as the fault goes into an error.
+        is_quiet: whether to log nothing, since the fault goes into an error.
     """
 
     def __init__(self, *, is_quiet: bool = False) -> None:

@@ -133,7 +133,7 @@ def handover_nodes(
 ) -> Iterator[HandoverNodes]:
     """Yield the nodes of the job, for a block.
 
-    ``read_only``: whether a server without a quorum will do, as the block only shows the nodes.
+    ``read_only``: whether a server without a quorum will do, since the block only shows the nodes.
 
     Raises:
         ConfigError: the configuration does not name ZooKeeper, or its credentials.

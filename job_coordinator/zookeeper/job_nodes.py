@@ -31,8 +31,8 @@ def make_nodes(client: Any, root: str, *, is_owned: bool) -> None:  # noqa: ANN4
     """Make the nodes of the job below ``root``, with the client's ACL.
 
     Args:
-        client: of kazoo.
-        root: of the job.
+        client: a client of kazoo.
+        root: the path of the job's root node.
         is_owned: whether no other user may change the nodes.
 
     Raises:

@@ -53,7 +53,7 @@ class VersionNodes:
         Segments of a plan that one node cannot hold are written at once.
 
         Args:
-            transaction: of kazoo.
+            transaction: a transaction of kazoo.
             plan: the version.
             writer: the leader's registration.
             written: how often the node with the newest version's number has been written.

@@ -2,7 +2,7 @@
 
 PURE. A step may change two of ten thousand containers. A table shares the rest with the one before
 it (``immutables.Map``), so the cost of a step depends on what it changes. An index has the keys of
-the rows by one of their properties, as the phase, so that no question needs a look at every row.
+the rows by one of their properties, like the phase, so that no question needs a look at every row.
 Only ``Edit`` changes a table, and keeps its indexes. Tables with the same rows are equal.
 """
 

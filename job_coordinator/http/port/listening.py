@@ -87,7 +87,7 @@ class Listener:
         make: returns the protocol of a new connection.
         host: address to listen on.
         port: port to listen on; 0 for any free one.
-        tls: of the port; None: no TLS.
+        tls: the port's TLS; None: no TLS.
 
     Raises:
         OSError: the address is not available.

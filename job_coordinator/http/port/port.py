@@ -84,9 +84,9 @@ class Port:
     """Serves between ``open`` and ``close``; runs on one event loop.
 
     Args:
-        routes: of the program.
+        routes: the program's routes.
         guard: accepts or refuses requests.
-        log: of errors.
+        log: the log of errors.
         before: middlewares that see every request and every answer.
         behind: middlewares that see accepted requests.
         shutdown_s: how long requests may still take at the end.
