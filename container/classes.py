@@ -148,10 +148,10 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
 def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
     """Return the serde of ``name``; ConfigError, whose line names ``key``, where it cannot be had.
 
-    ``topic``: of a stream's serde, for a Schema Registry; ``key`` shows whether it is of keys. A
-    class of the job's own is made without arguments; its methods ``to_bytes`` and ``from_bytes``
-    take one. Without these methods, a class whose fields have types is carried as JSON
-    (``class_serde``).
+    ``topic``: the topic of a stream's serde, for a Schema Registry; ``key`` shows whether the serde
+    is for keys. A class of the job's own is made without arguments; its methods ``to_bytes`` and
+    ``from_bytes`` take one. Without these methods, a class whose fields have types is carried as
+    JSON (``class_serde``).
     """
     if isinstance(name, SchemaSerde):
         return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))

@@ -107,8 +107,8 @@ def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
 def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int]:
     """Return {incarnation: for how many ms it can run on unseen} for each processor's last permit.
 
-    Processors that the model does not have are among them. ``unknown_ms``: for permits of an older
-    version, which do not have that time.
+    Processors that the model does not have are among them. ``unknown_ms``: the time for permits of
+    an older version, which do not record it.
     """
     records = sorted(EpochManager(stream).read_processor_epochs().items())
     return {

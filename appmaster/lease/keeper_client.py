@@ -122,8 +122,8 @@ class _UnixConnection(HTTPConnection):
 class KeeperClient:
     """Asks the keeper one request at a time, in a thread.
 
-    ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: from the last
-    answer. ``fault``: why the last request had no answer; None: it had one.
+    ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: the value in its
+    last answer. ``fault``: why the last request had no answer; None: it had one.
     """
 
     def __init__(self, keeper: KeeperLink) -> None:

@@ -88,10 +88,11 @@ class Times:
 class Recovery:
     """One recovery, up to now.
 
-    ``began_ms`` and ``since_ms``, the beginning of the phase under way, are of the caller's clock;
-    ``began_wall_ms``: since 1970. ``phase``: None: it is over. ``spent_ms``: of the phases reached
-    so far. ``unknown``: phases without a report. ``epoch``: of the last permit in it; 0: none yet.
-    ``own_ms``: when its incarnation took its first step, by its report.
+    ``began_ms`` and ``since_ms``, the beginning of the phase under way, are times of the caller's
+    clock; ``began_wall_ms``: ms since 1970. ``phase`` None: the recovery is over. ``spent_ms``: the
+    times of the phases reached so far. ``unknown``: phases without a report. ``epoch``: the epoch
+    of the last permit in it; 0: no permit yet. ``own_ms``: when its incarnation took its first
+    step, by its report.
     """
 
     processor_id: ProcessorId

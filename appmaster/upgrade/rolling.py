@@ -42,8 +42,9 @@ NOT_YET_BACK = "the former values are written, and not in force yet"
 class Reconfigured:
     """A configuration that follows another one.
 
-    ``application``: the run of the job. ``version``: of the JobModel with the new one. ``names``:
-    the changed keys that only a start reads. ``watch_ms``: how long each container is watched.
+    ``application``: the run of the job. ``version``: the version of the JobModel with the new
+    configuration. ``names``: the changed keys that only a start reads. ``watch_ms``: how long each
+    container is watched.
     """
 
     application: str

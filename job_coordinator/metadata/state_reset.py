@@ -95,7 +95,7 @@ class StateResetManager(RecordManager):
                 OPTION,
                 last.phase.value,
                 f"a reset of the job's state began with submission {last.submission} and was not "
-                "finished, and nothing starts on the rest of a state",
+                "finished, and nothing starts on what is left of that state",
                 f"finish it by run-job {OPTION}",
             )
 

@@ -108,15 +108,16 @@ class AdjunctState:
 class ContainerReport:
     """The newest report of a container about its work.
 
-    ``restoring``: the present restores. ``lags``: of each store of standbys. ``lag``: their records
-    behind, in sum; ``lag_seconds``: of the store that is furthest behind; None: not known, or there
-    are no standbys. ``first_commit_ms``: time from the first own step of an active container to its
-    first committed transaction; ``caught_up_ms``: to the moment before that when no input waited;
-    None: not yet. ``dropped``: of the stores that have skipped values. ``processed``: input records
-    in its committed transactions. ``input_lag``: offsets from its positions to the known heads of
-    its input. ``stages``: those that have worked, three in an active container. ``input_lost``:
-    offsets of the input that Kafka had deleted before they were read; None: none. ``adjuncts``:
-    each adjunct store, of either role. ``figures``: the last samples of an active container.
+    ``restoring``: the present restores. ``lags``: the lag of each store of standbys. ``lag``: the
+    sum of their records behind; ``lag_seconds``: the time by which the furthest store is behind;
+    None: not known, or there are no standbys. ``first_commit_ms``: time from the first own step of
+    an active container to its first committed transaction; ``caught_up_ms``: time to the moment
+    before that when no input waited; None: not yet. ``dropped``: the skipped values of each store
+    that has some. ``processed``: input records in its committed transactions. ``input_lag``:
+    offsets from its positions to the known heads of its input. ``stages``: those that have worked,
+    three in an active container. ``input_lost``: offsets of the input that Kafka had deleted before
+    they were read; None: none. ``adjuncts``: each adjunct store, of either role. ``figures``: the
+    last samples of an active container.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()

@@ -148,7 +148,8 @@ def test_a_reset_that_was_cut_short_is_finished_first(make_job: Callable[[str], 
     assert_refused(
         job,
         "--reset-state = 'begun': a reset of the job's state began with submission 2 and was not "
-        "finished, and nothing starts on the rest of a state; finish it by run-job --reset-state",
+        "finished, and nothing starts on what is left of that state; "
+        "finish it by run-job --reset-state",
         "job.container.count=1",
     )
     done = job.call("run", "job.container.count=1", reset_state=True)

@@ -85,7 +85,9 @@ class DrainHost:
         outlook = await asyncio.to_thread(what_if, state, frozenset({host}), reports)
         rule = without_place(outlook)
         if rule is not None and not _flag(asked, "force"):
-            return _impossible(plan, f"{rule}; make room there, or drain it as far as there is")
+            return _impossible(
+                plan, f"{rule}; make room there, or drain it as far as there is room"
+            )
         lines = [fate_line(fate) for fate in outlook.containers] if moves(host, status) else []
         lines += [f"{host} has no container of the job"] if not lines else []
         lines += [f"{rule}; these stay, or wait"] if rule is not None else []

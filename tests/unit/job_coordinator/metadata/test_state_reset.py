@@ -42,7 +42,8 @@ def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorS
         manager.require_finished()
     assert str(caught.value) == (
         "--reset-state = 'begun': a reset of the job's state began with submission 4 and was not "
-        "finished, and nothing starts on the rest of a state; finish it by run-job --reset-state"
+        "finished, and nothing starts on what is left of that state; "
+        "finish it by run-job --reset-state"
     )
     manager.write(StateReset(5, ResetPhase.FINISHED))
     stream.catch_up()
