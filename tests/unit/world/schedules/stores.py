@@ -156,7 +156,7 @@ def a_deletion_is_compacted_away_while_a_store_is_elsewhere(scene: Scene) -> Non
 
 # Offsets are compared, whatever topic they are of.
 @schedule("S3", "something was lost or applied twice")
-@without(restore, "_foreign", lambda *_: None)
+@without(restore, "meta_fault", lambda *_: None)
 def topics_are_made_anew_under_a_store(scene: Scene) -> None:
     """They have grown beyond the position of the store on host a when the task comes home."""
     scene.working()
