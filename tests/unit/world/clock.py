@@ -10,7 +10,6 @@ A process can be stopped (SIGSTOP), woken up (SIGCONT) and killed, at any point 
 
 from __future__ import annotations
 
-import bisect
 import heapq
 import itertools
 import threading
@@ -77,8 +76,6 @@ class Clock:
         self.now_ms = 1_000_000
         self.story: list[str] = []
         self.processes: list[Process] = []
-        self.threads: list[Thread] = []
-        """Those of all processes that have not ended, in the order of their processes."""
         self.current: Thread | None = None
         self.back = _taken()
         self.failure: BaseException | None = None
@@ -143,7 +140,7 @@ class Clock:
             process.is_held = False
             process.kill()
         self.failure = None
-        while self.threads:
+        while any(not t.is_over for p in self.processes for t in p.threads):
             self._do_next()
         for process in self.processes:
             for thread in process.threads:
@@ -217,9 +214,10 @@ class Clock:
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise failure
-        for thread in self.threads:
-            if thread.waits_for is not None and thread.waits_for():
-                thread.wake()
+        for process in self.processes:
+            for thread in process.threads:
+                if thread.waits_for is not None and thread.waits_for():
+                    thread.wake()
 
 
 def _whole(ms: float) -> int:
@@ -312,7 +310,6 @@ class Thread:
         except BaseException as error:  # noqa: BLE001 - a fault of the schedule or of the product
             self._clock.failure = error
         self.is_over = True
-        self._clock.threads.remove(self)
         for child in self.children:
             child.kill()
         if self.process.threads and self.process.threads[0] is self:
@@ -352,7 +349,6 @@ class Process:
         """A thread of it runs ``body``; what the first one returns is the exit code."""
         thread = Thread(self._clock, self, body)
         self.threads.append(thread)
-        bisect.insort(self._clock.threads, thread, key=lambda t: t.process.number)
         return thread
 
     def stop(self) -> None:
