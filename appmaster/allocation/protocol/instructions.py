@@ -207,7 +207,7 @@ class CancelTimer(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class SuspectOurselves(_Caused):
-    """Report that more than half of the hosts fell silent at once: the fault is the AM's (L5)."""
+    """Report that over half of the hosts fell silent at once: the AM is at fault (safety L5)."""
 
     hosts: tuple[Host, ...]
 

@@ -113,6 +113,8 @@ class World:
             id(clocks.wall_ms): lambda: clock.now_ms,
         }
         self.replace(replaced, "homeport.")
+        # The thread that destroys real clients, of tests before, has no turn in any world.
+        patch.setattr(clients, "time", time)
         return self
 
     def __exit__(
