@@ -27,7 +27,7 @@ def server_properties(broker: str, brokers: Mapping[str, str], data: Path) -> st
     """Return the settings of one of ``brokers``, {name: address} in the order of their ids.
 
     A broker that is alone keeps every topic once. Several keep Kafka's own topics, and topics
-    without another setting, on three of them, of which two must be in sync. A broker that is killed
+    without another setting, on three of them; two must be in sync. A broker that is killed
     or stands still is fenced after ``_SESSION_MS``, and its partitions get other leaders.
     """
     address = brokers[broker]

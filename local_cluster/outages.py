@@ -107,7 +107,7 @@ class Outages:
         if not record.addresses.nodes:
             raise ClusterError(f"cluster {self.layout.name} has no nodes and so no ResourceManager")
         stop({record.daemons[RESOURCE_MANAGER]}, RM_STOP_LIMIT_S if orderly else 0.0)
-        time.sleep(away_s)
+        time.sleep(away_s)  # the outage itself
         process = daemons.start(RESOURCE_MANAGER)
         managers = {node: record.daemons[node] for node in record.addresses.nodes}
         living = {node: p for node, p in managers.items() if processes.is_alive(p)}

@@ -113,7 +113,7 @@ class CoordinatorStreamClient:
             others = [m for m in messages if not PlacementManager.is_answer(m)]
             if len(others) == len(messages):
                 raise
-            log.error("an answer to a placement request is left out: %s", e)  # noqa: TRY400 - one line says it all
+            log.error("an answer to a placement request is left out: %s", e)  # noqa: TRY400 - one line is enough
             await self.append(others)
 
     async def _until_done(self, act: Callable[[], Awaitable[_T]], fault: str) -> _T:

@@ -1,8 +1,8 @@
 """Checks at a job's start that its inputs are still the topics that it has read.
 
 An input that was deleted and recreated has other records at the committed offsets. The start is
-refused, or, with ``job.input.recreated=begin``, the new topic is read from where
-``samza.offset.default`` says. Then the order is as follows; another driver may repeat each step:
+refused, or, with ``job.input.recreated=begin``, the job reads the new topic from
+``samza.offset.default`` on. Then the order is as follows; another driver may repeat each step:
 
 1. raise the epochs of all processors, and fence all incarnations that may still commit, so that no
    position in the old topic is written afterwards

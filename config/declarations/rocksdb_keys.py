@@ -1,6 +1,6 @@
 """Configuration keys of RocksDB's options; ``all_keys`` has them beside all others.
 
-Names are Samza's. A default is RocksDB's own; else it is Samza's, unless its meaning says more.
+Names are Samza's. A default is RocksDB's own, else Samza's, unless its text explains another.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def is_unread(name: str) -> bool:
 def meant_key(name: str) -> tuple[Key | None, SamzaKey | None]:
     """Return our key of that name, else Samza's without effect; at most one of the two.
 
-    Of two that match, as of systems.s.default.stream.x, the one counts that says more itself.
+    Where both match, as for systems.s.default.stream.x, the key with the longer fixed text counts.
     """
     key, samza_key = keys.declared(name), known_to_samza(name)
     if key is None or samza_key is None:

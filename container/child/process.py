@@ -95,8 +95,8 @@ class ChildProcess:
     def permit(self, text: str, log_name: str) -> None:
         """Give it the permit in ``text``, and no other; its log has that name.
 
-        To be called when its lease is in its memory (safety C2). Where it has ended meanwhile, its
-        exit code says so.
+        Call it once the lease is in the child's memory (safety C2). A child that has ended
+        meanwhile shows it by its exit code.
         """
         self.name_log(log_name)
         with contextlib.suppress(OSError):

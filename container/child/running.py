@@ -41,7 +41,7 @@ def cause_of(
 ) -> StopCause:
     """Return the cause of a child's end, from Python's exit code (minus its signal) and our orders.
 
-    ``finished``: whether its lease memory says so; only an orderly end writes that. ``signalled``:
+    ``finished``: the mark in its lease memory; only an orderly end writes it. ``signalled``:
     whether its launcher got a signal. YARN signals the whole process group, also the child's JVM,
     so that then no exit code of the child shows a fault of its own.
     """

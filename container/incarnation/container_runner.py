@@ -152,7 +152,7 @@ def _run(given: _Given) -> tuple[int, str | None, int | None]:
 def _prepared(given: _Given) -> tuple[Container, int]:
     """Return the container and its epoch."""
     # Imported here: this takes most of a second, and a SIGTERM in it must find its handler.
-    from homeport.container.incarnation.context import IncarnationContext  # noqa: PLC0415 - as said above
+    from homeport.container.incarnation.context import IncarnationContext  # noqa: PLC0415 - see above
 
     context = IncarnationContext.of_permit(given.permit, given.stop, _launcher(given.memory))
     if given.memory is not None and given.is_first:  # without a lease there is nothing to keep

@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,7 +130,7 @@ def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> H
     return functools.partial(writer.event, processor_id=own.processor_id, epoch=own.epoch, **role)
 
 
-class Container:
+class Container(ABC):
     """Runs one incarnation: ``run`` once; ``kill_children`` in any case afterwards."""
 
     def __init__(self, context: IncarnationContext) -> None:
@@ -138,13 +139,13 @@ class Container:
         self.is_over = False
         """Whether it has ended in order, and its process may run another incarnation."""
 
+    @abstractmethod
     def run(self) -> bool:
         """Return whether its tasks have finished; False after the order to stop.
 
         In either case all that is committed is on the disk. HomeportError: the container has
         failed. StopRequestedError: the order came before its work began.
         """
-        raise NotImplementedError
 
     def kill_children(self) -> None:
         """End the processes that it has started."""

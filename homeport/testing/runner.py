@@ -443,7 +443,7 @@ class TestRunner:
         except HomeportError as error:
             self._kill(f"it has failed ({error}): use restart()")
             raise
-        except BaseException:
+        except BaseException:  # whatever it was, the container is over
             self.crash()
             raise
 

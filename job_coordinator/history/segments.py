@@ -95,8 +95,9 @@ def superfluous(segments: Iterable[Segment], most_bytes: int, full_bytes: int) -
 def make_room(directory: Path, kind: str, max_mb: int) -> None:
     """Make room for one more segment of ``kind`` in the directory; the oldest ones go.
 
-    Before they go, an empty file ``trimmed-<kind>-<ms>`` says up to when lines may be missing: a
-    crash in between costs nothing but room. Does nothing where another process makes room now.
+    Before they go, the name of an empty file, ``trimmed-<kind>-<ms>``, records until when lines may
+    be missing: a crash in between costs nothing but room. Where another process makes room now,
+    nothing happens.
     """
     with _alone(directory) as is_alone:
         if not is_alone:

@@ -94,7 +94,7 @@ def _destroy_dropped() -> None:
         if sys.getrefcount(client) > _OURS:
             # The thread that dropped it is still in the finalizer. The last reference must be ours.
             _DROPPED.put(client)
-            time.sleep(_STILL_HELD_S)
+            time.sleep(_STILL_HELD_S)  # the end of a finalizer announces nothing
         del client
 
 

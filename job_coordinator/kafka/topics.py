@@ -405,7 +405,7 @@ class TopicAdmin:
                 if not (is_behind or is_transient(error)) or time.monotonic() > deadline:
                     raise
                 _LOG.info("%s: %s: asking again", what, error.str())
-                time.sleep(_METADATA_POLL_S)
+                time.sleep(_METADATA_POLL_S)  # Kafka does not announce that it can answer
             except TimeoutError:
                 raise self._no_answer(what) from None
 

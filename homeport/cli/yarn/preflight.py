@@ -125,7 +125,7 @@ def check_pipeline(
 ) -> None:
     """Run the pipeline over no rows in a Spark here, where the job wants that before it starts.
 
-    Where this machine has no Java, or its Spark does not start, a note says that only the
+    Where this machine has no Java, or its Spark does not start, it prints a note: only the
     containers will check it. HomeportError: Spark refuses it, or its rows lack a column.
     """
     pipeline = PipelineConfig.of(config)
