@@ -92,8 +92,8 @@ class ReadableStore(Protocol):
     int32, ``long`` int64, ``double`` float64; other serdes have none, and raise TypeError.
     """
 
-    def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
-        """Return the value of ``key``, None where there is none."""
+    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401 - the type is the serde's
+        """Return the value of ``key``, ``default`` where there is none."""
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """Return the values of those of ``keys`` that have one."""

@@ -6,10 +6,10 @@ PURE but for the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +29,7 @@ PARTITION_HEADER = "homeport.source.partition"
 OFFSET_HEADER = "homeport.source.offset"
 
 _PLACE = ("system", "stream", "partition")
-_OWN = ("key", "value", "offset", "timestamp", "headers")
+_REST = ("offset", "timestamp", "headers")
 _EMPTY: Mapping[str, tuple[type, str | int]] = {
     "system": (str, ""),
     "stream": (str, ""),
@@ -135,6 +135,27 @@ class BadRecords:
             ) from None
 
 
+class ReadRecords(NamedTuple):
+    """Records of one partition whose keys and values are read, in their order.
+
+    ``rows``: the same records, a row each.
+    """
+
+    system: str
+    stream: str
+    keys: list[Any]
+    values: list[Any]
+    rows: pa.Table
+
+    def messages(self) -> Iterator[IncomingMessage]:
+        """Return the records as messages."""
+        partition = self.rows.column("partition")[0].as_py()
+        offsets, timestamps, headers = (_list(self.rows.column(name)) for name in _REST)
+        place = repeat(self.system), repeat(self.stream), repeat(partition)
+        fields = zip(*place, offsets, self.keys, self.values, timestamps, headers)  # noqa: B905 - the place has no end
+        return map(_MESSAGE, fields)
+
+
 class InputMessages:
     """Messages of rows as they came from Kafka, read by the column.
 
@@ -155,11 +176,20 @@ class InputMessages:
         Raises:
             UndecodableError: one cannot be read, and may not be dropped.
         """
-        return chain.from_iterable(map(self._messages, _parts(rows)))
+        return chain.from_iterable(
+            part.messages() if isinstance(part, ReadRecords) else part for part in self.parts(rows)
+        )
 
-    def _messages(self, part: pa.Table) -> Iterable[IncomingMessage]:
-        system, stream, partition = (part.column(name)[0].as_py() for name in _PLACE)
-        keys, values, offsets, timestamps, headers = (_list(part.column(n)) for n in _OWN)
+    def parts(self, rows: pa.Table) -> Iterator[ReadRecords | Iterator[IncomingMessage]]:
+        """Yield ``rows`` in parts: records that are read, or messages that are read as they leave.
+
+        Raises:
+            UndecodableError: (from the messages) as ``of``.
+        """
+        return map(self._part, _parts(rows))
+
+    def _part(self, part: pa.Table) -> ReadRecords | Iterator[IncomingMessage]:
+        system, stream = (part.column(name)[0].as_py() for name in ("system", "stream"))
         known = self._known.get((system, stream))
         if known is None:
             known = self._known[system, stream] = self._serdes_of(system, stream)
@@ -167,11 +197,10 @@ class InputMessages:
         if any(serde is not None and serde.is_own for serde in known):
             return self._one_by_one(part, known)
         try:
-            read = _read(keys, key), _read(values, value)
+            keys, values = _read(part.column("key"), key), _read(part.column("value"), value)
         except Exception:  # noqa: BLE001 - one by one it comes again, at its place
             return self._one_by_one(part, known)
-        place = repeat(system), repeat(stream), repeat(partition)
-        return map(_MESSAGE, zip(*place, offsets, *read, timestamps, headers))  # noqa: B905 - the place has no end
+        return ReadRecords(system, stream, keys, values, part)
 
     def _one_by_one(
         self, part: pa.Table, serdes: tuple[Serde | None, Serde | None]
@@ -242,11 +271,12 @@ def _list(column: pa.ChunkedArray) -> list[Any]:
     return [Headers.of(pairs or ()) for pairs in column.to_pylist()]
 
 
-def _read(column: list[Any], serde: Serde | None) -> list[Any]:
+def _read(column: pa.ChunkedArray, serde: Serde | None) -> list[Any]:
+    elements: list[Any] = column.to_pylist()
     if serde is None:
-        return column
+        return elements
     from_bytes = serde.from_bytes
-    return [None if data is None else from_bytes(data) for data in column]
+    return [None if data is None else from_bytes(data) for data in elements]
 
 
 def pipeline_messages(rows: pa.Table) -> Iterator[IncomingMessage]:

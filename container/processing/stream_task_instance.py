@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import length_hint
 from traceback import walk_tb
 from typing import Any
 
@@ -14,7 +15,8 @@ import pyarrow as pa
 from homeport.config.errors import HomeportError
 from homeport.config.settings.records_section import ALL_EXCEPTIONS
 from homeport.container.api import IncomingMessage, StreamTask, Timer
-from homeport.container.processing.records import Messages
+from homeport.container.processing.function_task import FunctionTask, PairFunction
+from homeport.container.processing.records import Messages, ReadRecords
 from homeport.container.processing.task_instance import (
     Context,
     Outputs,
@@ -63,7 +65,8 @@ class StreamTaskParts:
     """The parts that the StreamTasks of one container share.
 
     ``ignored``: class names of exceptions that are skipped if the task itself raises them.
-    ``may_go_on``: raises after the order to stop.
+    ``may_go_on``: raises after the order to stop. ``read``: as ``InputMessages.parts``; None after
+    a pipeline.
     """
 
     outputs: Outputs
@@ -71,6 +74,7 @@ class StreamTaskParts:
     messages: Messages
     ignored: frozenset[str]
     may_go_on: Callable[[], None]
+    read: Callable[[pa.Table], Iterator[ReadRecords | Iterator[IncomingMessage]]] | None = None
 
 
 class StreamTaskInstance:
@@ -99,11 +103,28 @@ class StreamTaskInstance:
         Raises:
             UndecodableError: a record cannot be read, and may not be dropped.
         """
-        parts = self._parts
-        process: Callable[..., object] = self._task.process
-        outputs, coordinator = parts.outputs, self._coordinator
-        may_go_on = parts.may_go_on
-        for message in parts.messages(rows):
+        task, parts = self._task, self._parts
+        if not isinstance(task, FunctionTask):
+            self._process_messages(parts.messages(rows), task.process)
+            return
+        with task.calling(parts.outputs, self._coordinator):
+            if parts.read is None:
+                self._process_messages(parts.messages(rows), task.called)
+                return
+            for part in parts.read(rows):
+                if not isinstance(part, ReadRecords):
+                    self._process_messages(part, task.called)
+                elif (function := task.of_pairs(part.system, part.stream)) is not None:
+                    self._process_pairs(part, function)
+                else:
+                    self._process_messages(part.messages(), task.called)
+
+    def _process_messages(
+        self, messages: Iterator[IncomingMessage], process: Callable[..., object]
+    ) -> None:
+        outputs, coordinator = self._parts.outputs, self._coordinator
+        may_go_on = self._parts.may_go_on
+        for message in messages:
             may_go_on()
             try:
                 found = process(message, outputs, coordinator)
@@ -112,6 +133,26 @@ class StreamTaskInstance:
             else:
                 if found is not None:
                     require_run(self._name, step_of(message), found)
+
+    def _process_pairs(self, part: ReadRecords, function: PairFunction) -> None:
+        """Call ``function`` for each record; only an error takes its message."""
+        may_go_on = self._parts.may_go_on
+        keys = iter(part.keys)
+
+        def step() -> str:
+            number = len(part.keys) - length_hint(keys) - 1
+            rows = part.rows.slice(number, 1)
+            return step_of(next(part._replace(keys=[None], values=[None], rows=rows).messages()))
+
+        for key, value in zip(keys, part.values, strict=True):
+            may_go_on()
+            try:
+                found = function(key, value)
+            except BaseException as error:  # noqa: BLE001 - user code may raise anything
+                self._raised(step(), error)
+            else:
+                if found is not None:
+                    require_run(self._name, step(), found)
 
     def end_transaction(self) -> None:
         """Do nothing: a StreamTask sends when it is called."""

@@ -26,12 +26,7 @@ from homeport.container.processing.concurrent_tasks import (
     ThreadedStreamTask,
 )
 from homeport.container.processing.loop_dependencies import Task
-from homeport.container.processing.records import (
-    BadRecords,
-    InputMessages,
-    Messages,
-    pipeline_messages,
-)
+from homeport.container.processing.records import BadRecords, InputMessages, pipeline_messages
 from homeport.container.processing.stream_task_instance import (
     Requests,
     StreamTaskInstance,
@@ -95,14 +90,13 @@ def make_tasks(
 def _parts(
     job: ContainerJob, outputs: Outputs, requests: Requests, may_go_on: Callable[[], None]
 ) -> StreamTaskParts:
-    messages: Messages = pipeline_messages
-    if not job.task.has_pipeline:
-        inputs = {(s.system, s.stream) for t in job.tasks for s in t.system_stream_partitions}
-        serdes = {stream: stream_serdes(job, *stream) for stream in sorted(inputs)}
-        bad = bad_records(job, outputs)
-        messages = InputMessages(lambda *stream: serdes[stream], bad.met).of
     ignored = job.records.ignored_exceptions
-    return StreamTaskParts(outputs, requests, messages, ignored, may_go_on)
+    if job.task.has_pipeline:
+        return StreamTaskParts(outputs, requests, pipeline_messages, ignored, may_go_on)
+    inputs = {(s.system, s.stream) for t in job.tasks for s in t.system_stream_partitions}
+    serdes = {stream: stream_serdes(job, *stream) for stream in sorted(inputs)}
+    messages = InputMessages(lambda *stream: serdes[stream], bad_records(job, outputs).met)
+    return StreamTaskParts(outputs, requests, messages.of, ignored, may_go_on, messages.parts)
 
 
 def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Outputs:

@@ -101,12 +101,12 @@ class TypedStore:
         self._msg_from = msg_serde.from_bytes
         self._has_warned = False
 
-    def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
-        """Return the value of ``key``; None where there is none."""
+    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401 - the type is the serde's
+        """Return the value of ``key``; ``default`` where there is none."""
         if key is None:
             raise _no_key()
         data = self._get(self._key_to(key))
-        return None if data is None else self._msg_from(data)
+        return default if data is None else self._msg_from(data)
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """Return the values of those of ``keys`` that have one."""

@@ -17,7 +17,7 @@ from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.system_stream import SystemStream, is_topic_name
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
-from homeport.job.functions import Functions, of_message, require_plain, task_class_of
+from homeport.job.functions import Functions, require_plain, task_class_of
 from homeport.job.handles import Calls, Input, Output, Store
 from homeport.job.python_types import serde_of
 
@@ -84,7 +84,7 @@ class Job(DeclaredJob):
         self._module: str = names.get("__name__", "__main__")
         file = names.get("__file__")
         self._file = Path(file).resolve() if file else None
-        self._calls = Calls(name, ContextVar(f"call of {name}", default=None))
+        self._calls = Calls(name, ContextVar(f"call of {name}", default=None), [])
         self._functions = Functions()
         self._inputs = dict[str, Input[Any, Any]]()
         self._outputs = dict[str, Output[Any, Any]]()
@@ -221,7 +221,7 @@ class Job(DeclaredJob):
             self._require_no("a function of batches", self._functions.batch)
             name = str(stream)
             self._require_no(f"a function for {name}", self._functions.each.get(name))
-            self._functions.each[name] = of_message(function)
+            self._functions.add_each(name, function)
 
         return Each(add)
 

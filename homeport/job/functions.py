@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,22 +19,38 @@ from homeport.container.api import (
     TaskCoordinator,
     Timer,
 )
-from homeport.job.handles import Call, Calls, CoroutineCall
+from homeport.container.processing.function_task import FunctionTask, PairFunction
+from homeport.job.handles import Call, Calls, CoroutineCall, Handle
 
 Function = Callable[..., object]
-_MOST = 3
+_PAIR, _MOST = 2, 3
 """Parameters of a function for records."""
 
 
 @dataclass
 class Functions:
-    """The functions of one job. ``each``: {``system.stream``: of its records, from a message}."""
+    """The functions of one job.
+
+    ``each``: {``system.stream``: of its records, from a message}. ``pairs``: those of ``each`` that
+    take key and value alone, and are no coroutines, as they are.
+    """
 
     each: dict[str, Function] = field(default_factory=dict)
+    pairs: dict[str, PairFunction] = field(default_factory=dict)
     batch: Function | None = None
     start: list[Function] = field(default_factory=list)
     every: Function | None = None
     timer: Function | None = None
+
+    def add_each(self, stream: str, function: Function) -> None:
+        """Add the function for the records of ``stream``, a ``system.stream``.
+
+        Raises:
+            ConfigError: as of ``of_message``.
+        """
+        self.each[stream] = of_message(function)
+        if parameters_of(function) == _PAIR and not inspect.iscoroutinefunction(function):
+            self.pairs[stream] = function
 
     @property
     def is_async(self) -> bool:
@@ -154,17 +170,6 @@ class _Each(dict[tuple[str, str], Function]):
         )
 
 
-class _Stores(dict[str, Any]):
-    """The parts of one task's stores, each looked up when it is used first."""
-
-    def __init__(self, context: TaskContext) -> None:
-        super().__init__()
-        self._context = context
-
-    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - a store of any types
-        return self.setdefault(name, self._context.store(name))
-
-
 class _NoCollector:
     """Stands for the collector before a task has one, in functions of the start."""
 
@@ -173,31 +178,68 @@ class _NoCollector:
 
 
 class _Calling:
-    """Makes the calls of one task, one at a time.
+    """Makes the calls of one task, one at a time; a context within which handles stand for it.
 
     What a function returns by mistake, as a generator, goes back to the container to refuse.
     """
 
     def __init__(self, functions: Functions, calls: Calls, context: TaskContext) -> None:
         self._calls = calls
-        self.call = Call(context, _Stores(context), _NoCollector())
+        self._methods: Sequence[tuple[Handle, Mapping[str, Function]]] = ()
+        self.call = Call(context, _NoCollector())
+        self._bind()
         self.started = [self(function) for function in functions.start]
 
-    def __call__(self, function: Function, *arguments: object) -> Any:  # noqa: ANN401 - see above
+    def given(
+        self, collector: MessageCollector, coordinator: TaskCoordinator | None = None
+    ) -> _Calling:
+        """Take what the next calls send and ask with."""
+        self.call.coordinator = coordinator
+        if collector is not self.call.collector:
+            self.call.collector = collector
+            self._bind()
+        return self
+
+    def _bind(self) -> None:
+        self._methods = [(handle, handle.methods(self.call)) for handle in self._calls.handles]
+
+    def __enter__(self) -> None:
         self._calls.call = self.call
-        try:
+        for handle, methods in self._methods:
+            vars(handle).update(methods)
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.call = None
+        for handle, methods in self._methods:
+            for name in methods:
+                del vars(handle)[name]
+
+    def __call__(self, function: Function, *arguments: object) -> Any:  # noqa: ANN401 - see above
+        with self:
             return function(*arguments)
-        finally:
-            self._calls.call = None
 
 
 def _stream_task(functions: Functions, calls: Calls, *, has_pipeline: bool) -> type[StreamTask]:
     each = _Each(functions.each, has_pipeline=has_pipeline)
 
-    class Records(StreamTask):
+    class Records(FunctionTask):
         def init(self, context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
             self._calling = _Calling(functions, calls, context)
             return next((found for found in self._calling.started if found is not None), None)
+
+        def calling(self, collector: MessageCollector, coordinator: TaskCoordinator) -> _Calling:
+            return self._calling.given(collector, coordinator)
+
+        def of_pairs(self, system: str, stream: str) -> PairFunction | None:
+            return functions.pairs.get(f"{system}.{stream}")
+
+        def called(
+            self,
+            message: IncomingMessage,
+            collector: MessageCollector,  # noqa: ARG002 - calling has it
+            coordinator: TaskCoordinator,  # noqa: ARG002 - as above
+        ) -> Any:  # noqa: ANN401 - as of _Calling
+            return each[message.system, message.stream](message)
 
         def process(
             self,
@@ -205,28 +247,19 @@ def _stream_task(functions: Functions, calls: Calls, *, has_pipeline: bool) -> t
             collector: MessageCollector,
             coordinator: TaskCoordinator,
         ) -> Any:  # noqa: ANN401 - as of _Calling
-            # Written out, as it is done for each record.
-            call = self._calling.call
-            call.collector, call.coordinator = collector, coordinator
-            calls.call = call
-            try:
-                return each[message.system, message.stream](message)
-            finally:
-                calls.call = None
+            with self.calling(collector, coordinator):
+                return self.called(message, collector, coordinator)
 
         def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> Any:  # noqa: ANN401 - as above
-            call = self._calling.call
-            call.collector, call.coordinator = collector, coordinator
-            return None if functions.every is None else self._calling(functions.every)
+            calling = self._calling.given(collector, coordinator)
+            return None if functions.every is None else calling(functions.every)
 
         def on_timer(
             self, timer: Timer, collector: MessageCollector, coordinator: TaskCoordinator
         ) -> Any:  # noqa: ANN401 - as above
-            call = self._calling.call
-            call.collector, call.coordinator = collector, coordinator
             if functions.timer is None:
                 return super().on_timer(timer, collector, coordinator)
-            return self._calling(functions.timer, timer)
+            return self._calling.given(collector, coordinator)(functions.timer, timer)
 
     return Records if not functions.is_async else _async_task(Records, each, calls)
 
@@ -244,7 +277,7 @@ def _async_task(
             coordinator: TaskCoordinator,
         ) -> None:
             task = self._calling.call
-            call = CoroutineCall(task.context, task.stores, collector, coordinator)
+            call = CoroutineCall(task.context, collector, coordinator)
             calls.of_coroutines.set(call)
             try:
                 found = each[message.system, message.stream](message)
@@ -263,13 +296,11 @@ def _batch_task(functions: Functions, batch: Function, calls: Calls) -> type[Bat
             return next((found for found in self._calling.started if found is not None), None)
 
         def process_batch(self, table: pa.Table, collector: MessageCollector) -> Any:  # noqa: ANN401 - as of _Calling
-            self._calling.call.collector = collector
-            return self._calling(batch, table)
+            return self._calling.given(collector)(batch, table)
 
         def on_timer(self, timer: Timer, collector: MessageCollector) -> Any:  # noqa: ANN401 - as above
-            self._calling.call.collector = collector
             if functions.timer is None:
                 return super().on_timer(timer, collector)
-            return self._calling(functions.timer, timer)
+            return self._calling.given(collector)(functions.timer, timer)
 
     return Batches

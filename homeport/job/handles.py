@@ -1,13 +1,14 @@
 """What a job's functions use: inputs, outputs, stores and timers of the task that is called.
 
-A handle has no state. While the job calls one of its functions, the handle stands for the part of
-the task that is called: each thread and each coroutine has its own call.
+While the job calls one of its functions, a handle stands for the part of the task that is called:
+each thread and each coroutine has its own call. For a call in a thread the job binds the methods of
+the task's part to the handle, in that thread: the functions call them without a way round.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
@@ -39,11 +40,10 @@ class OutsideOfCallError(HomeportError):
 class Call:
     """One call of a function of the job.
 
-    ``stores``: {name: the task's part}. ``coordinator``: None for a task that gets batches.
+    ``coordinator``: None for a task that gets batches.
     """
 
     context: TaskContext
-    stores: Mapping[str, KeyValueStore]
     collector: MessageCollector
     coordinator: TaskCoordinator | None = None
 
@@ -63,14 +63,17 @@ class Calls(threading.local):
 
     ``call``: the one that this thread makes, None where it makes none. A thread that makes none
     may run the job's coroutines, whose calls a ContextVar keeps apart; that costs ten times as
-    much, so functions do without.
+    much, so functions do without. ``handles``: what a call binds.
     """
 
     call: Call | None = None
 
-    def __init__(self, job: str, of_coroutines: ContextVar[CoroutineCall | None]) -> None:
+    def __init__(
+        self, job: str, of_coroutines: ContextVar[CoroutineCall | None], handles: list[Handle]
+    ) -> None:
         self.job = job
         self.of_coroutines = of_coroutines
+        self.handles = handles
 
     def current(self, what: str) -> Call:
         """Return the call that the code runs in; ``what`` is used in it.
@@ -109,21 +112,43 @@ class Input(Generic[K, V]):
         return str(self.stream)
 
 
-@dataclass(frozen=True, slots=True)
-class Output(Generic[K, V]):
-    """One stream that the job writes."""
+class Handle(threading.local):
+    """What a call binds; each thread has its own attributes."""
 
-    stream: SystemStream
-    key: type[K]
-    value: type[V]
-    calls: Calls = field(repr=False)
-    name: str = field(init=False, repr=False)
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+        if self not in calls.handles:  # a further thread comes here too
+            calls.handles.append(self)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "name", str(self.stream))
+    def methods(self, call: Call) -> Mapping[str, Callable[..., object]]:
+        """Return the methods that stand in the place of the handle's own during ``call``."""
+        raise NotImplementedError
+
+
+class Output(Handle, Generic[K, V]):
+    """One stream that the job writes.
+
+    Args:
+        stream: where to.
+        key: the type of the keys.
+        value: the type of the values.
+        calls: the calls of the job.
+    """
+
+    def __init__(self, stream: SystemStream, key: type[K], value: type[V], calls: Calls) -> None:
+        super().__init__(calls)
+        self.stream, self.key, self.value = stream, key, value
+        self.name = str(stream)
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"Output({self.name!r}, key={_shown(self.key)}, value={_shown(self.value)})"
+
+    def methods(self, call: Call) -> Mapping[str, Callable[..., object]]:
+        """Return ``send`` to the call's collector."""
+        return {"send": _send_to(self.name, call.collector)}
 
     def send(
         self,
@@ -135,28 +160,74 @@ class Output(Generic[K, V]):
         timestamp: int | None = None,
     ) -> None:
         """Send one record; it leaves with the transaction. See ``MessageCollector.send``."""
-        call = self.calls.call or self.calls.current(f"the output {self.name}")
+        call = self.calls.current(f"the output {self.name}")
+        send = _send_to(self.name, call.collector)
+        send(key, value, partition=partition, headers=headers, timestamp=timestamp)
+
+
+def _send_to(name: str, collector: MessageCollector) -> Callable[..., None]:
+    send_value = collector.send
+
+    def send(
+        key: object,
+        value: object,
+        *,
+        partition: int | Partitioner | None = None,
+        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
+        timestamp: int | None = None,
+    ) -> None:
         if partition is None and headers is None and timestamp is None:
-            call.collector.send(self.name, value, key)
+            send_value(name, value, key)
         else:
-            call.collector.send(
-                self.name, value, key, partition=partition, headers=headers, timestamp=timestamp
-            )
+            send_value(name, value, key, partition=partition, headers=headers, timestamp=timestamp)
+
+    return send
 
 
-@dataclass(frozen=True, slots=True)
-class Store(Generic[K, V]):
-    """One store of the job; each task has its own part."""
+def _shown(of_type: object) -> str:
+    return getattr(of_type, "__name__", str(of_type))
 
-    name: str
-    key: type[K]
-    value: type[V]
-    calls: Calls = field(repr=False)
+
+_BOUND = (
+    "get",
+    "put",
+    "delete",
+    "get_all",
+    "put_all",
+    "delete_all",
+    "range",
+    "prefix",
+    "all",
+    "get_arrow",
+    "put_arrow",
+)
+
+
+class Store(Handle, Generic[K, V]):
+    """One store of the job; each task has its own part.
+
+    Args:
+        name: as it is declared.
+        key: the type of the keys.
+        value: the type of the values.
+        calls: the calls of the job.
+    """
+
+    def __init__(self, name: str, key: type[K], value: type[V], calls: Calls) -> None:
+        super().__init__(calls)
+        self.name, self.key, self.value = name, key, value
+
+    def __repr__(self) -> str:
+        return f"Store({self.name!r}, key={_shown(self.key)}, value={_shown(self.value)})"
+
+    def methods(self, call: Call) -> Mapping[str, Callable[..., object]]:
+        """Return the methods of the task's part."""
+        part = call.context.store(self.name)
+        return {name: getattr(part, name) for name in _BOUND}
 
     def _part(self) -> KeyValueStore:
         """Return the part of the task that is called."""
-        call = self.calls.call or self.calls.current(f"the store {self.name}")
-        return call.stores[self.name]
+        return self.calls.current(f"the store {self.name}").context.store(self.name)
 
     @overload
     def get(self, key: K) -> V | None: ...
@@ -164,26 +235,33 @@ class Store(Generic[K, V]):
     def get(self, key: K, default: D) -> V | D: ...
     def get(self, key: K, default: Any = None) -> Any:
         """Return the value of ``key``, ``default`` where there is none."""
-        found = self._part().get(key)
-        return default if found is None else found
+        return self._part().get(key, default)
+
+    def put(self, key: K, value: V | None) -> None:
+        """Put ``value`` under ``key``; None deletes it."""
+        self._part().put(key, value)
+
+    def delete(self, key: K) -> None:
+        """Delete the value of ``key``; nothing happens where there is none."""
+        self._part().delete(key)
 
     def __getitem__(self, key: K) -> V:
         """Return the value of ``key``; KeyError where there is none."""
-        found: V | None = self._part().get(key)
+        found = self.get(key)
         if found is None:
             raise KeyError(key)
         return found
 
     def __setitem__(self, key: K, value: V) -> None:
         """Put ``value`` under ``key``."""
-        self._part().put(key, value)
+        self.put(key, value)
 
     def __delitem__(self, key: K) -> None:
         """Delete the value of ``key``; nothing happens where there is none."""
-        self._part().delete(key)
+        self.delete(key)
 
     def __contains__(self, key: K) -> bool:
-        return self._part().get(key) is not None
+        return self.get(key) is not None
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """Return the values of those of ``keys`` that have one."""

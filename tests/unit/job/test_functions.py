@@ -330,7 +330,7 @@ def test_records_that_no_function_takes_fail_the_task() -> None:
 def test_the_one_function_takes_the_rows_of_a_pipeline() -> None:
     """Of all inputs; a row need not have a stream's name."""
     seen: list[str] = []
-    calls = Calls("rows", ContextVar("call", default=None))
+    calls = Calls("rows", ContextVar("call", default=None), [])
     functions = Functions({"kafka.a": lambda message: seen.append(message.stream)})
     job = Job("rows", keys={"task.pipeline.class": "rows:pipeline"})
     job.input("b")
@@ -342,3 +342,92 @@ def test_the_one_function_takes_the_rows_of_a_pipeline() -> None:
     for stream in ("a", "b", ""):
         task.process(IncomingMessage("kafka", stream, 0, 0, "k", {}, 0, {}), None, None)
     assert seen == ["a", "b", ""]
+
+
+def _failing(keys: dict[str, object], failing: object) -> tuple[TestRunner, list[int]]:
+    job = Job("fails", keys=keys)
+    source = job.input("in", key=str, value=int)
+    seen: list[int] = []
+
+    @job.each(source)
+    def process(_key: str, value: int) -> object:
+        seen.append(value)
+        if value == 2:
+            if failing is not None:
+                return failing
+            raise LookupError(value)
+        return None
+
+    runner = TestRunner(job)
+    for value in range(4):
+        runner.send("in", key="k", value=value)
+    return runner, seen
+
+
+@pytest.mark.parametrize("failing", [None, (number for number in range(1))])
+def test_a_failure_names_the_record(failing: object) -> None:
+    """The task stops at the record: also at what a function returns and does not run."""
+    runner, seen = _failing({}, failing)
+    with runner, pytest.raises(TaskFailedError, match="process of in partition 0 offset 2: "):
+        runner.run()
+    assert seen == [0, 1, 2]
+
+
+def test_an_ignored_exception_skips_its_record_alone() -> None:
+    """Records after it, of the same batch, have their calls."""
+    runner, seen = _failing({"task.ignored.exceptions": "LookupError"}, None)
+    with runner:
+        runner.run()
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_handle_is_bound_in_its_call_alone() -> None:
+    """After the batch, and for another job's function, its methods refuse."""
+    job, source, target, kept = _job("bound")
+    other, other_source, *_ = _job("other")
+    found: list[object] = []
+
+    @job.each(source)
+    def count(key: str, _value: dict[str, object]) -> None:
+        kept.put(key, 1)
+        found.append(kept.get(key))
+        kept.delete(key)
+        target.send(key, {}, headers={"h": b"x"})
+
+    @other.each(other_source)
+    def foreign(key: str, _value: dict[str, object]) -> None:
+        kept.put(key, 1)
+
+    for made, failure in (
+        (job, None),
+        (other, "the store kept of the job 'bound' is used outside"),
+    ):
+        with TestRunner(made) as runner:
+            runner.send("in", key="k", value={})
+            if failure is None:
+                runner.run()
+                assert runner.output("out") == [Record("k", {}, headers={"h": b"x"})]
+            else:
+                with pytest.raises(TaskFailedError, match=failure):
+                    runner.run()
+    for use in (kept.delete, kept.get, kept.__getitem__):
+        with pytest.raises(HomeportError, match="outside of a call"):
+            use("k")
+    assert found == [1]
+
+
+def test_a_record_that_cannot_be_read_is_dropped_between_others() -> None:
+    """Its part of the batch is read record by record; the function gets the others, in order."""
+    job = Job("bad", keys={"task.drop.deserialization.errors": "true"})
+    seen: list[object] = []
+
+    @job.each(job.input("in", key=str, value=int))
+    def process(key: str, value: int) -> None:
+        seen.append((key, value))
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value=1)
+        runner.send_bytes("in", key=b"k", value=b"short")
+        runner.send("in", key="k", value=3)
+        runner.run()
+    assert seen == [("k", 1), ("k", 3)]
