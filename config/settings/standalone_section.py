@@ -76,15 +76,18 @@ def require_never_standalone(recorded: Config) -> None:
     require_no_migration(recorded)
     key = keys.JOB_COORDINATOR_FACTORY
     found = key.read(recorded)
-    if found in {ZOOKEEPER, LOCAL}:
-        rule = f"{_COMMANDS[found]} has run a job of this name and id, and could still write"
-        migrate = f"run {_MIGRATE}{YARN}, or " if found == ZOOKEEPER else ""
+    another = f"give the job another {keys.JOB_ID.name} and its stores other changelogs"
+    if found == LOCAL:
         raise ConfigError(
-            key.name,
-            found,
-            rule,
-            f"{migrate}give the job another {keys.JOB_ID.name} and its stores other changelogs",
+            keys.JOB_ID.name,
+            keys.JOB_ID.read(recorded) or "1",
+            "homeport run-local has run the job of this name and id, without --trial, and could "
+            "still write",
+            f"{another}, and try jobs by run-local --trial, which leaves them to run-job",
         )
+    if found == ZOOKEEPER:
+        rule = f"{_COMMANDS[found]} has run a job of this name and id, and could still write"
+        raise ConfigError(key.name, found, rule, f"run {_MIGRATE}{YARN}, or {another}")
 
 
 @dataclass(frozen=True, slots=True)

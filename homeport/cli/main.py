@@ -163,9 +163,8 @@ def run(arguments: list[str]) -> None:
     name = arguments[0]
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
-        known = ", ".join(COMMANDS)
-        raise HomeportError(f"homeport has no command {name!r}: {meant}it has {known}; see --help")
+        meant = f"did you mean {near[0]}?" if near else f"it has {', '.join(COMMANDS)}"
+        raise HomeportError(f"homeport has no command {name!r}: {meant}; see homeport --help")
     run_app(COMMANDS[name].app(), arguments[1:], f"homeport {name}")
 
 

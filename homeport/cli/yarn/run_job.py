@@ -122,6 +122,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     print(f"application {application_id}")
     print(f"JobModel    {url}")
     print(f"status      {url}v1/status")
+    print(f"dashboard   {url}ui/")
     print(f"YARN        {job.yarn.url}/cluster/app/{application_id}")
 
 

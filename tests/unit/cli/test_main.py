@@ -45,10 +45,12 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_an_unknown_command_gives_one_line() -> None:
-    """It names those that there are."""
-    said = r"no command 'jobmodel': did you mean job-model\? it has audit, chec"
+    """It names the one that may have been meant, else those that there are."""
+    said = r"no command 'jobmodel': did you mean job-model\?; see homeport --help$"
     with pytest.raises(HomeportError, match=said):
         homeport.run(["jobmodel"])
+    with pytest.raises(HomeportError, match=r"no command 'xyz': it has audit, .*upgrade, what"):
+        homeport.run(["xyz"])
 
 
 def test_an_unknown_option_is_typers_error() -> None:

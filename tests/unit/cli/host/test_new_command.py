@@ -42,6 +42,17 @@ def test_each_kind_is_a_configuration_that_is_taken(kind: str, tmp_path: Path) -
     }
 
 
+@pytest.mark.parametrize("kind", ["--task", "--pipeline", "--sql"])
+def test_its_readme_ends_in_no_refusal(kind: str, tmp_path: Path) -> None:
+    """run-job refuses what run-local has run without --trial."""
+    run(["new", "daily-totals", kind])
+    text = (tmp_path / "daily-totals" / "README.md").read_text(encoding="utf-8")
+    local, *more = [line for line in text.splitlines() if line.startswith("homeport run-local ")]
+    assert "--trial" in local
+    assert more == []
+    assert "\nrun-job " in text
+
+
 def test_the_test_of_a_new_job_passes_as_it_is(tmp_path: Path) -> None:
     """As its user runs it: pytest, in the folder of the job."""
     run(["new", "daily-totals"])

@@ -125,9 +125,9 @@ def test_a_job_that_processors_ran_does_not_run_on_yarn() -> None:
     with pytest.raises(ConfigError) as caught:
         require_never_standalone(Config({"job.coordinator.factory": "local"}))
     assert str(caught.value) == (
-        "job.coordinator.factory = 'local': homeport run-local has run a job of this name and id, "
-        "and could still write; give the job another job.id and its stores other "
-        "changelogs"
+        "job.id = '1': homeport run-local has run the job of this name and id, without --trial, "
+        "and could still write; give the job another job.id and its stores other changelogs, and "
+        "try jobs by run-local --trial, which leaves them to run-job"
     )
 
 
