@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.settings.input_serdes import InputSerde
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import (
     AdjunctDataStoreManagerFactory,
     BatchTask,
@@ -40,14 +41,16 @@ _HOOKS = (
 )
 
 
-def load_task_class(name: str) -> type[BatchTask | StreamTask]:
+def load_task_class(
+    name: str, streams: Collection[SystemStream], *, has_pipeline: bool
+) -> type[BatchTask | StreamTask]:
     """Return the task class that ``module:Class`` names, or that of the job of that name.
 
-    ConfigError: it names neither.
+    ``streams``, ``has_pipeline``: as of ``DeclaredJob.task_class``. ConfigError: it names neither.
     """
     found = user_object(TASK_CLASS, name)
     if isinstance(found, DeclaredJob):
-        found = found.task_class()
+        found = found.task_class(streams, has_pipeline=has_pipeline)
     return checked_task_class(name, found)
 
 
@@ -192,6 +195,8 @@ def _own_serde(key: str, name: str) -> Serde:
         return _of_class(key, name, found)
     try:
         own = found()
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # noqa: BLE001 - user code may raise anything
         raise ConfigError(
             key,
@@ -249,7 +254,7 @@ def _no_exit(name: str) -> Iterator[None]:
     """Turn an exit of the process that the serde's own code raises into its failure."""
     try:
         yield
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise SerdeFailedError(f"the serde {name!r} failed: {in_one_line(error)}") from error

@@ -29,6 +29,8 @@ def user_object(
     try:
         with IMPORTING:
             module = importlib.import_module(module_name)
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
         rule = f"the module cannot be imported: {in_one_line(error)}"
         raise ConfigError(key, name, rule, remedy) from None

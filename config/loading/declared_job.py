@@ -10,12 +10,13 @@ import importlib
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 
 from homeport.config.declarations.task_keys import TASK_CLASS
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
+from homeport.config.system_stream import SystemStream
 
 SUFFIX = ".py"
 _OPTION = "--config-path"
@@ -30,8 +31,16 @@ class DeclaredJob(ABC):
         """Return the keys that a properties file for the job would have."""
 
     @abstractmethod
-    def task_class(self) -> type:
-        """Return the StreamTask or BatchTask that calls the job's functions."""
+    def task_class(self, streams: Collection[SystemStream], *, has_pipeline: bool) -> type:
+        """Return the StreamTask or BatchTask that calls the job's functions.
+
+        Args:
+            streams: the inputs whose records tasks see, by the whole configuration.
+            has_pipeline: whether tasks get the rows of a pipeline in place of these records.
+
+        Raises:
+            ConfigError: the job has no function for what tasks get.
+        """
 
 
 def job_in(path: Path) -> DeclaredJob:
@@ -70,6 +79,8 @@ def _imported(path: Path) -> ModuleType:
     importlib.invalidate_caches()
     try:
         module = importlib.import_module(name)
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
         raise _failed(path, error) from None
     if not _is_of(module, path):

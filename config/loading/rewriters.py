@@ -114,7 +114,7 @@ def _with_topics(config: Config, name: str, topics_of: TopicsOf) -> Config:
 def _by_the_jobs_own(config: Config, name: str, key: str, value: str) -> Config:
     try:
         result: Any = _load(value)().rewrite(name, config)
-    except HomeportError:
+    except (HomeportError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - the user's code may raise anything, SystemExit too
         raise ConfigError(

@@ -12,7 +12,9 @@ import pyarrow as pa
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TextKey
+from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.input_serdes import InputSerde, input_serdes, serde_of_columns
+from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.system_stream import SystemStream
@@ -50,7 +52,8 @@ def task_class_of(config: Config) -> type[BatchTask | StreamTask]:
     """
     if Leaving.of(config) is not None:
         return RowSender
-    return load_task_class(require_task_class(TaskConfig.of(config).task_class))
+    name = require_task_class(TaskConfig.of(config).task_class)
+    return load_task_class(name, streams_of_tasks(config), has_pipeline=has_pipeline(config))
 
 
 def make_tasks(

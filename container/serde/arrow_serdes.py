@@ -77,6 +77,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
 def _bytes_out(data: Sequence[bytes | None]) -> pa.Array:
     return pa.array(data, pa.binary())
 
@@ -115,6 +119,6 @@ _FORMS = {
         ),
         _numbers("integer", pa.int32(), pa.types.is_integer),
         _numbers("long", pa.int64(), pa.types.is_integer),
-        _numbers("double", pa.float64(), pa.types.is_floating),
+        _numbers("double", pa.float64(), _is_number),
     )
 }

@@ -17,6 +17,7 @@ import msgspec
 
 from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.container.serde.columns import Columns, reason_of
+from homeport.container.serde.exact_values import double, whole
 
 
 class SerdeFailedError(HomeportError):
@@ -161,17 +162,18 @@ def _require_depth(data: bytes) -> None:
             raise WireError(f"nested deeper than {_DEEPEST}: {data[:80]!r}")
 
 
-def _packed(name: str, form: str, kind: type) -> Serde:
+def _packed(name: str, form: str, kind: type, exactly: Callable[[Any], Any]) -> Serde:
+    """Return the serde for numbers of ``kind``; ``exactly`` makes one of another kind of number."""
     packer = struct.Struct(form)
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
-        if not isinstance(value, kind) or isinstance(value, bool):
+        try:
+            return packer.pack(value if type(value) is kind else exactly(value))
+        except TypeError:
             raise TypeError(
                 f"the serde {name!r} carries {kind.__name__}, not {type(value).__name__}"
-            )
-        try:
-            return packer.pack(value)
-        except struct.error:
+            ) from None
+        except (struct.error, ValueError):
             raise TypeError(f"{value!r} does not fit the serde {name!r}") from None
 
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
@@ -189,8 +191,8 @@ _SERDES = {
         Serde("bytes", _bytes_in, bytes),
         Serde("string", _string_in, _string_out),
         Serde("json", _json_in, _json_out),
-        _packed("integer", ">i", int),
-        _packed("long", ">q", int),
-        _packed("double", ">d", float),
+        _packed("integer", ">i", int, whole),
+        _packed("long", ">q", int, whole),
+        _packed("double", ">d", float, double),
     )
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -13,8 +13,6 @@ from homeport.config.config import Config
 from homeport.config.declarations.all_keys import declared
 from homeport.config.errors import ConfigError
 from homeport.config.loading.declared_job import DeclaredJob
-from homeport.config.settings.adjunct_section import AdjunctsConfig
-from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.system_stream import SystemStream, is_topic_name
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
 from homeport.job.functions import Functions, require_plain, task_class_of
@@ -25,6 +23,7 @@ _SYSTEM = "kafka"
 _BROKERS = "HOMEPORT_BOOTSTRAP_SERVERS"
 _NO_BROKERS = "localhost:9092"
 _PARTITIONS = "task.outputs.create.partitions"
+_PACKAGE = "yarn.package.path"
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -309,25 +308,27 @@ class Job(DeclaredJob):
             made["task.outputs"] = ",".join(f"{_SYSTEM}.{name}" for name in self._outputs)
         if variable:
             made["task.class"] = f"{module}:{variable}"
-        if self._file is not None:
-            made["yarn.package.path"] = str(self._file)
-        return Config({**made, **self._given})
+        return Config({**made, **self._given, **self._package()})
 
-    def task_class(self) -> type[StreamTask | BatchTask]:
+    def task_class(
+        self, streams: Collection[SystemStream], *, has_pipeline: bool
+    ) -> type[StreamTask | BatchTask]:
         """Return the class whose objects call the functions of the job."""
-        config = self.config
-        is_whole = has_pipeline(config)
-        made = task_class_of(self._functions, self._calls, has_pipeline=is_whole)
-        if self._functions.batch is None and not is_whole:
-            self._require_functions(AdjunctsConfig.of(config))
+        made = task_class_of(self._functions, self._calls, has_pipeline=has_pipeline)
+        if self._functions.batch is None and not has_pipeline:
+            for stream in map(str, streams):
+                if stream not in self._functions.each:
+                    rule = "the job has no function for its records"
+                    raise ConfigError("job.each", stream, rule, "write one, or remove the input")
         return made
 
-    def _require_functions(self, adjuncts: AdjunctsConfig) -> None:
-        """Require a function for the records of each input, except inputs that fill a store."""
-        for each in self._inputs.values():
-            if str(each) not in self._functions.each and adjuncts.of_stream(each.stream) is None:
-                rule = "the job has no function for its records"
-                raise ConfigError("job.each", str(each), rule, "write one, or remove the input")
+    def _package(self) -> dict[str, str]:
+        """Return the key of the job's package; a path in ``keys`` begins in the file's folder."""
+        given = self._given.get(_PACKAGE)
+        if self._file is None or (given is not None and ":" in given):  # as in hdfs://cluster/x.zip
+            return {}
+        place = self._file if given is None else self._file.parent / Path(given).expanduser()
+        return {_PACKAGE: str(place)}
 
     def _place(self) -> tuple[str, str]:
         """Return module and variable of the job, as containers import it; empty where unknown."""

@@ -10,6 +10,8 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.loading.loader import load
+from homeport.config.settings.adjunct_section import streams_of_tasks
+from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.settings.used_systems import used_systems
 from homeport.config.settings.validation import validate
 from homeport.config.system_stream import SystemStream
@@ -51,10 +53,13 @@ class JobUnderTest:
         """
         values: Mapping[str, str]
         if isinstance(config, DeclaredJob):
-            values, task = config.config, task or config.task_class()
+            values = config.config
         else:
             values = config if isinstance(config, Mapping) else load(str(config))
         given = {**values, **overrides}
+        if isinstance(config, DeclaredJob) and task is None:
+            whole = _completed(given)
+            task = config.task_class(streams_of_tasks(whole), has_pipeline=has_pipeline(whole))
         if task is not None:
             made: object = task  # a test may give an object by mistake
             kind = made if isinstance(made, type) else type(made)

@@ -55,6 +55,8 @@ def _made(key: str, name: str, base: type[_Grouper], config: Config) -> _Grouper
         )
     try:
         return found(config)
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # noqa: BLE001 - the job's own code may raise anything
         raise own_fault(key, name, error) from None
 

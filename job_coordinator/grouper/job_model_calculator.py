@@ -229,6 +229,8 @@ def _answer(key: str, name: str, group: Callable[[], _Answer]) -> _Answer:
         return group()
     try:
         return group()
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # noqa: BLE001 - the job's own code may raise anything
         raise own_fault(key, name, error) from None
 

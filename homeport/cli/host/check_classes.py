@@ -41,18 +41,17 @@ def _check(asked: Question) -> None:
     """Raise HomeportError for the first fault."""
     takes: Takes | None = None
     gets_batches = False
+    streams = [stream for name in asked.streams if (stream := SystemStream.parse(name)) is not None]
     if asked.task_class:
-        task_class = load_task_class(asked.task_class)
+        task_class = load_task_class(asked.task_class, streams, has_pipeline=asked.has_pipeline)
         require_single_calls(task_class, asked.max_concurrency)
         gets_batches = issubclass(task_class, BatchTask)
     if asked.pipeline:
-        streams = (SystemStream.parse(name) for name in asked.streams)
-        names = stream_names(stream for stream in streams if stream is not None)
-        takes = function_work(asked.pipeline, names, asked.adjuncts).takes
+        takes = function_work(asked.pipeline, stream_names(streams), asked.adjuncts).takes
     if asked.java_options:
         require_taken(asked.java_options)
-    for key, serde, stream in asked.serdes:
-        load_serde(key, serde, stream)
+    for key, serde, topic in asked.serdes:
+        load_serde(key, serde, topic)
     for store, of_store, recorded in asked.stores:
         require_readable(store, of_store, recorded)
     for key, name in asked.extractors:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.loading.loader import load
+from homeport.config.loading.rewriters import rewritten
+from homeport.config.system_stream import SystemStream
+from homeport.container.classes import load_serde
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.user_code import user_object
 
 JOB = 'from homeport import Job\njob = Job("by-file")\njob.input("orders")\n'
 
@@ -120,3 +127,63 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """As one of properties is."""
     with pytest.raises(ConfigError, match="there is no such file; give the path of the job's"):
         load(str(tmp_path / "none.py"))
+
+
+_OWN = """
+from homeport.job_coordinator.grouper.task_name_grouper import TaskNameGrouper
+
+
+class Own:
+    def __init__(self, *_):
+        raise KeyboardInterrupt
+
+
+class Grouper(TaskNameGrouper):
+    def group(self, tasks, task_locality, processor_locality):
+        raise KeyboardInterrupt
+
+
+class Unborn(Own, Grouper):
+    pass
+
+
+class Carries:
+    def to_bytes(self, value):
+        raise KeyboardInterrupt
+
+    def from_bytes(self, data):
+        raise KeyboardInterrupt
+"""
+_REWRITER = {"job.config.rewriters": "own", "job.config.rewriter.own.class": "own_interrupted:Own"}
+
+
+def _model(grouper: str) -> object:
+    name = f"own_interrupted:{grouper}"
+    of_job = {"job.name": "own", "job.default.system": "kafka", "task.inputs": "kafka.in"}
+    config = {**of_job, "task.name.grouper.factory": name}
+    count = {SystemStream("kafka", "in"): 1}
+    return calculate_job_model(Config(config), count, NOTHING)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda folder: load(str(folder / "interrupted.py")),
+        lambda _: user_object("task.class", "interrupted:Job"),
+        lambda _: rewritten(Config(_REWRITER), {}, None),
+        lambda _: _model("Grouper"),
+        lambda _: _model("Unborn"),
+        lambda _: load_serde("key", "own_interrupted:Own"),
+        lambda _: load_serde("key", "own_interrupted:Carries").to_bytes(b""),
+        lambda _: load_serde("key", "own_interrupted:Carries").from_bytes(b""),
+    ],
+)
+def test_an_interrupt_within_the_jobs_own_code_is_no_fault_of_it(
+    call: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """The command ends as it does when it is interrupted elsewhere."""
+    _written(tmp_path, "raise KeyboardInterrupt\n", "interrupted")
+    _written(tmp_path, _OWN, "own_interrupted")
+    sys.path.insert(0, str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        call(tmp_path)

@@ -151,7 +151,7 @@ def test_a_method_that_would_never_run_is_refused(
 def test_a_method_that_runs_is_taken(base: str, body: str, module: Path) -> None:
     """However it is defined."""
     module.write_text(f"{_HEAD}class Own({base}):\n {body}\n")
-    assert load_task_class("called_job:Own").__name__ == "Own"
+    assert load_task_class("called_job:Own", (), has_pipeline=False).__name__ == "Own"
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_good_classes_are_loaded() -> None:
     """A BatchTask, a StreamTask, and a function of one frame."""
-    assert load_task_class("checked_job:Good").__name__ == "Good"
-    assert load_task_class("checked_job:Single").__name__ == "Single"
+    assert load_task_class("checked_job:Good", (), has_pipeline=False).__name__ == "Good"
+    assert load_task_class("checked_job:Single", (), has_pipeline=False).__name__ == "Single"
     assert code_of(task_class="checked_job:Single") == 0
     assert load_function("checked_job:pipeline")("frame") == "frame"
     assert code_of(task_class="checked_job:Good", pipeline="checked_job:pipeline") == 0

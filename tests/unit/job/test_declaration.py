@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 
 from homeport import Job
 from homeport.config.errors import ConfigError
+from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.validation import validate
 from homeport.container.api import BatchTask, StreamTask
 
@@ -69,11 +71,11 @@ def test_names_of_functions_decide_nothing() -> None:
 
 def test_the_class_of_the_job_follows_from_its_functions() -> None:
     """A function of records makes a StreamTask, one of batches a BatchTask."""
-    assert issubclass(job.task_class(), StreamTask)
+    assert issubclass(_task_class(job), StreamTask)
     other = Job("batches")
     source = other.input("orders")
     other.batch(source)(lambda _table: None)
-    assert issubclass(other.task_class(), BatchTask)
+    assert issubclass(_task_class(other), BatchTask)
 
 
 def test_keys_that_are_given_win() -> None:
@@ -82,6 +84,26 @@ def test_keys_that_are_given_win() -> None:
     config = Job("given", keys=given).config
     assert config["job.host-affinity.enabled"] == "false"
     assert config["task.commit.ms"] == "500"
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        (None, Path(__file__)),
+        (".", Path(__file__).parent),
+        ("code/app.zip", Path(__file__).parent / "code/app.zip"),
+        ("/srv/app.zip", "/srv/app.zip"),
+        ("~/app.zip", Path.home() / "app.zip"),
+        ("hdfs://cluster/app.zip", "hdfs://cluster/app.zip"),
+        ("file:/srv/app.zip", "file:/srv/app.zip"),
+    ],
+)
+def test_a_package_is_named_from_the_folder_of_the_file(
+    given: str | None, place: Path | str
+) -> None:
+    """Wherever the command runs that reads it."""
+    keys = {} if given is None else {"yarn.package.path": given}
+    assert Job("packed", keys=keys).config["yarn.package.path"] == str(place)
 
 
 def test_brokers_come_from_the_environment_where_the_file_has_none(
@@ -98,6 +120,10 @@ def test_brokers_come_from_the_environment_where_the_file_has_none(
 def _fresh() -> tuple[Any, Any, Any]:
     made = Job("fresh")
     return made, made.input("in"), Job("other").input("in")
+
+
+def _task_class(of: Job) -> type:
+    return of.task_class(streams_of_tasks(of.config), has_pipeline=False)
 
 
 def _twice(call: Callable[..., object], *arguments: object) -> object:
@@ -313,14 +339,14 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "job.every = '_generator': it is a generator, which never runs here; use no yield",
     ),
     "an input without a function": (
-        lambda: (f := _fresh(), f[0].input("b"), f[0].each(f[1])(repr), f[0].task_class()),
+        lambda: (f := _fresh(), f[0].input("b"), f[0].each(f[1])(repr), _task_class(f[0])),
         (
             "job.each = 'kafka.b': the job has no function for its records; write one, or remove "
             "the input"
         ),
     ),
     "no function": (
-        lambda: Job("fresh").task_class(),
+        lambda: _task_class(Job("fresh")),
         "job.each is missing: the job has no function for its records; write one under @job.each",
     ),
 }

@@ -12,7 +12,7 @@ import pytest
 from waiting import until
 
 from homeport import Job
-from homeport.config.errors import HomeportError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.container.api import IncomingMessage, StreamTask, Timer
 from homeport.container.callables import TaskFailedError
 from homeport.job.functions import Functions, task_class_of
@@ -321,10 +321,25 @@ def test_records_that_no_function_takes_fail_the_task() -> None:
     job, source, *_ = _job("strange")
     job.each(source)(repr)
     added = {"task.broadcast.inputs": "kafka.more#0"}
+    with pytest.raises(ConfigError, match=r"kafka\.more': the job has no function for its"):
+        TestRunner(job, overrides=added)
+
+
+def test_keys_of_a_deployment_may_take_the_records_of_an_input() -> None:
+    """An input that fills a store, by these keys alone, needs no function."""
+    job, source, *_ = _job("filled")
+    job.each(source)(repr)
+    added = {
+        "task.inputs": f"{source}, kafka.planes",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "string",
+        "stores.planes.adstore.input": "kafka.planes",
+    }
     with TestRunner(job, overrides=added) as runner:
-        runner.send("more", key=b"k", value=b"{}")
-        with pytest.raises(TaskFailedError, match=r"kafka\.more: the job has no function for"):
-            runner.run()
+        runner.send_bytes("planes", key=b"N1", value=b"737")
+        runner.run()
+        assert runner.store("planes").get("N1") == "737"
 
 
 def test_the_one_function_takes_the_rows_of_a_pipeline() -> None:
@@ -332,10 +347,10 @@ def test_the_one_function_takes_the_rows_of_a_pipeline() -> None:
     seen: list[str] = []
     calls = Calls("rows", ContextVar("call", default=None), [])
     functions = Functions({"kafka.a": lambda message: seen.append(message.stream)})
-    job = Job("rows", keys={"task.pipeline.class": "rows:pipeline"})
-    job.input("b")
+    job = Job("rows")
+    streams = [job.input("b").stream]
     job.each(job.input("a"))(repr)
-    assert issubclass(job.task_class(), StreamTask)
+    assert issubclass(job.task_class(streams, has_pipeline=True), StreamTask)
     task: Any = task_class_of(functions, calls, has_pipeline=True)()
     context: Any = None
     task.init(context)

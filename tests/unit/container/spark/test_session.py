@@ -108,7 +108,8 @@ LocalSpark._session = lambda *_: "session"
 spare = threading.Thread(target=_import_all, args=[SpareKind.SPARK])
 spare.start()
 spark = LocalSpark(SparkSettings("j", 1, 1, Path("scratch"), {}, 1), lambda session: session)
-print(load_task_class("own_task:Own").__name__, spark.pipeline(lambda: None), flush=True)
+own = load_task_class("own_task:Own", (), has_pipeline=False)
+print(own.__name__, spark.pipeline(lambda: None), flush=True)
 spare.join()
 spark.stop()
 """
