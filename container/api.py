@@ -3,8 +3,8 @@
 A job names the second of these, and the first where Spark is to work before it, or alone:
 
 * a pipeline, ``task.pipeline.class=module:function``: ``pipeline(frame: DataFrame) -> DataFrame``,
-  run in local Spark over each micro-batch, or ``task.pipeline.sql``; it keeps the column ``task``
-  (and ``offset``, unless ``task.pipeline.unordered=true``);
+  run in local Spark over each micro-batch, or ``task.pipeline.sql``; where a row is not made of
+  one row, it selects ``task`` (and ``offset``, unless ``task.pipeline.unordered=true``);
 * a task class, ``task.class=module:Class``: a subclass of ``BatchTask``, handed Arrow tables, or of
   ``StreamTask``, handed one message at a time.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 import struct
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
@@ -161,6 +162,19 @@ def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
     return _own_serde(key, name) if ":" in name else serde(name)
 
 
+def with_classes(inputs: Sequence[InputSerde]) -> tuple[InputSerde, ...]:
+    """Return the inputs with what shows once their serdes are loaded: which are of a class.
+
+    ConfigError: a class cannot be loaded.
+    """
+    return tuple(
+        replace(item, is_class=load_serde(item.key, item.serde).columns is not None)
+        if isinstance(item.serde, str) and ":" in item.serde
+        else item
+        for item in inputs
+    )
+
+
 def load_columns(of: InputSerde) -> Columns:
     """Return how values with the serde ``of``, which has a schema, become a column.
 
@@ -168,17 +182,19 @@ def load_columns(of: InputSerde) -> Columns:
     """
     entry = of.serde
     columns = load_serde(of.key, of.serde, of.stream).columns
-    assert isinstance(entry, SchemaSerde)  # noqa: S101 - for the type checker
     try:
         if columns is None:
             raise ValueError("the registry's JSON Schema says no types of columns")
         return columns()
     except ValueError as error:
+        key, value, what = of.key, str(entry), "give its fields types"
+        if isinstance(entry, SchemaSerde):
+            key, value, what = entry.schema_key, entry.file or entry.schema, "write a schema"
         raise ConfigError(
-            entry.schema_key,
-            entry.file or entry.schema or None,
+            key,
+            value or None,
             f"a pipeline or BatchTask needs columns: {error}",
-            "write a schema that has them, or read bytes: remove the stream's samza.msg.serde",
+            f"{what} that columns have, or read bytes: remove the stream's samza.msg.serde",
         ) from None
 
 

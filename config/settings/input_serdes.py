@@ -19,12 +19,17 @@ from homeport.config.system_stream import SystemStream
 
 @dataclass(frozen=True)
 class InputSerde:
-    """The serde of an input's values; empty: there is none. ``key``: its configuration key."""
+    """The serde of an input's values; empty: there is none. ``key``: its configuration key.
+
+    ``is_class``: whether the serde is a class whose fields have types, which shows once it is
+    loaded.
+    """
 
     key: str
     system: str
     stream: str
     serde: ConfiguredSerde
+    is_class: bool = False
 
     @property
     def input(self) -> SystemStream:
@@ -34,7 +39,7 @@ class InputSerde:
     @property
     def has_schema(self) -> bool:
         """Return whether it can make columns."""
-        return isinstance(self.serde, SchemaSerde)
+        return self.is_class or isinstance(self.serde, SchemaSerde)
 
 
 def input_serdes(config: Config) -> tuple[InputSerde, ...]:
@@ -69,7 +74,6 @@ def serde_of_columns(
     first = next((item for item in inputs if item.has_schema), None)
     if first is None:
         return None
-    assert isinstance(first.serde, SchemaSerde)  # noqa: S101 - for the type checker: it has a schema
     taker = "a BatchTask gets"
     more = ""
     if has_pipeline:
@@ -81,11 +85,11 @@ def serde_of_columns(
                 other.key,
                 str(other.serde) or None,
                 f"{taker} the values of all inputs in one column, and those of {first.stream} have "
-                f"the serde {first.serde.name!r}",
+                f"the serde {str(first.serde)!r}",
                 f"give all inputs the same serde, or none a schema{more}",
             )
     streams = sorted({item.stream for item in inputs})
-    if first.serde.is_per_stream and len(streams) > 1:
+    if isinstance(first.serde, SchemaSerde) and first.serde.is_per_stream and len(streams) > 1:
         raise ConfigError(
             keys.SERIALIZERS_REGISTRY_SCHEMA.named(first.serde.name),
             None,

@@ -19,7 +19,13 @@ from homeport.config.settings.sections import TaskConfig
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, MessageCollector, StreamTask, TaskContext
-from homeport.container.classes import load_columns, load_serde, load_task_class, require_task_class
+from homeport.container.classes import (
+    load_columns,
+    load_serde,
+    load_task_class,
+    require_task_class,
+    with_classes,
+)
 from homeport.container.container_job import ContainerJob
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import (
@@ -124,14 +130,14 @@ def typed_input(
     Raises:
         ConfigError: a serde cannot be loaded, or has no columns.
     """
-    inputs = input_serdes(job.config)
     bad = bad_records(job, outputs)
+    if pipeline is None and issubclass(task_class, StreamTask):
+        return None
+    inputs = with_classes(input_serdes(job.config))
     if pipeline is not None:
         serdes = serdes_of_frames(inputs, pipeline.takes)
         typings = {stream: _typing(item) for stream, item in serdes.items()}
         return TypedInput(typings, bad, pipeline.wanted) if typings else None
-    if issubclass(task_class, StreamTask):
-        return None
     found = serde_of_columns(inputs)
     return None if found is None else TypedInput({None: _typing(found)}, bad)
 

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard, is_typeddict
 import msgspec
 
 from homeport.config.errors import WireError
+from homeport.container.serde.class_columns import class_columns
 from homeport.container.serde.serdes import Serde
 
 _SHOWN = 80
@@ -32,7 +33,8 @@ def class_serde(name: str, record: type) -> Serde:
     """Return the serde ``name`` for objects of ``record``, in one line of UTF-8.
 
     A field that JSON lacks has its default; one that the class lacks is passed over. Bytes that
-    are not of the class are a bad record. What would not be read again is not written.
+    are not of the class are a bad record. What would not be read again is not written. A dict of
+    its fields, such as a row of a table, is written as the object that it would be read as.
 
     Raises:
         TypeError: a field has a type that JSON cannot become.
@@ -42,11 +44,13 @@ def class_serde(name: str, record: type) -> Serde:
     kind = dict if is_typeddict(record) else record
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - what user code put
-        if not isinstance(value, kind):
+        if not isinstance(value, kind | dict):
             raise TypeError(f"the serde {name!r} carries {record.__name__}, not {_named(value)}")
         try:
             data = msgspec.json.encode(value)
-            decode(data)
+            read = decode(data)
+            if not isinstance(value, kind):
+                data = msgspec.json.encode(read)
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
             raise TypeError(f"the serde {name!r} cannot carry it: {error}") from None
         return data
@@ -57,7 +61,7 @@ def class_serde(name: str, record: type) -> Serde:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise WireError(f"no {record.__name__}: {data[:_SHOWN]!r} ({error})") from None
 
-    return Serde(name, to_bytes, from_bytes)
+    return Serde(name, to_bytes, from_bytes, columns=lambda: class_columns(record, decode))
 
 
 def _named(value: object) -> str:

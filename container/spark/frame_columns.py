@@ -16,7 +16,7 @@ from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.frames import KEY, VALUE, EntryColumns
-from homeport.container.classes import load_columns, load_serde
+from homeport.container.classes import load_columns, load_serde, with_classes
 from homeport.container.serde.arrow_serdes import arrow_form
 from homeport.container.serde.columns import REFUSALS, Columns
 from homeport.container.spark.inputs import ALL, Takes
@@ -47,7 +47,7 @@ def value_columns(
     Raises:
         ConfigError: as ``serdes_of_frames``, or a serde has no columns.
     """
-    serdes = serdes_of_frames(inputs, takes)
+    serdes = serdes_of_frames(with_classes(inputs), takes)
     if None in serdes:
         return dict.fromkeys(takes.values(), load_columns(serdes[None]))
     return {stream: load_columns(item) for stream, item in serdes.items()}

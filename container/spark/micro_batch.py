@@ -11,6 +11,7 @@ import pyarrow as pa
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.container.adjunct.frames import NO_FRAMES, EntryColumns, StoreFrame, StoreFrames
 from homeport.container.api import BATCH_SCHEMA
+from homeport.container.spark.carried import with_columns_of_input
 from homeport.container.spark.faults import (
     Named,
     PipelineFailedError,
@@ -221,16 +222,21 @@ class SparkPipeline:
                 f"the pipeline must return a DataFrame, not {type(result).__name__}",
                 "return the frame",
             )
+        needed = () if self._unordered and self._leaving else ("task",)
+        needed = needed if self._unordered else (*needed, *ORDER_COLUMNS)
+        missing = [name for name in needed if name not in result.columns]
+        if missing:
+            result = with_columns_of_input(result, missing)
         columns = result.columns
         if "task" not in columns and self._leaving is None:
             raise self._named.fault(
                 f"the pipeline must keep the column 'task', its rows have {', '.join(columns)}",
                 "select 'task' too: it says whose rows they are",
             )
-        missing = [name for name in ORDER_COLUMNS if name not in columns]
-        if missing and not self._unordered:
+        dropped = [name for name in ORDER_COLUMNS if name not in columns]
+        if dropped and not self._unordered:
             raise self._named.fault(
-                f"the pipeline drops {', '.join(missing)}, so its rows have no order",
+                f"the pipeline drops {', '.join(dropped)}, so its rows have no order",
                 "select them too, or set task.pipeline.unordered=true",
             )
         return result if self._leaving is None else self._leaving(result)

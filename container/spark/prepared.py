@@ -27,7 +27,7 @@ from homeport.container.spark.frame_columns import (
     store_serdes,
     value_columns,
 )
-from homeport.container.spark.inputs import ALL, ORDER_COLUMNS, Given, stream_names
+from homeport.container.spark.inputs import ALL, Given, stream_names
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.output_rows import Leaving, leaving_rows
 from homeport.container.spark.plan_once import PlanOnce
@@ -182,11 +182,9 @@ def _work(settings: PipelineSettings, streams: Mapping[str, SystemStream]) -> tu
     if settings.kind is PipelineKind.FUNCTION:
         return function_work(settings.name, streams, stores), "correct the function"
     text = load_sql(settings.kind.key.name, settings.name)
-    task = () if settings.unordered and settings.leaving else ("task",)
-    kept = task if settings.unordered else (*task, *ORDER_COLUMNS)
     views = ", ".join(dict.fromkeys([ALL, *streams, *stores]))
     remedy = f"correct the statement; its tables are {views}"
-    return sql_work(text, streams, kept, stores), remedy
+    return sql_work(text, streams, stores), remedy
 
 
 def start_pipeline(settings: PipelineSettings, rounds: int = 0) -> LocalSpark:

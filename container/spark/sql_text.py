@@ -1,4 +1,4 @@
-"""The text of ``task.pipeline.sql``: load it, add columns to it, and find names in it."""
+"""The text of ``task.pipeline.sql``: load it, and find names in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from homeport.config.errors import ConfigError
@@ -71,21 +71,6 @@ def _found(folder: Path, path: PurePosixPath) -> bytes | None:
     if folder.suffix == ".zip" and folder.is_file():
         with zipfile.ZipFile(folder) as archive, contextlib.suppress(KeyError):
             return archive.read(str(path))
-    return None
-
-
-def with_columns(statement: str, names: Sequence[str]) -> str | None:
-    """Return ``statement`` with ``names`` first in its outermost SELECT; None without one.
-
-    Only Spark's analysis of both shows whether the rest still means the same.
-    """
-    is_open = False
-    depth = 0
-    for kind, text, start in _tokens(statement):
-        if is_open and kind != "skipped":
-            return f"{statement[:start]}{', '.join(names)}, {statement[start:]}"
-        depth += (text == "(") - (text == ")")
-        is_open = is_open or (depth == 0 and kind == "word" and text.upper() == "SELECT")
     return None
 
 

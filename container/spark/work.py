@@ -17,7 +17,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 from homeport.container.classes import PIPELINE_CLASS, load_function
 from homeport.container.spark.inputs import ALL, WHOLE, Takes
-from homeport.container.spark.sql_text import identifiers, mentioned, quoted, with_columns
+from homeport.container.spark.sql_text import identifiers, mentioned, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,9 +44,6 @@ class LazyFrames(dict[str, "DataFrame"]):
 
 _ALL_FRAMES = (["frames"], ["tables"])
 """The one parameter of a function that gets all frames."""
-_PLAIN = frozenset({"Project", "Filter", "SubqueryAlias", "View", "Generate", "Window"})
-"""Steps of a plan that make each row from one row of the step below."""
-_SPARK_ERRORS = "pyspark.errors."
 
 
 @dataclass(frozen=True)
@@ -119,18 +116,13 @@ def _require_one(
 
 
 def sql_work(
-    statement: str,
-    streams: Mapping[str, SystemStream],
-    keeps: Sequence[str],
-    stores: Sequence[str] = (),
+    statement: str, streams: Mapping[str, SystemStream], stores: Sequence[str] = ()
 ) -> Work:
     """Return the work of a statement, whose tables are the streams, and ``input`` for all of them.
 
     Args:
         statement: its text, which Spark has not parsed yet.
         streams: {name: stream} of the inputs.
-        keeps: the columns of the input that the rows must have. The work adds one that the
-            statement leaves out, if each row comes from one row of the input.
         stores: the adjunct stores that may be tables too.
 
     Raises:
@@ -145,27 +137,26 @@ def sql_work(
     is_one = len(streams) == 1
     takes: Takes = WHOLE if is_one else {name: streams.get(name) for name in named}
     views = {name: ALL if is_one else name for name in named}
-    return Work(takes, _Statement(statement, views, needs, keeps).frame, needs, needs)
+    return Work(takes, _Statement(statement, views, needs).frame, needs, needs)
 
 
 class _Statement:
     """A statement in Spark. ``views``: {table of an input: its frame}."""
 
-    def __init__(
-        self, statement: str, views: Mapping[str, str], stores: Sequence[str], keeps: Sequence[str]
-    ) -> None:
+    def __init__(self, statement: str, views: Mapping[str, str], stores: Sequence[str]) -> None:
         self._statement = statement
         self._views = {**views, **{store: store for store in stores}}
-        self._stores = stores
-        self._keeps = keeps
-        self._settled: str | None = None
+        self._is_query = False
 
     def frame(self, frames: Frames) -> DataFrame:
-        """Return the statement's frame; the first call settles which columns are added."""
+        """Return the statement's frame."""
         with self._viewed(frames) as session:
-            if self._settled is None:
-                self._settled = self._with_kept(session)
-            return session.sql(self._settled)
+            if not self._is_query:
+                # It must be a query: Spark would run a command at once, such as DROP.
+                state: Any = session._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no such call
+                state.sqlParser().parseQuery(self._statement)
+                self._is_query = True
+            return session.sql(self._statement)
 
     @contextmanager
     def _viewed(self, frames: Frames) -> Iterator[SparkSession]:
@@ -177,46 +168,6 @@ class _Statement:
         finally:
             for name in self._views:
                 session.catalog.dropTempView(quoted(name))
-
-    def _with_kept(self, session: SparkSession) -> str:
-        # It must be a query: Spark would run a command at once, such as DROP.
-        state: Any = session._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no such call
-        state.sqlParser().parseQuery(self._statement)
-        frame = session.sql(self._statement)
-        missing = [name for name in self._keeps if name not in frame.columns]
-        is_plain = missing and _is_plain(frame, self._stores)
-        longer = with_columns(self._statement, missing) if is_plain else None
-        if longer is None:
-            return self._statement
-        try:
-            found = session.sql(longer)
-        except Exception as error:  # pyspark is imported by no module: its errors go by name
-            if not type(error).__module__.startswith(_SPARK_ERRORS):
-                raise
-            return self._statement  # such a column is absent, or ambiguous
-        is_same = found.columns == [*missing, *frame.columns] and _is_plain(found, self._stores)
-        return longer if is_same else self._statement
-
-
-def _is_plain(frame: DataFrame, stores: Sequence[str]) -> bool:
-    """Return whether each row comes from one row of the input, and from rows of stores for it."""
-    plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
-    while True:
-        if plan.nodeName() == "Join" and _is_store(plan.right(), stores):
-            plan = plan.left()
-        elif plan.children().size() == 1 and plan.nodeName() in _PLAIN:
-            plan = plan.children().head()
-        else:
-            return bool(plan.children().isEmpty() and not plan.nodeName().startswith("CTE"))
-
-
-def _is_store(plan: Any, stores: Sequence[str]) -> bool:  # noqa: ANN401 - an object of Java
-    names = {store.lower() for store in stores}
-    while plan.nodeName() == "SubqueryAlias":
-        if plan.alias().lower() in names:
-            return True
-        plan = plan.children().head()
-    return False
 
 
 def as_parameter(name: str) -> str:

@@ -57,6 +57,26 @@ def by_name(orders, late_orders):
     return orders.join(late_orders.select("key"), "key", "left_semi")
 
 
+def items(orders):
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    text = sql.get_json_object(sql.decode("value", "UTF-8"), "$.item")
+    words = orders.select("key", sql.explode(sql.split(text, " ")).alias("word"))
+    rank = sql.row_number().over(Window.partitionBy("key").orderBy("word"))
+    ranked = words.where("word != 'x'").withColumn("rank", rank).alias("r")
+    names = orders.sparkSession.createDataFrame([("a", "first")], "word string, name string")
+    return ranked.join(sql.broadcast(names), "word", "left").select("r.word", "name", "rank")
+
+
+def grouped(frame):
+    return frame.groupBy("key").count()
+
+
+def crossed(orders, late_orders):
+    return orders.alias("o").crossJoin(late_orders.alias("l")).select("o.key", "l.value")
+
+
 def unknown(orders, payments):
     return orders
 
@@ -271,6 +291,24 @@ def test_a_function_gets_a_frame_per_stream() -> None:
         assert [r.key for r in job.output("kafka.out")] == [b"b"]
 
 
+def test_columns_that_tasks_need_are_added_to_rows_that_each_come_from_one() -> None:
+    """A function need not select them, whatever it does with the rows one by one."""
+    keys = {"task.pipeline.output": "", "task.class": "own_pipelines:Keep"}
+    with runner(keys, {CLASS: "own_pipelines:items"}) as job:
+        order(job, "k", "b x a")
+        order(job, "l", "a")
+        job.run()
+        keep = sys.modules["own_pipelines"].Keep
+        found, keep.rows = keep.rows, []
+    places = [(row.pop("task"), row.pop("stream"), row.pop("partition")) for row in found]
+    assert {*places} == {("Partition 0", "orders", 0)}
+    assert sorted(found, key=lambda row: (row["offset"], row["rank"])) == [
+        {"offset": 0, "word": "a", "name": "first", "rank": 1},
+        {"offset": 0, "word": "b", "name": None, "rank": 2},
+        {"offset": 1, "word": "a", "name": "first", "rank": 1},
+    ]
+
+
 CLASS = "task.pipeline.class"
 FAULTS: list[tuple[dict[str, str], str]] = [
     (
@@ -293,6 +331,8 @@ FAULTS: list[tuple[dict[str, str], str]] = [
     ({CLASS: "own_pipelines:wrong"}, "must return a DataFrame, not str; return"),
     ({CLASS: "own_pipelines:failing"}, "`nothing` is not supported.*; correct the function$"),
     ({CLASS: "own_pipelines:unknown"}, "the streams are orders$"),
+    ({CLASS: "own_pipelines:grouped"}, "drops stream, partition, offset"),
+    ({**TWO, CLASS: "own_pipelines:crossed"}, "drops stream, partition, offset"),
     (
         {**sql(PLAIN), "systems.kafka.streams.out.samza.msg.serde": "string"},
         "by the serde string a row leaves as its column 'value' of binary or string, its rows",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -124,6 +127,73 @@ def test_columns_named_at_run_time_all_go_in() -> None:
     (value,) = tables[0].column("value").to_pylist()
     assert value["plane"]["built"].isoformat() == "1999-12-31"
     assert len(_fields(GIVEN[0])) == 6
+
+
+@dataclass
+class Flight:
+    """What a flight's JSON becomes."""
+
+    carrier: str
+    delay: int
+    at: datetime | None = None
+    stops: dict[str, list[int]] = field(default_factory=dict)
+    price: Decimal = Decimal(5)
+
+
+OF_CLASS = CONFIG | {
+    "serializers.registry.flights.class": f"{__name__}:Flight",
+    "serializers.registry.flights.schema": "",
+}
+
+
+class SendsRows(BatchTask):
+    """Sends its rows as objects of the class."""
+
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+        """Each row is a dict, without what the class has by default."""
+        for row in table.select(["carrier", "delay"]).to_pylist():
+            collector.send("kafka.out", row)
+
+
+def test_fields_of_a_class_are_columns() -> None:
+    """As of a schema: by their names and types, with the defaults of the class."""
+    with TestRunner(
+        OF_CLASS | {"systems.kafka.streams.out.samza.msg.serde": "flights"},
+        task=SendsRows,
+        overrides={"task.pipeline.class": f"{__name__}:late_of_class"},
+    ) as runner:
+        for value in (VALUE % 11, b'{"carrier":"AA","delay":12}', b'{"carrier":1}', VALUE % 9):
+            runner.send_bytes("kafka.in", value=value)
+        runner.run()
+        out = runner.output("kafka.out")
+        assert [(r.value.carrier, r.value.delay) for r in out] == [("UA", 11), ("AA", 12)]
+        assert len(runner.output("kafka.bad")) == 1
+    assert {*_fields(GIVEN[0])} == {"carrier", "delay", "price"}
+
+
+def late_of_class(frame: DataFrame) -> DataFrame:
+    """Decimals are of the class: a missing one is five."""
+    return (
+        frame.where("value.delay > 10 AND value.price IN (1.5, 5)")
+        .select("value.*")
+        .drop("at", "stops")
+    )
+
+
+def test_a_batch_task_gets_fields_of_a_class_too() -> None:
+    """Without a pipeline."""
+    SEEN.clear()
+    with TestRunner(OF_CLASS, task=Keep) as runner:
+        runner.send_bytes("kafka.in", value=VALUE % 11)
+        runner.run()
+    (value,) = SEEN[0].column("value").to_pylist()
+    assert value == {
+        "carrier": "UA",
+        "delay": 11,
+        "at": datetime(2013, 1, 2, 3, 4, 5, tzinfo=UTC),
+        "stops": [("x", [1])],
+        "price": Decimal("1.5"),
+    }
 
 
 THREE = CONFIG | {

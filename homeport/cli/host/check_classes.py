@@ -23,6 +23,7 @@ from homeport.container.classes import (
     load_serde,
     load_task_class,
     require_single_calls,
+    with_classes,
 )
 from homeport.container.serde.forms import require_readable
 from homeport.container.spark.frame_columns import value_columns
@@ -63,14 +64,15 @@ def _check(asked: Question) -> None:
 
 def _check_columns(asked: Question, takes: Takes | None, *, gets_batches: bool) -> None:
     """Require one schema of all that comes in a column; ``takes``: the frames of a function."""
+    inputs = with_classes(asked.inputs)
     if takes is not None:
-        value_columns(asked.inputs, takes)
+        value_columns(inputs, takes)
     elif asked.has_pipeline:  # of SQL: its frames are known when its text is
-        for item in asked.inputs:
+        for item in inputs:
             if item.has_schema:
                 load_columns(item)
     elif gets_batches:
-        found = serde_of_columns(asked.inputs)
+        found = serde_of_columns(inputs)
         if found is not None:
             load_columns(found)
 

@@ -97,6 +97,12 @@ def test_a_class_with_the_methods_of_a_serde_is_one_whatever_its_fields() -> Non
     assert serde.from_bytes(b"50") == 5
 
 
+def test_a_dict_of_the_fields_is_written_as_the_object() -> None:
+    """As the rows of a table are dicts."""
+    assert _serde("Line").to_bytes({"item": "a", "colour": "red"}) == b'{"item":"a","count":1}'
+    assert _serde("Total").to_bytes({"total": 1, "more": 2}) == b'{"total":1,"more":2}'
+
+
 def test_missing_fields_have_defaults_and_others_are_passed_over() -> None:
     """A writer may be older or newer."""
     assert _serde("Line").from_bytes(b'{"item":"a","colour":"red"}') == Line("a", 1)
@@ -114,7 +120,8 @@ def test_bytes_that_are_not_of_the_class_are_bad_records(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
-        ("Line", {"item": "a"}, "carries Line, not dict"),
+        ("Line", ["a"], "carries Line, not list"),
+        ("Line", {"count": 1}, "cannot carry it: Object missing required field `item`"),
         ("Line", Line(5), "cannot carry it: Expected `str`, got `int`"),  # type: ignore[arg-type]  # the fault
         ("Line", Line("\ud83d"), "cannot carry it: "),
         ("Total", {"of": "a"}, "cannot carry it: Object missing required field `total`"),

@@ -8,31 +8,9 @@ from pathlib import Path
 import pytest
 
 from homeport.config.errors import ConfigError
-from homeport.container.spark.sql_text import load_sql, mentioned, quoted, with_columns
+from homeport.container.spark.sql_text import load_sql, mentioned, quoted
 
 KEY = "task.pipeline.sql"
-
-
-@pytest.mark.parametrize(
-    ("statement", "longer"),
-    [
-        ("SELECT a FROM t", "SELECT task, offset, a FROM t"),
-        ("select\n  a FROM t", "select\n  task, offset, a FROM t"),
-        ("SELECT /*+ HINT(1) */ a FROM t", "SELECT /*+ HINT(1) */ task, offset, a FROM t"),
-        ("-- SELECT\nSELECT a FROM t", "-- SELECT\nSELECT task, offset, a FROM t"),
-        ("WITH x AS (SELECT b) SELECT a", "WITH x AS (SELECT b) SELECT task, offset, a"),
-        ("SELECT ')' AS `(`, a FROM t", "SELECT task, offset, ')' AS `(`, a FROM t"),
-        ("SELECT 'it''s', \"SELECT\" FROM t", "SELECT task, offset, 'it''s', \"SELECT\" FROM t"),
-        ("VALUES (1)", None),
-        ("(SELECT a FROM t)", None),
-        ("SELECT", None),
-    ],
-)
-def test_columns_go_before_those_of_the_outermost_select(
-    statement: str, longer: str | None
-) -> None:
-    """Neither a comment, a text nor a query in parentheses is taken for it."""
-    assert with_columns(statement, ["task", "offset"]) == longer
 
 
 def test_a_value_is_a_statement_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

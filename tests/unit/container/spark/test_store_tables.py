@@ -64,12 +64,12 @@ def test_a_function_of_stores_alone_is_refused(name: str, stores: str) -> None:
 def test_a_statement_names_stores_as_tables() -> None:
     """In any case of letters, quoted or not; not in its texts and comments."""
     text = "SELECT f.key FROM flights f JOIN Planes p ON 'old-planes' = p.key -- `old-planes`"
-    work = sql_work(text, _STREAMS, (), _STORES)
+    work = sql_work(text, _STREAMS, _STORES)
     assert (work.takes, work.stores, work.needs) == (WHOLE, ("planes",), ("planes",))
     assert identifiers("FROM `Old-Planes`, `a``b`", [*_STORES, "a`b"]) == ["old-planes", "a`b"]
-    assert sql_work("SELECT 1", _STREAMS, (), _STORES).stores == ()
+    assert sql_work("SELECT 1", _STREAMS, _STORES).stores == ()
     with pytest.raises(ConfigError, match="it takes adjunct stores alone"):
-        sql_work("SELECT * FROM planes", _STREAMS, (), _STORES)
+        sql_work("SELECT * FROM planes", _STREAMS, _STORES)
 
 
 def test_the_frame_of_a_store_is_made_when_it_is_read_first() -> None:
