@@ -18,15 +18,30 @@ fields that the schema names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
 import pyarrow as pa
 
 from homeport.container.progress.transaction_plan import HeaderPairs as HeaderPairs  # noqa: PLC0414 - a name for users
 from homeport.container.progress.transaction_plan import Headers as Headers  # noqa: PLC0414 - a name for users
 from homeport.container.progress.transaction_plan import header_pairs as header_pairs  # noqa: PLC0414 - a name for users
+
+if TYPE_CHECKING:
+    # Type checkers alone know the defaults, so that ``KeyValueStore`` means a store of any types.
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=Any)
+    V = TypeVar("V", default=Any)
+    K_co = TypeVar("K_co", covariant=True, default=Any)
+    V_co = TypeVar("V_co", covariant=True, default=Any)
+    D = TypeVar("D")
+else:
+    from typing import TypeVar
+
+    K, V, D = TypeVar("K"), TypeVar("V"), TypeVar("D")
+    K_co, V_co = TypeVar("K_co", covariant=True), TypeVar("V_co", covariant=True)
 
 BATCH_SCHEMA = pa.schema(
     [
@@ -58,17 +73,17 @@ class ReadOnlyStoreError(TypeError):
     """A write to a store that an input fills."""
 
 
-class KeyValueIterator(Protocol):
+class KeyValueIterator(Protocol[K_co, V_co]):
     """Pairs of a store as they stood at the call, whatever is written or committed since.
 
     What holds them there is let go at the end, at ``close``, and at the end of a ``with``: close
     one that is not read to its end.
     """
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[K_co, V_co]]:
         """Return the pairs that are left."""
 
-    def __next__(self) -> tuple[Any, Any]:
+    def __next__(self) -> tuple[K_co, V_co]:
         """Return the next pair."""
 
     def close(self) -> None:
@@ -81,8 +96,11 @@ class KeyValueIterator(Protocol):
         """Closed."""
 
 
-class ReadableStore(Protocol):
+class ReadableStore(Protocol[K, V]):
     """One task's part of one store, to be read. Keys and values are objects of the store's serdes.
+
+    A type checker takes the types of both from an annotation, as in
+    ``totals: KeyValueStore[str, float] = context.store("totals")``.
 
     An adjunct store, which an input fills, is no more than this: a write raises ReadOnlyStoreError.
     Within a micro-batch it stands still.
@@ -92,16 +110,22 @@ class ReadableStore(Protocol):
     int32, ``long`` int64, ``double`` float64; other serdes have none, and raise TypeError.
     """
 
-    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401 - the type is the serde's
+    @overload
+    def get(self, key: K) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V) -> V: ...
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
+    def get(self, key: Any, default: Any = None) -> Any:
         """Return the value of ``key``, ``default`` where there is none."""
 
-    def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
+    def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """Return the values of those of ``keys`` that have one."""
 
     def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
         """Return the values of ``keys``, in their order, null where there is none."""
 
-    def range(self, start: Any, end: Any) -> KeyValueIterator:  # noqa: ANN401 - a user's value
+    def range(self, start: K, end: K) -> KeyValueIterator[K, V]:
         """Return pairs with start <= key < end: numbers of ``integer`` and ``long`` in their order.
 
         All other keys are in that of their bytes, which for ``string`` and ``bytes`` is their own;
@@ -109,10 +133,10 @@ class ReadableStore(Protocol):
         be wrong for that.
         """
 
-    def prefix(self, prefix: str | bytes) -> KeyValueIterator:
+    def prefix(self, prefix: str | bytes) -> KeyValueIterator[K, V]:
         """Return pairs whose key's bytes begin with ``prefix``, in order; str: its UTF-8."""
 
-    def all(self) -> KeyValueIterator:
+    def all(self) -> KeyValueIterator[K, V]:
         """Return all pairs in the order of the key's bytes."""
 
     def all_arrow(self, rows: int = 65536) -> Iterator[pa.RecordBatch]:
@@ -122,7 +146,7 @@ class ReadableStore(Protocol):
         """
 
 
-class KeyValueStore(ReadableStore, Protocol):
+class KeyValueStore(ReadableStore[K, V], Protocol[K, V]):
     """One task's part of one store.
 
     Reads see this transaction's own writes. A write is in Kafka and in the store when the
@@ -132,10 +156,10 @@ class KeyValueStore(ReadableStore, Protocol):
     RecordTooLargeError and does nothing; with ``drop.large.messages`` it does nothing.
     """
 
-    def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - a user's value
+    def put(self, key: K, value: V | None) -> None:
         """Put ``value`` under ``key``; None deletes it."""
 
-    def put_all(self, pairs: Mapping[Any, Any]) -> None:
+    def put_all(self, pairs: Mapping[K, V | None]) -> None:
         """Put each value under its key; None deletes it."""
 
     def put_arrow(
@@ -143,10 +167,10 @@ class KeyValueStore(ReadableStore, Protocol):
     ) -> None:
         """Put the value at each key's place, the last one where a key repeats; null deletes it."""
 
-    def delete(self, key: Any) -> None:  # noqa: ANN401 - a user's value
+    def delete(self, key: K) -> None:
         """Delete the value of ``key``."""
 
-    def delete_all(self, keys: Iterable[Any]) -> None:
+    def delete_all(self, keys: Iterable[K]) -> None:
         """Delete the values of ``keys``."""
 
 
@@ -243,8 +267,32 @@ class Scheduler(Protocol):
         """Cancel the timer of that name and key, if there is one."""
 
 
-class TaskContext(Protocol):
-    """What a task may know of itself."""
+class TaskCoordinator(Protocol):
+    """What a task may ask of its container."""
+
+    def commit(self) -> None:
+        """Ask for a commit of all tasks of the container.
+
+        At the end of the micro-batch the transaction ends, stores are flushed and OFFSET files
+        written.
+        """
+
+    def shutdown(self) -> None:
+        """Vote for the end of the container; a vote stands.
+
+        At the end of the micro-batch in which the last of its tasks has voted, all of them get
+        ``end_of_stream``, a last transaction and commit follow, and the container has finished: it
+        is not started again, and the job has succeeded when every container has. Until then tasks
+        are handed messages as before, those that have voted too.
+        """
+
+
+class TaskContext(MessageCollector, TaskCoordinator, Protocol):
+    """All that a task may know and use: its stores, timers, metrics, output and container.
+
+    It is the same object for the task's whole life. ``init`` and ``close`` cannot use ``send``,
+    ``commit`` and ``shutdown``: they raise HomeportError there.
+    """
 
     @property
     def task_name(self) -> str:
@@ -262,7 +310,7 @@ class TaskContext(Protocol):
     def scheduler(self) -> Scheduler:
         """The task's timers."""
 
-    def store(self, name: str) -> KeyValueStore:
+    def store(self, name: str) -> KeyValueStore[Any, Any]:
         """Return the task's part of the store ``name``; KeyError, with the known names."""
 
 
@@ -389,28 +437,12 @@ class AdjunctDataStoreManagerFactory(ABC):
         """
 
 
-class TaskCoordinator(Protocol):
-    """What a StreamTask may ask of its container."""
-
-    def commit(self) -> None:
-        """Ask for a commit of all tasks of the container.
-
-        At the end of the micro-batch the transaction ends, stores are flushed and OFFSET files
-        written.
-        """
-
-    def shutdown(self) -> None:
-        """Vote for the end of the container; a vote stands.
-
-        At the end of the micro-batch in which the last of its tasks has voted, all of them get
-        ``end_of_stream``, a last transaction and commit follow, and the container has finished: it
-        is not started again, and the job has succeeded when every container has. Until then tasks
-        are handed messages as before, those that have voted too.
-        """
-
-
 class StreamTask(ABC):
     """Handed one message at a time. One instance per task.
+
+    Each of ``process``, ``window``, ``on_timer`` and ``end_of_stream`` takes the context last. In
+    its place it may take a MessageCollector and a TaskCoordinator, as in Samza. The number of its
+    parameters decides, once, when the class is loaded.
 
     Calls of one task never overlap, but where ``process`` is a coroutine or
     ``task.max.concurrency`` is above 1: then messages of different keys may be processed at once.
@@ -423,58 +455,74 @@ class StreamTask(ABC):
     exception.
     """
 
-    def init(self, context: TaskContext) -> None:
+    def init(self, context: TaskContext) -> Awaitable[None] | None:
         """Initialise the task, once, after the stores are restored and before the first message."""
 
     @abstractmethod
     def process(
-        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> None:
-        """Process one message; those of one partition come in the order of their offsets."""
+        self,
+        message: IncomingMessage,
+        *arguments: Any,  # noqa: ANN401 - a context, or a collector and a coordinator
+        **named: Any,  # noqa: ANN401 - none; so type checkers take both forms
+    ) -> Awaitable[None] | None:
+        """Process one message; those of one partition come in the order of their offsets.
 
-    def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
-        """Run every ``task.window.ms``, first after one such time, between micro-batches."""
+        Write ``process(self, message, context)``.
+        """
+
+    def window(self, *arguments: Any, **named: Any) -> Awaitable[None] | None:  # noqa: ANN401 - as of process
+        """Run every ``task.window.ms``, first after one such time, between micro-batches.
+
+        Write ``window(self, context)``.
+        """
 
     def on_timer(
         self,
         timer: Timer,
-        collector: MessageCollector,  # noqa: ARG002 - a user's task uses it
-        coordinator: TaskCoordinator,  # noqa: ARG002 - as above
-    ) -> None:
-        """React to ``timer``, whose time has come and which is no longer scheduled."""
+        *arguments: Any,  # noqa: ANN401, ARG002 - as of process
+        **named: Any,  # noqa: ANN401, ARG002 - as of process
+    ) -> Awaitable[None] | None:
+        """React to ``timer``, whose time has come and which is no longer scheduled.
+
+        Write ``on_timer(self, timer, context)``.
+        """
         raise _undefined(self, timer)
 
-    def end_of_stream(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+    def end_of_stream(self, *arguments: Any, **named: Any) -> Awaitable[None] | None:  # noqa: ANN401 - as of process
         """Take the end of the input, once, when the container finishes; the task may still send.
 
         Every task has voted, or the job is drained. Kafka's streams have no end of their own.
+        Write ``end_of_stream(self, context)``.
         """
 
-    def close(self) -> None:
+    def close(self) -> Awaitable[None] | None:
         """Close the task, once, when the container stops in order."""
 
 
 class BatchTask(ABC):
-    """Handed one Arrow table per micro-batch. One instance per task; never called concurrently."""
+    """Handed one Arrow table per micro-batch. One instance per task; never called concurrently.
+
+    A method may call its last parameter ``collector``: the context is one.
+    """
 
     def init(self, context: TaskContext) -> None:
         """Initialise the task, once, after the stores are restored and before the first batch."""
 
     @abstractmethod
-    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+    def process_batch(self, table: pa.Table, context: TaskContext) -> None:
         """Process the rows of this task, ordered by stream, partition and offset.
 
         An exception fails the container; nothing of the open transaction is kept.
         """
 
-    def on_timer(self, timer: Timer, collector: MessageCollector) -> None:  # noqa: ARG002 - as above
+    def on_timer(self, timer: Timer, context: TaskContext) -> None:  # noqa: ARG002 - as above
         """React to ``timer``, whose time has come and which is no longer scheduled."""
         raise _undefined(self, timer)
 
-    def end_transaction(self, collector: MessageCollector) -> None:
+    def end_transaction(self, context: TaskContext) -> None:
         """Send the last of each transaction that has a batch or a timer for the task."""
 
-    def end_of_stream(self, collector: MessageCollector) -> None:
+    def end_of_stream(self, context: TaskContext) -> None:
         """Take the end of a drained job's input, once; the task may still send.
 
         ``end_transaction`` follows.

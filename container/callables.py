@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -18,6 +18,9 @@ _ASYNC_GENERATOR = "an async generator: a call of it runs nothing of its body"
 _COROUTINE = "a coroutine, which nothing would await"
 _NO_YIELD = "remove its yield: send by the collector, or return a value"
 _SELF = "self"
+_CONTEXT = "context"
+_FORMER = ("collector", "coordinator")
+"""The parameters of a StreamTask in the place of the context."""
 _BOUND = (FunctionType, staticmethod, classmethod, functools.partialmethod)
 """Attributes that a class binds; other descriptors are the job's own code, which is not run."""
 
@@ -38,11 +41,13 @@ def fault_of(
     name: str,
     parameters: Sequence[str],
     *,
+    former: Sequence[str] | None = None,
     may_be_coroutine: bool = False,
     is_method: bool = False,
 ) -> Fault | None:
     """Return why ``found``, called with so many arguments, would not run; None: it would.
 
+    ``former``: other parameters that it may take.
     ``is_method``: whether the remedy names ``self``. What cannot be seen, such as the parameters of
     a function in C, is no fault.
     """
@@ -56,11 +61,11 @@ def fault_of(
     if inspect.iscoroutinefunction(runs) and not may_be_coroutine:
         return Fault(_COROUTINE, "use def")
     wrong = _wrong_arguments(found, len(parameters))
-    if wrong is None:
+    if wrong is None or (former is not None and _wrong_arguments(found, len(former)) is None):
         return None
     written = ", ".join([_SELF, *parameters] if is_method else parameters)
-    given = ", ".join(parameters)
-    return Fault(f"not to be called with ({given}): {wrong}", f"write def {name}({written})")
+    given = " or ".join(f"({', '.join(form)})" for form in (parameters, former) if form is not None)
+    return Fault(f"not to be called with {given}: {wrong}", f"write def {name}({written})")
 
 
 def method_fault(
@@ -75,8 +80,27 @@ def method_fault(
         own = own.__get__(_Nobody(), owner)
     elif hasattr(type(own), "__get__"):
         return None
-    parameters = list(inspect.signature(of_base).parameters)[1:]
-    return fault_of(own, name, parameters, may_be_coroutine=may_be_coroutine, is_method=True)
+    parameters = list(inspect.signature(of_base).parameters.values())[1:]
+    fixed = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    former = None
+    if len(fixed) < len(parameters):  # the base leaves the rest to the task
+        fixed, former = [*fixed, _CONTEXT], [*fixed, *_FORMER]
+    return fault_of(
+        own, name, fixed, former=former, may_be_coroutine=may_be_coroutine, is_method=True
+    )
+
+
+def takes_context(hook: Callable[..., object], before: int) -> bool:
+    """Return whether ``hook``, a task's method, takes the context behind ``before`` arguments.
+
+    False: it takes a collector and a coordinator there. Where a decorator takes whatever comes, the
+    function that it wraps decides.
+    """
+    count = before + len(_FORMER)
+    if _wrong_arguments(hook, count) is not None:
+        return True
+    takes_less = _wrong_arguments(hook, before + 1) is None
+    return takes_less and _wrong_arguments(hook, count, follows=True) is not None
 
 
 def object_fault(made: object, base: type) -> str | None:
@@ -121,10 +145,10 @@ def _body(found: Any) -> Any:  # noqa: ANN401 - any callable
     return type(found).__call__
 
 
-def _wrong_arguments(found: Any, count: int) -> str | None:  # noqa: ANN401 - any callable
+def _wrong_arguments(found: Any, count: int, *, follows: bool = False) -> str | None:  # noqa: ANN401 - any callable
     try:
         # A decorator's own parameters count, not those of what it says to wrap.
-        signature = inspect.signature(found, follow_wrapped=False)
+        signature = inspect.signature(found, follow_wrapped=follows)
     except (TypeError, ValueError):
         return None
     try:

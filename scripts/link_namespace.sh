@@ -10,4 +10,6 @@ for folder in appmaster config container job_coordinator local_cluster homeport/
     ln -sfn "../../../$folder" "$link"
   fi
 done
-ln -sfn "../../../homeport/public/__init__.py" "$root/build/ns/homeport/__init__.py"
+for file in __init__.py windows.py; do
+  ln -sfn "../../../homeport/public/$file" "$root/build/ns/homeport/$file"
+done

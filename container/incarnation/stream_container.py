@@ -33,7 +33,6 @@ from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.loop_dependencies import LoopDependencies, SideCalls, Task
 from homeport.container.processing.records import use_arrow_once
 from homeport.container.processing.run_loop import RunLoop
-from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import (
     bad_records,
     make_tasks,
@@ -41,7 +40,7 @@ from homeport.container.processing.task_factory import (
     task_class_of,
     typed_input,
 )
-from homeport.container.processing.task_instance import Context, Outputs
+from homeport.container.processing.task_instance import Context, Outputs, Requests
 from homeport.container.progress.checkpoint import Change
 from homeport.container.progress.input_position import InputPosition, lost_story
 from homeport.container.reporting.adjunct_report import adjunct_states

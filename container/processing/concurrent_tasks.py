@@ -6,7 +6,7 @@ import functools
 import inspect
 import threading
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class ThreadedStreamTask(_ConcurrentStreamTask[ThreadCalls]):
 
     def _process(self, message: IncomingMessage) -> None:
         try:
-            found: object = self._task.process(message, self._parts.outputs, self._coordinator)
+            found: object = self._task.process(message, *self._last["process"])
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
             with self._counting:
                 self._raised(step_of(message), error)
@@ -63,9 +63,9 @@ class AsyncStreamTask(_ConcurrentStreamTask[LoopCalls]):
     """Calls the user's object on the container's event loop where its methods are coroutines."""
 
     async def _process(self, message: IncomingMessage) -> None:
-        process: Callable[..., Awaitable[None]] = self._task.process  # type: ignore[assignment]  # a coroutine here
+        process: Any = self._task.process  # a coroutine here
         try:
-            await process(message, self._parts.outputs, self._coordinator)
+            await process(message, *self._last["process"])
         except BaseException as error:  # user code may raise anything
             if self._calls.is_stopped:
                 raise
@@ -74,16 +74,17 @@ class AsyncStreamTask(_ConcurrentStreamTask[LoopCalls]):
     def close(self) -> None:
         """Close the task; the order to stop cancels none of it."""
         try:
-            self._waited(self._task.close(), may_be_stopped=False)  # type: ignore[func-returns-value]  # perhaps a coroutine
+            self._context.close()
+            self._waited(self._task.close(), may_be_stopped=False)
         except BaseException as error:  # user code may raise anything, SystemExit too
             raise task_failed(self._name, "close", error) from error
 
     def _initialise(self, context: Context) -> None:
-        self._waited(self._task.init(context))  # type: ignore[func-returns-value]  # perhaps a coroutine
+        self._waited(self._task.init(context))
 
-    def _call(self, step: str, hook: Callable[..., Any], *arguments: object) -> None:
+    def _call(self, name: str, step: str, *arguments: object) -> None:
         try:
-            self._waited(hook(*arguments))
+            self._waited(getattr(self._task, name)(*arguments, *self._last[name]))
         except BaseException as error:  # user code may raise anything, SystemExit too
             if self._calls.is_stopped:
                 raise

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from homeport.container.api import IncomingMessage, MessageCollector, StreamTask, TaskCoordinator
+from homeport.container.api import IncomingMessage, StreamTask, TaskContext
 
 PairFunction = Callable[[object, object], object]
 """Takes key and value of one record, as the serdes of its stream give them."""
@@ -20,9 +20,7 @@ class FunctionTask(StreamTask):
     """Calls functions in the place of ``process``; see ``homeport.job``."""
 
     @abstractmethod
-    def calling(
-        self, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> AbstractContextManager[object]:
+    def calling(self) -> AbstractContextManager[object]:
         """Bind what the functions use to this task, in this thread, until the block ends."""
 
     @abstractmethod
@@ -30,7 +28,5 @@ class FunctionTask(StreamTask):
         """Return the stream's function if it takes key and value alone; None: it does not."""
 
     @abstractmethod
-    def called(
-        self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
-    ) -> object:
+    def called(self, message: IncomingMessage, context: TaskContext) -> object:
         """Call the function for ``message``, within ``calling``."""

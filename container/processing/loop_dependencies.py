@@ -19,8 +19,7 @@ from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.adjunct_feed import AdjunctFeed
-from homeport.container.processing.stream_task_instance import Requests
-from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.task_instance import Outputs, Requests
 from homeport.container.processing.timers import Timers
 from homeport.container.processing.typed_input import TypedInput
 from homeport.container.progress.transaction_plan import TransactionContent

@@ -1,25 +1,26 @@
-"""StreamTaskInstance: the user's StreamTask of one task, its coordinator and its messages."""
+"""StreamTaskInstance: the user's StreamTask of one task, and its messages."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
 from traceback import walk_tb
-from typing import Any
 
 import pyarrow as pa
 
 from homeport.config.errors import HomeportError
 from homeport.config.settings.records_section import ALL_EXCEPTIONS
 from homeport.container.api import IncomingMessage, StreamTask, Timer
+from homeport.container.callables import takes_context
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.container.processing.records import Messages, ReadRecords
 from homeport.container.processing.task_instance import (
     Context,
     Outputs,
+    Requests,
     checked,
     require_run,
     task_failed,
@@ -28,36 +29,10 @@ from homeport.container.processing.task_instance import (
 _LOG = logging.getLogger(__name__)
 _PROJECT = "homeport."
 """The prefix of its modules' names."""
+_BEFORE = {"process": 1, "window": 0, "on_timer": 1, "end_of_stream": 0}
+"""{method: the number of its arguments before the context}."""
 _CALLS_FUNCTIONS = f"{_PROJECT}job.functions"
 """Between a task's call and the functions of a job in Python."""
-
-
-@dataclass
-class Requests:
-    """The requests of a container's tasks. ``votes``: tasks that voted for the end."""
-
-    votes: set[str] = field(default_factory=set)
-    commit: bool = False
-
-    def has_all_of(self, tasks: Collection[str]) -> bool:
-        """Return whether there are tasks, and all have voted for the end."""
-        return bool(tasks) and self.votes.issuperset(tasks)
-
-
-class Coordinator:
-    """Implements ``homeport.container.api.TaskCoordinator`` for one task."""
-
-    def __init__(self, task_name: str, requests: Requests) -> None:
-        self._task_name = task_name
-        self._requests = requests
-
-    def commit(self) -> None:
-        """Ask the container to commit at the end of the micro-batch."""
-        self._requests.commit = True
-
-    def shutdown(self) -> None:
-        """Vote for the end of the container."""
-        self._requests.votes.add(self._task_name)
 
 
 @dataclass(frozen=True)
@@ -89,13 +64,21 @@ class StreamTaskInstance:
     ) -> None:
         self._name = context.task_name
         self._parts = parts
-        self._coordinator = Coordinator(self._name, parts.requests)
+        self._context = context
         self.ignored = 0
         self._task = checked(self._name, "init", task_class)
+        self._last: dict[str, tuple[object, ...]] = {
+            name: (context,)
+            if takes_context(getattr(self._task, name), before)
+            else (parts.outputs, context)
+            for name, before in _BEFORE.items()
+        }
+        self._is_short = len(self._last["process"]) == 1
         self._run("init", self._initialise, context)
+        context.open(parts.outputs, parts.requests)
 
     def _initialise(self, context: Context) -> object:
-        return self._task.init(context)  # type: ignore[func-returns-value]  # what it must not return
+        return self._task.init(context)
 
     def process_batch(self, rows: pa.Table) -> None:
         """Call the task with every message of ``rows``.
@@ -107,7 +90,7 @@ class StreamTaskInstance:
         if not isinstance(task, FunctionTask):
             self._process_messages(parts.messages(rows), task.process)
             return
-        with task.calling(parts.outputs, self._coordinator):
+        with task.calling():
             if parts.read is None:
                 self._process_messages(parts.messages(rows), task.called)
                 return
@@ -122,12 +105,15 @@ class StreamTaskInstance:
     def _process_messages(
         self, messages: Iterator[IncomingMessage], process: Callable[..., object]
     ) -> None:
-        outputs, coordinator = self._parts.outputs, self._coordinator
+        outputs, context, is_short = self._parts.outputs, self._context, self._is_short
         may_go_on = self._parts.may_go_on
         for message in messages:
             may_go_on()
             try:
-                found = process(message, outputs, coordinator)
+                if is_short:
+                    found = process(message, context)
+                else:
+                    found = process(message, outputs, context)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 self._raised(step_of(message), error)
             else:
@@ -159,28 +145,27 @@ class StreamTaskInstance:
 
     def window(self) -> None:
         """Call the task for its window."""
-        self._call("window", self._task.window, self._parts.outputs, self._coordinator)
+        self._call("window", "window")
 
     def on_timer(self, timer: Timer) -> None:
         """Call the task for ``timer``."""
-        step = f"on_timer of {timer.name!r}"
-        self._call(step, self._task.on_timer, timer, self._parts.outputs, self._coordinator)
+        self._call("on_timer", f"on_timer of {timer.name!r}", timer)
 
     def end_of_stream(self) -> None:
         """End the input of the task."""
-        hook = self._task.end_of_stream
-        self._call("end_of_stream", hook, self._parts.outputs, self._coordinator)
+        self._call("end_of_stream", "end_of_stream")
 
     def close(self) -> None:
         """Close the task."""
+        self._context.close()
         self._run("close", self._task.close)
 
     def _run(self, step: str, hook: Callable[..., object], *arguments: object) -> None:
         require_run(self._name, step, checked(self._name, step, hook, *arguments))
 
-    def _call(self, step: str, hook: Callable[..., Any], *arguments: object) -> None:
+    def _call(self, name: str, step: str, *arguments: object) -> None:
         try:
-            found = hook(*arguments)
+            found = getattr(self._task, name)(*arguments, *self._last[name])
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
             self._raised(step, error)
         else:

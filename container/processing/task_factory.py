@@ -35,12 +35,8 @@ from homeport.container.processing.concurrent_tasks import (
 )
 from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.records import BadRecords, InputMessages, pipeline_messages
-from homeport.container.processing.stream_task_instance import (
-    Requests,
-    StreamTaskInstance,
-    StreamTaskParts,
-)
-from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
+from homeport.container.processing.stream_task_instance import StreamTaskInstance, StreamTaskParts
+from homeport.container.processing.task_instance import Context, Outputs, Requests, TaskInstance
 from homeport.container.processing.typed_input import TypedInput, Typing
 from homeport.container.serde.serdes import Serde
 from homeport.container.spark.frame_columns import serdes_of_frames
@@ -81,7 +77,8 @@ def make_tasks(
     requests = Requests()
     names = [task.task_name for task in job.tasks]
     if issubclass(task_class, BatchTask):
-        return {n: TaskInstance(task_class, context_of(n), outputs) for n in names}, requests
+        made = {n: TaskInstance(task_class, context_of(n), outputs, requests) for n in names}
+        return {**made}, requests
     if calls is None:
         parts = _parts(job, outputs, requests, may_go_on)
         return {n: StreamTaskInstance(task_class, context_of(n), parts) for n in names}, requests

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
-from homeport.config.errors import in_one_line
+from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.system_stream import is_topic_name
 from homeport.container.api import (
     BatchTask,
@@ -186,10 +187,23 @@ class Outputs:
         return system, topic
 
 
+@dataclass
+class Requests:
+    """The requests of a container's tasks. ``votes``: tasks that voted for the end."""
+
+    votes: set[str] = field(default_factory=set)
+    commit: bool = False
+
+    def has_all_of(self, tasks: Collection[str]) -> bool:
+        """Return whether there are tasks, and all have voted for the end."""
+        return bool(tasks) and self.votes.issuperset(tasks)
+
+
 class Context:
     """Implements ``homeport.container.api.TaskContext``.
 
-    ``timers``: the task's, for its container; ``scheduler``: the same, for the task.
+    ``timers``: the task's, for its container; ``scheduler``: the same, for the task. ``send``: that
+    of the container's collector between ``open`` and ``close``; else it raises HomeportError.
     """
 
     def __init__(
@@ -206,6 +220,30 @@ class Context:
         self.partitions = partitions
         self._config = dict(config)
         self._stores = dict(stores)
+        self._requests: Requests | None = None
+        self.send: Callable[..., None] = _refuse_send
+
+    def open(self, outputs: Outputs, requests: Requests) -> None:
+        """Let the task send and ask: it is initialised."""
+        self.send = outputs.send
+        self._requests = requests
+
+    def close(self) -> None:
+        """Let the task no longer send or ask."""
+        self.send, self._requests = _refuse_send, None
+
+    def commit(self) -> None:
+        """Ask the container to commit at the end of the micro-batch."""
+        self._asked("commit").commit = True
+
+    def shutdown(self) -> None:
+        """Vote for the end of the container."""
+        self._asked("shutdown").votes.add(self.task_name)
+
+    def _asked(self, what: str) -> Requests:
+        if self._requests is None:
+            raise _not_now(what)
+        return self._requests
 
     @property
     def config(self) -> dict[str, str]:
@@ -232,6 +270,14 @@ class Context:
             raise KeyError(f"no store {name!r} is configured; known: {known}") from None
 
 
+def _refuse_send(stream: str, *_: object, **__: object) -> NoReturn:
+    raise _not_now(f"send to {stream!r}")
+
+
+def _not_now(what: str) -> HomeportError:
+    return HomeportError(f"{what}: a task's init and close cannot; do it in its other methods")
+
+
 class TaskInstance:
     """Calls the user's object, and attributes each exception.
 
@@ -239,26 +285,30 @@ class TaskInstance:
         TaskFailedError: (from every method) the object raised, or its code did not run.
     """
 
-    def __init__(self, task_class: type[BatchTask], context: Context, outputs: Outputs) -> None:
+    def __init__(
+        self, task_class: type[BatchTask], context: Context, outputs: Outputs, requests: Requests
+    ) -> None:
         self._name = context.task_name
-        self._outputs = outputs
+        self._context = context
         self._task = checked(self._name, "init", task_class)
         self._call("init", self._task.init, context)
+        context.open(outputs, requests)
 
     def process_batch(self, rows: pa.Table) -> None:
         """Call the task with ``rows``."""
-        self._call("process_batch", self._task.process_batch, rows, self._outputs)
+        self._call("process_batch", self._task.process_batch, rows, self._context)
 
     def on_timer(self, timer: Timer) -> None:
         """Call the task for ``timer``."""
-        self._call(f"on_timer of {timer.name!r}", self._task.on_timer, timer, self._outputs)
+        self._call(f"on_timer of {timer.name!r}", self._task.on_timer, timer, self._context)
 
     def end_transaction(self) -> None:
         """Give the task its last chance to send."""
-        self._call("end_transaction", self._task.end_transaction, self._outputs)
+        self._call("end_transaction", self._task.end_transaction, self._context)
 
     def close(self) -> None:
         """Close the task."""
+        self._context.close()
         self._call("close", self._task.close)
 
     def window(self) -> None:
@@ -266,7 +316,7 @@ class TaskInstance:
 
     def end_of_stream(self) -> None:
         """End the input of the task."""
-        self._call("end_of_stream", self._task.end_of_stream, self._outputs)
+        self._call("end_of_stream", self._task.end_of_stream, self._context)
 
     def _call(self, step: str, hook: Callable[..., object], *arguments: object) -> None:
         require_run(self._name, step, checked(self._name, step, hook, *arguments))

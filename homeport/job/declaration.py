@@ -291,11 +291,11 @@ class Job(DeclaredJob):
 
     def commit(self) -> None:
         """Ask for a commit of all tasks of the container, at the end of the micro-batch."""
-        self._calls.coordinator("commit").commit()
+        self._calls.current("commit").context.commit()
 
     def shutdown(self) -> None:
         """Vote for the end of the container; see ``TaskCoordinator.shutdown``."""
-        self._calls.coordinator("shutdown").shutdown()
+        self._calls.current("shutdown").context.shutdown()
 
     # -- what the commands take
 

@@ -10,15 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.container.api import (
-    BatchTask,
-    IncomingMessage,
-    MessageCollector,
-    StreamTask,
-    TaskContext,
-    TaskCoordinator,
-    Timer,
-)
+from homeport.container.api import BatchTask, IncomingMessage, StreamTask, TaskContext, Timer
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.job.handles import Call, Calls, CoroutineCall, Handle
 
@@ -170,13 +162,6 @@ class _Each(dict[tuple[str, str], Function]):
         )
 
 
-class _NoCollector:
-    """Stands for the collector before a task has one, in functions of the start."""
-
-    def send(self, stream: str, *_: object, **__: object) -> None:
-        raise HomeportError(f"{stream}: a function under @job.on_start cannot send")
-
-
 class _Calling:
     """Makes the calls of one task, one at a time; a context within which handles stand for it.
 
@@ -186,24 +171,15 @@ class _Calling:
     def __init__(self, functions: Functions, calls: Calls, context: TaskContext) -> None:
         self._calls = calls
         self._methods: Sequence[tuple[Handle, Mapping[str, Function]]] = ()
-        self.call = Call(context, _NoCollector())
-        self._bind()
+        self._send: Function | None = None
+        self.call = Call(context)
         self.started = [self(function) for function in functions.start]
 
-    def given(
-        self, collector: MessageCollector, coordinator: TaskCoordinator | None = None
-    ) -> _Calling:
-        """Take what the next calls send and ask with."""
-        self.call.coordinator = coordinator
-        if collector is not self.call.collector:
-            self.call.collector = collector
-            self._bind()
-        return self
-
-    def _bind(self) -> None:
-        self._methods = [(handle, handle.methods(self.call)) for handle in self._calls.handles]
-
     def __enter__(self) -> None:
+        context = self.call.context
+        if context.send != self._send:  # a task may send once it has begun
+            self._send = context.send
+            self._methods = [(handle, handle.methods(context)) for handle in self._calls.handles]
         self._calls.call = self.call
         for handle, methods in self._methods:
             vars(handle).update(methods)
@@ -227,39 +203,26 @@ def _stream_task(functions: Functions, calls: Calls, *, has_pipeline: bool) -> t
             self._calling = _Calling(functions, calls, context)
             return next((found for found in self._calling.started if found is not None), None)
 
-        def calling(self, collector: MessageCollector, coordinator: TaskCoordinator) -> _Calling:
-            return self._calling.given(collector, coordinator)
+        def calling(self) -> _Calling:
+            return self._calling
 
         def of_pairs(self, system: str, stream: str) -> PairFunction | None:
             return functions.pairs.get(f"{system}.{stream}")
 
-        def called(
-            self,
-            message: IncomingMessage,
-            collector: MessageCollector,  # noqa: ARG002 - calling has it
-            coordinator: TaskCoordinator,  # noqa: ARG002 - as above
-        ) -> Any:  # noqa: ANN401 - as of _Calling
+        def called(self, message: IncomingMessage, _context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
             return each[message.system, message.stream](message)
 
-        def process(
-            self,
-            message: IncomingMessage,
-            collector: MessageCollector,
-            coordinator: TaskCoordinator,
-        ) -> Any:  # noqa: ANN401 - as of _Calling
-            with self.calling(collector, coordinator):
-                return self.called(message, collector, coordinator)
+        def process(self, message: IncomingMessage, context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
+            with self._calling:
+                return self.called(message, context)
 
-        def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> Any:  # noqa: ANN401 - as above
-            calling = self._calling.given(collector, coordinator)
-            return None if functions.every is None else calling(functions.every)
+        def window(self, _context: TaskContext) -> Any:  # noqa: ANN401 - as above
+            return None if functions.every is None else self._calling(functions.every)
 
-        def on_timer(
-            self, timer: Timer, collector: MessageCollector, coordinator: TaskCoordinator
-        ) -> Any:  # noqa: ANN401 - as above
+        def on_timer(self, timer: Timer, context: TaskContext) -> Any:  # noqa: ANN401 - as above
             if functions.timer is None:
-                return super().on_timer(timer, collector, coordinator)
-            return self._calling.given(collector, coordinator)(functions.timer, timer)
+                return super().on_timer(timer, context)
+            return self._calling(functions.timer, timer)
 
     return Records if not functions.is_async else _async_task(Records, each, calls)
 
@@ -270,14 +233,8 @@ def _async_task(
     calls: Calls,
 ) -> type[StreamTask]:
     class Coroutines(records):  # type: ignore[misc]  # as above
-        async def process(
-            self,
-            message: IncomingMessage,
-            collector: MessageCollector,
-            coordinator: TaskCoordinator,
-        ) -> None:
-            task = self._calling.call
-            call = CoroutineCall(task.context, collector, coordinator)
+        async def process(self, message: IncomingMessage, context: TaskContext) -> None:
+            call = CoroutineCall(context)
             calls.of_coroutines.set(call)
             try:
                 found = each[message.system, message.stream](message)
@@ -295,12 +252,12 @@ def _batch_task(functions: Functions, batch: Function, calls: Calls) -> type[Bat
             self._calling = _Calling(functions, calls, context)
             return next((found for found in self._calling.started if found is not None), None)
 
-        def process_batch(self, table: pa.Table, collector: MessageCollector) -> Any:  # noqa: ANN401 - as of _Calling
-            return self._calling.given(collector)(batch, table)
+        def process_batch(self, table: pa.Table, _context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
+            return self._calling(batch, table)
 
-        def on_timer(self, timer: Timer, collector: MessageCollector) -> Any:  # noqa: ANN401 - as above
+        def on_timer(self, timer: Timer, context: TaskContext) -> Any:  # noqa: ANN401 - as above
             if functions.timer is None:
-                return super().on_timer(timer, collector)
-            return self._calling.given(collector)(functions.timer, timer)
+                return super().on_timer(timer, context)
+            return self._calling(functions.timer, timer)
 
     return Batches

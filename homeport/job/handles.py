@@ -24,7 +24,6 @@ from homeport.container.api import (
     MessageCollector,
     Partitioner,
     TaskContext,
-    TaskCoordinator,
 )
 
 K = TypeVar("K")
@@ -38,14 +37,9 @@ class OutsideOfCallError(HomeportError):
 
 @dataclass(slots=True)
 class Call:
-    """One call of a function of the job.
-
-    ``coordinator``: None for a task that gets batches.
-    """
+    """One call of a function of the job."""
 
     context: TaskContext
-    collector: MessageCollector
-    coordinator: TaskCoordinator | None = None
 
 
 @dataclass(slots=True)
@@ -91,14 +85,6 @@ class Calls(threading.local):
             )
         return call
 
-    def coordinator(self, what: str) -> TaskCoordinator:
-        """Return what takes requests of the call; OutsideOfCallError where nothing does."""
-        coordinator = self.current(what).coordinator
-        if coordinator is None:
-            rule = "functions of batches and of the start cannot ask their container for it"
-            raise OutsideOfCallError(f"{what} of the job {self.job!r}: {rule}")
-        return coordinator
-
 
 @dataclass(frozen=True, slots=True)
 class Input(Generic[K, V]):
@@ -120,8 +106,8 @@ class Handle(threading.local):
         if self not in calls.handles:  # a further thread comes here too
             calls.handles.append(self)
 
-    def methods(self, call: Call) -> Mapping[str, Callable[..., object]]:
-        """Return the methods that stand in the place of the handle's own during ``call``."""
+    def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
+        """Return the methods that stand in the place of the handle's own in a call of the task."""
         raise NotImplementedError
 
 
@@ -146,9 +132,9 @@ class Output(Handle, Generic[K, V]):
     def __repr__(self) -> str:
         return f"Output({self.name!r}, key={_shown(self.key)}, value={_shown(self.value)})"
 
-    def methods(self, call: Call) -> Mapping[str, Callable[..., object]]:
-        """Return ``send`` to the call's collector."""
-        return {"send": _send_to(self.name, call.collector)}
+    def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
+        """Return ``send`` of the task."""
+        return {"send": _send_to(self.name, context)}
 
     def send(
         self,
@@ -160,8 +146,7 @@ class Output(Handle, Generic[K, V]):
         timestamp: int | None = None,
     ) -> None:
         """Send one record; it leaves with the transaction. See ``MessageCollector.send``."""
-        call = self.calls.current(f"the output {self.name}")
-        send = _send_to(self.name, call.collector)
+        send = _send_to(self.name, self.calls.current(f"the output {self.name}").context)
         send(key, value, partition=partition, headers=headers, timestamp=timestamp)
 
 
@@ -220,17 +205,19 @@ class Store(Handle, Generic[K, V]):
     def __repr__(self) -> str:
         return f"Store({self.name!r}, key={_shown(self.key)}, value={_shown(self.value)})"
 
-    def methods(self, call: Call) -> Mapping[str, Callable[..., object]]:
+    def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return the methods of the task's part."""
-        part = call.context.store(self.name)
+        part = context.store(self.name)
         return {name: getattr(part, name) for name in _BOUND}
 
-    def _part(self) -> KeyValueStore:
+    def _part(self) -> KeyValueStore[K, V]:
         """Return the part of the task that is called."""
         return self.calls.current(f"the store {self.name}").context.store(self.name)
 
     @overload
     def get(self, key: K) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V) -> V: ...
     @overload
     def get(self, key: K, default: D) -> V | D: ...
     def get(self, key: K, default: Any = None) -> Any:
@@ -275,15 +262,15 @@ class Store(Handle, Generic[K, V]):
         """Delete the values of ``keys``."""
         self._part().delete_all(keys)
 
-    def range(self, start: K, end: K) -> KeyValueIterator:
+    def range(self, start: K, end: K) -> KeyValueIterator[K, V]:
         """Return pairs with start <= key < end, in order. See ``ReadableStore.range``."""
         return self._part().range(start, end)
 
-    def prefix(self, prefix: str | bytes) -> KeyValueIterator:
+    def prefix(self, prefix: str | bytes) -> KeyValueIterator[K, V]:
         """Return pairs whose key's bytes begin with ``prefix``, in order."""
         return self._part().prefix(prefix)
 
-    def all(self) -> KeyValueIterator:
+    def all(self) -> KeyValueIterator[K, V]:
         """Return all pairs in the order of the key's bytes."""
         return self._part().all()
 

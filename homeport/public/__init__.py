@@ -1,23 +1,86 @@
 """A stateful stream processor for Python whose state stays on its machines.
 
 The names that a job imports. They are loaded at their first use: the processes of a running job
-import parts of this package that need no job.
+import parts of this package that need no job. ``homeport.windows`` and ``homeport.testing`` have
+the names for windows and for tests.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from homeport.container.api import (
+        BATCH_SCHEMA,
+        AdjunctDataStoreManager,
+        AdjunctDataStoreManagerFactory,
+        AdjunctEntries,
+        BaseStorageManager,
+        BatchTask,
+        HeaderPairs,
+        Headers,
+        IncomingMessage,
+        KeyValueExtractor,
+        KeyValueExtractorFactory,
+        KeyValueIterator,
+        KeyValueStore,
+        MessageCollector,
+        OffsetManager,
+        Partition,
+        Partitioner,
+        ReadableStore,
+        ReadOnlyStoreError,
+        RecordTooLargeError,
+        Scheduler,
+        StreamTask,
+        TaskContext,
+        TaskCoordinator,
+        Timer,
+        header_pairs,
+    )
     from homeport.job.declaration import Job
 
-__all__ = ["Job"]
+__all__ = [
+    "BATCH_SCHEMA",
+    "AdjunctDataStoreManager",
+    "AdjunctDataStoreManagerFactory",
+    "AdjunctEntries",
+    "BaseStorageManager",
+    "BatchTask",
+    "HeaderPairs",
+    "Headers",
+    "IncomingMessage",
+    "Job",
+    "KeyValueExtractor",
+    "KeyValueExtractorFactory",
+    "KeyValueIterator",
+    "KeyValueStore",
+    "MessageCollector",
+    "OffsetManager",
+    "Partition",
+    "Partitioner",
+    "ReadOnlyStoreError",
+    "ReadableStore",
+    "RecordTooLargeError",
+    "Scheduler",
+    "StreamTask",
+    "TaskContext",
+    "TaskCoordinator",
+    "Timer",
+    "header_pairs",
+]
+_API = "homeport.container.api"
+_ELSEWHERE = {"Job": "homeport.job.declaration"}
 
 
 def __getattr__(name: str) -> object:
     """Return a public name, from the module that has it."""
-    if name == "Job":
-        from homeport.job.declaration import Job  # noqa: PLC0415 - at the first use, see above
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(_ELSEWHERE.get(name, _API)), name)
+    return found
 
-        return Job
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

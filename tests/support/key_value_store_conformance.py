@@ -97,6 +97,9 @@ class KeyValueStoreConformance(RuleBasedStateMachine):
         """The three forms say the same."""
         values = [self._model.get(key) for key in keys]
         assert [self._store.get(key) for key in keys] == values
+        other = object()
+        others = [other if value is None else value for value in values]
+        assert [self._store.get(key, other) for key in keys] == others
         assert self._store.get_all(keys) == {k: self._model[k] for k in keys if k in self._model}
         found = self._store.get_arrow(pa.array(keys, pa.string()))
         assert found.type == pa.int64()

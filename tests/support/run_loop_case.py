@@ -20,8 +20,7 @@ from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing import run_loop
 from homeport.container.processing.loop_dependencies import LoopDependencies, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
-from homeport.container.processing.stream_task_instance import Requests
-from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.task_instance import Outputs, Requests
 from homeport.container.progress.transaction_plan import Send, StoreId
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition

@@ -11,7 +11,7 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
+from homeport import BatchTask, KeyValueStore, TaskContext
 
 OUTPUT = "flights-counted"
 
@@ -24,10 +24,10 @@ class RecordCount(BatchTask):
 
     def init(self, context: TaskContext) -> None:
         """Takes the store."""
-        self._counts: KeyValueStore = context.store("counts")
+        self._counts: KeyValueStore[str, dict[str, int]] = context.store("counts")
         self._spans: dict[str, dict[str, int]] = {}
 
-    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:  # noqa: ARG002 - sends at the end
+    def process_batch(self, table: pa.Table, context: TaskContext) -> None:  # noqa: ARG002 - sends at the end
         """Counts the batch's records."""
         for partition in pc.unique(table["partition"]).to_pylist():
             offsets = table.filter(pc.equal(table["partition"], partition))["offset"]
@@ -39,10 +39,10 @@ class RecordCount(BatchTask):
             span["last"] = max(span["last"], last)
             span["records"] += len(offsets)
 
-    def end_transaction(self, collector: MessageCollector) -> None:
+    def end_transaction(self, context: TaskContext) -> None:
         """Sends what this transaction has counted."""
         for key, span in self._spans.items():
-            collector.send(OUTPUT, json.dumps(span).encode(), key=key.encode())
+            context.send(OUTPUT, json.dumps(span).encode(), key=key.encode())
         self._spans.clear()
 
     def _count(self, key: str, records: int, offsets: int) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from reference_data import ReferenceData
 
-from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
+from homeport import BatchTask, KeyValueStore, TaskContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,12 +55,12 @@ class PlaneSummary(BatchTask):
     def init(self, context: TaskContext) -> None:
         """Takes the stores."""
         self._summaries: KeyValueStore = context.store("summaries")
-        self._skipped: KeyValueStore = context.store("skipped")
+        self._skipped: KeyValueStore[str, int] = context.store("skipped")
         self._reference = ReferenceData(context)
         self._changed: dict[str, dict[str, Any]] = {}
         self._described: dict[str, dict[str, Any]] = {}
 
-    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:  # noqa: ARG002 - sends at the end
+    def process_batch(self, table: pa.Table, context: TaskContext) -> None:  # noqa: ARG002 - sends at the end
         """Adds the batch's flights to the summaries of their planes."""
         nameless = pc.is_null(table["tailnum"])
         self._skip(table.filter(nameless))
@@ -73,10 +73,10 @@ class PlaneSummary(BatchTask):
         batch = pc.min(table["offset"]).as_py()
         self._described |= self._reference.described(changed, batch)
 
-    def end_transaction(self, collector: MessageCollector) -> None:
+    def end_transaction(self, context: TaskContext) -> None:
         """Sends each summary that this transaction changed."""
         for tail_number, summary in self._described.items():
-            send(collector, tail_number, summary)
+            send(context, tail_number, summary)
         self._changed.clear()
         self._described.clear()
 
@@ -95,13 +95,13 @@ class PlaneSummary(BatchTask):
                 offsets,
             )
             key = f"partition-{partition}"
-            self._skipped.put(key, (self._skipped.get(key) or 0) + len(offsets))
+            self._skipped.put(key, self._skipped.get(key, 0) + len(offsets))
 
 
-def send(collector: MessageCollector, tail_number: str, summary: dict[str, Any]) -> None:
+def send(context: TaskContext, tail_number: str, summary: dict[str, Any]) -> None:
     """The plane's summary as it is now leaves, under the plane's key."""
     value = json.dumps({"tailnum": tail_number, **summary}, separators=(",", ":")).encode()
-    collector.send(OUTPUT, value, key=tail_number.encode())
+    context.send(OUTPUT, value, key=tail_number.encode())
 
 
 def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:

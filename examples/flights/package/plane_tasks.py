@@ -10,13 +10,7 @@ import pyarrow.compute as pc
 from plane_summary import NOTHING, PlaneSummary, send
 from reference_data import ReferenceData
 
-from homeport.container.api import (
-    IncomingMessage,
-    MessageCollector,
-    StreamTask,
-    TaskContext,
-    TaskCoordinator,
-)
+from homeport import IncomingMessage, StreamTask, TaskContext
 
 LOG = logging.getLogger("flights")
 
@@ -24,13 +18,13 @@ LOG = logging.getLogger("flights")
 class PlaneSummaryOfValues(PlaneSummary):
     """``PlaneSummary`` on the input itself, whose serde has made columns of the values."""
 
-    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+    def process_batch(self, table: pa.Table, context: TaskContext) -> None:
         """Adds the batch's flights to the summaries of their planes."""
         values = table["value"]
         columns = {field.name: pc.struct_field(values, field.name) for field in values.type}
         for name in ("partition", "offset"):
             columns[name] = table[name]
-        super().process_batch(pa.table(columns), collector)
+        super().process_batch(pa.table(columns), context)
 
 
 class PlaneByPlane(StreamTask):
@@ -45,12 +39,7 @@ class PlaneByPlane(StreamTask):
         self._skipped = context.store("skipped")
         self._reference = ReferenceData(context)
 
-    def process(
-        self,
-        message: IncomingMessage,
-        collector: MessageCollector,
-        coordinator: TaskCoordinator,  # noqa: ARG002 - it asks for nothing
-    ) -> None:
+    def process(self, message: IncomingMessage, context: TaskContext) -> None:
         """Adds one flight to the summary of its plane."""
         flight: dict[str, Any] = message.value
         tail_number = flight["tailnum"]
@@ -70,4 +59,4 @@ class PlaneByPlane(StreamTask):
         summary["carrier"] = flight["carrier"]
         self._summaries.put(tail_number, summary)
         described = self._reference.described_one(tail_number, summary, message.offset)
-        send(collector, tail_number, described)
+        send(context, tail_number, described)

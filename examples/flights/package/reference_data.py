@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from homeport.container.api import (
+from homeport import (
     IncomingMessage,
     KeyValueExtractor,
     KeyValueExtractorFactory,

@@ -17,8 +17,8 @@ from benchmarks.commit.tasks import PARTITIONS, STORE, Newest, Sums
 from benchmarks.jobs import config_of, container_of, store_keys
 from benchmarks.processes import peak_mb
 from benchmarks.report import Spent
+from homeport import BatchTask, StreamTask
 from homeport.config.settings.tuning import Tuning
-from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.loop_inputs import loop_settings

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
+from homeport import BatchTask, KeyValueStore, MessageCollector, TaskContext
 
 PARTITIONS = 4
 STORE, OUTPUT = "state", "out"

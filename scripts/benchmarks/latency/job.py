@@ -16,7 +16,7 @@ from benchmarks.bed import scratch
 from benchmarks.commit.job import job_of
 from benchmarks.commit.tasks import OUTPUT, STORE
 from benchmarks.throughput.job import with_spark
-from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
+from homeport import BatchTask, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.stream_container import spare_collections
 from homeport.job_coordinator.history.writer import HistoryWriter

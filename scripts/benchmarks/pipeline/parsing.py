@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from benchmarks.pipeline.runs import Way, in_turns, pipeline_of, planned_once, ratio
 from benchmarks.report import Row, figure
-from homeport.container.api import BATCH_SCHEMA
+from homeport import BATCH_SCHEMA
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
 from homeport.container.spark.inputs import ALL, Given

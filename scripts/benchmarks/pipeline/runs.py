@@ -15,8 +15,8 @@ import pyarrow as pa
 from benchmarks.bed import scratch
 from benchmarks.processes import cpu_s, pids_below, resident_mb, tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, Spent, figure
+from homeport import BATCH_SCHEMA
 from homeport.container.adjunct.frames import EntryColumns, StoreFrame
-from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL, AS_THEY_COME, Given
 from homeport.container.spark.micro_batch import SparkPipeline

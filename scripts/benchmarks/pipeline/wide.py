@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from benchmarks.pipeline.runs import PLACES, Way, in_turns, pipeline_of, ratio
 from benchmarks.report import BenchmarkError, Row, figure
-from homeport.container.api import BATCH_SCHEMA
+from homeport import BATCH_SCHEMA
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.typed_input import TypedInput, Typing

@@ -19,7 +19,7 @@ from benchmarks.processes import tree_cpu_s
 from benchmarks.report import Spent
 from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sums
 from benchmarks.throughput.work import PARTITIONS
-from homeport.container.api import BatchTask, StreamTask
+from homeport import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.stream_container import spare_collections

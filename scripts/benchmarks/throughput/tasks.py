@@ -10,7 +10,7 @@ from pyarrow import json as arrow_json
 
 from benchmarks.commit.tasks import OUTPUT, STORE, Changing
 from benchmarks.throughput.work import LIMIT
-from homeport.container.api import (
+from homeport import (
     IncomingMessage,
     KeyValueStore,
     MessageCollector,

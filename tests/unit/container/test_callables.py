@@ -14,7 +14,7 @@ import pytest
 from class_questions import code_of
 
 from homeport.config.errors import ConfigError
-from homeport.container.callables import TaskFailedError, fault_of, unrun
+from homeport.container.callables import TaskFailedError, fault_of, takes_context, unrun
 from homeport.container.classes import (
     load_extractor_factory,
     load_function,
@@ -72,11 +72,17 @@ _WRONG = [
     ("Task", "process = CalledGenerator()", "its process is a generator"),
     ("Task", "process = None", "its process is None, which cannot be called"),
     ("Task", "process = 5", "its process is a int, which cannot be called"),
-    ("Task", "def process(m, c, co):\n  pass", "write def process(self, message, collector, coor"),
-    ("Task", "def process(self, m, c):\n  pass", "too many positional arguments"),
-    ("Task", "def process(self, m, c, co, x):\n  pass", "missing a required argument: 'x'"),
+    ("Task", "def process(m, c):\n  pass", "write def process(self, message, context)"),
+    (
+        "Task",
+        "def process(self, m):\n  pass",
+        "not to be called with (message, context) or (message, collector, coordinator): too many",
+    ),
+    ("Task", "def window(self):\n  pass", "write def window(self, context)"),
+    ("Task", "def on_timer(self, t):\n  pass", "write def on_timer(self, timer, context)"),
+    ("Task", "def process(self, m, c, co, x):\n  pass", "missing a required argument: 'co'"),
     ("Task", "def process(self, *, m, c, co):\n  pass", "too many positional arguments"),
-    ("Task", "@staticmethod\n def process(self, m, c, co):\n  pass", "a required argument: 'co'"),
+    ("Task", "@staticmethod\n def process(self, m, c, co):\n  pass", "a required argument: 'c'"),
     ("Task", "process = functools.partialmethod(print, 1)\n process = lambda self: 1", "too many"),
     ("Task", "process = Made", "too many positional arguments"),
     ("Task", "process = functools.partial(lambda m: 1)", "too many positional arguments"),
@@ -87,12 +93,8 @@ _WRONG = [
     ("Batch", "def process_batch(self, t, c):\n  yield t", "its process_batch is a generator"),
     ("Batch", "async def process_batch(self, t, c):\n  pass", "a BatchTask has none: use def"),
     ("Batch", "def process_batch(self, t, c, co):\n  pass", "missing a required argument: 'co'"),
-    (
-        "Batch",
-        "def on_timer(self, t, c, co):\n  pass",
-        "write def on_timer(self, timer, collector)",
-    ),
-    ("Batch", "def end_transaction(self):\n  pass", "write def end_transaction(self, collector)"),
+    ("Batch", "def on_timer(self, t, c, co):\n  pass", "write def on_timer(self, timer, context)"),
+    ("Batch", "def end_transaction(self):\n  pass", "write def end_transaction(self, context)"),
     ("Batch", "def end_transaction(self, c):\n  yield", "its end_transaction is a generator"),
     *[
         ("Task", f"def {hook}(self, *a):\n  yield", f"its {hook} is a generator")
@@ -105,6 +107,10 @@ _WRONG = [
 ]
 
 _RIGHT = [
+    ("Task", "def process(self, m, context):\n  pass"),
+    ("Task", "async def process(self, m, context):\n  pass\n def window(self, context):\n  pass"),
+    ("Task", "@plain\n def process(self, m, context):\n  pass"),
+    ("Task", "def on_timer(self, t, context):\n  pass\n def end_of_stream(self, c):\n  pass"),
     ("Task", "async def process(self, m, c, co):\n  pass"),
     ("Task", "async def process(self, m, c, co):\n  pass\n async def init(self, x):\n  pass"),
     ("Task", "def process(self, *arguments):\n  pass"),
@@ -152,6 +158,27 @@ def test_a_method_that_runs_is_taken(base: str, body: str, module: Path) -> None
     """However it is defined."""
     module.write_text(f"{_HEAD}class Own({base}):\n {body}\n")
     assert load_task_class("called_job:Own", (), has_pipeline=False).__name__ == "Own"
+
+
+_NAMES = {"functools": functools}
+_THROUGH = "functools.wraps(own := ({0}))(lambda *all: own(*all))"
+
+
+@pytest.mark.parametrize(
+    ("hook", "form"),
+    [
+        ("lambda m, context: None", "context"),
+        ("lambda m, collector, coordinator: None", "collector"),
+        ("lambda m, context, more=1: None", "collector"),
+        ("lambda *whatever: None", "collector"),
+        (_THROUGH.format("lambda m, context: None"), "context"),
+        (_THROUGH.format("lambda m, collector, coordinator: None"), "collector"),
+        ("print", "collector"),
+    ],
+)
+def test_the_signature_decides_between_context_and_collector(hook: str, form: str) -> None:
+    """What takes both is called as it always was; a decorator that takes all is looked through."""
+    assert takes_context(eval(hook, _NAMES), 1) is (form == "context")  # noqa: S307 - of the table above
 
 
 @pytest.mark.parametrize(

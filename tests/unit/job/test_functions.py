@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -300,20 +302,30 @@ def test_a_function_at_the_start_that_returns_a_generator_has_not_run() -> None:
         TestRunner(job).__enter__()
 
 
-def test_the_start_and_batches_cannot_commit() -> None:
-    """The line says so of both."""
-    job, source, *_ = _job("starts")
-    job.each(source)(repr)
-    job.on_start(job.commit)
-    rule = "functions of batches and of the start cannot ask their container for it"
-    with pytest.raises(TaskFailedError, match=f"commit of the job 'starts': {rule}"):
-        TestRunner(job).__enter__()
+def test_functions_of_batches_commit_and_vote() -> None:
+    """As those of records do."""
     job, source, *_ = _job("batches")
-    job.batch(source)(lambda _table: job.commit())
+
+    @job.batch(source)
+    def last(_table: object) -> None:
+        job.commit()
+        job.shutdown()
+
     with TestRunner(job) as runner:
         runner.send("in", key="k", value={})
-        with pytest.raises(TaskFailedError, match=f"commit of the job 'batches': {rule}"):
-            runner.run()
+        runner.run()
+        assert not runner.is_running
+
+
+@pytest.mark.parametrize("asked", [Job.commit, Job.shutdown])
+def test_the_start_cannot_ask(asked: Callable[[Job], None]) -> None:
+    """A task has no transaction yet."""
+    job, source, *_ = _job("starts")
+    job.each(source)(repr)
+    job.on_start(lambda: asked(job))
+    rule = "a task's init and close cannot; do it in its other methods"
+    with pytest.raises(TaskFailedError, match=rule):
+        TestRunner(job).__enter__()
 
 
 def test_records_that_no_function_takes_fail_the_task() -> None:
@@ -352,10 +364,9 @@ def test_the_one_function_takes_the_rows_of_a_pipeline() -> None:
     job.each(job.input("a"))(repr)
     assert issubclass(job.task_class(streams, has_pipeline=True), StreamTask)
     task: Any = task_class_of(functions, calls, has_pipeline=True)()
-    context: Any = None
-    task.init(context)
+    task.init(SimpleNamespace(send=print))
     for stream in ("a", "b", ""):
-        task.process(IncomingMessage("kafka", stream, 0, 0, "k", {}, 0, {}), None, None)
+        task.process(IncomingMessage("kafka", stream, 0, 0, "k", {}, 0, {}), None)
     assert seen == ["a", "b", ""]
 
 

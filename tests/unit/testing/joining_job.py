@@ -38,7 +38,7 @@ class Join(StreamTask):
             self.writable.put(tail, {"model": "x"})
         count = (self.counts.get(tail) or 0) + 1
         self.counts.put(tail, count)
-        plane = self.planes.get(tail) or {"model": "-"}
+        plane = self.planes.get(tail, {"model": "-"})
         name = self.airlines.get(airline) or "-"
         collector.send("out", f"{plane['model']}/{name}/{count}", tail)
 

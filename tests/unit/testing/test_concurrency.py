@@ -87,12 +87,12 @@ class _Slow(StreamTask):
 
 
 class _Async(StreamTask):
-    async def init(self, context: TaskContext) -> None:  # type: ignore[override]  # a coroutine may be
+    async def init(self, context: TaskContext) -> None:
         await asyncio.sleep(0)
         self.counts = context.store("counts")
         self.loop = asyncio.get_running_loop()
 
-    async def process(  # type: ignore[override]  # as above
+    async def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
         assert asyncio.get_running_loop() is self.loop
@@ -105,21 +105,21 @@ class _Async(StreamTask):
             if message.value.get("vote"):
                 coordinator.shutdown()
 
-    async def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:  # type: ignore[override]  # as above
+    async def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
         await asyncio.sleep(0)
         collector.send("windows", b"async")
         if WATCH[0].notes == ["raise"]:
             raise KeyError("of the window")
         del coordinator
 
-    async def end_of_stream(  # type: ignore[override]  # as above
+    async def end_of_stream(
         self, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
         del coordinator
         assert WATCH[0].now == 0
         collector.send("windows", b"over")
 
-    async def close(self) -> None:  # type: ignore[override]  # as above
+    async def close(self) -> None:
         await asyncio.sleep(0)
         WATCH[0].notes.append("closed")
 
@@ -254,7 +254,7 @@ _Badly = task_of(lambda _, collector: collector.send("out", "text"))
 
 
 class _BadlyAsync(StreamTask):
-    async def process(  # type: ignore[override]  # a coroutine may be
+    async def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
         del message, coordinator
@@ -360,7 +360,9 @@ class _HalfAsync(StreamTask):
     ) -> None:
         """Nothing."""
 
-    async def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:  # type: ignore[override]  # that is the fault
+    async def window(
+        self, collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:  # that is the fault
         """Nothing."""
 
 

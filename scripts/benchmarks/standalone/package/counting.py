@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from homeport.container.api import BatchTask, MessageCollector, TaskContext
+from homeport import BatchTask, MessageCollector, TaskContext
 
 STORE = "counts"
 

@@ -17,12 +17,8 @@ from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.processing.records import BadRecords, InputMessages
-from homeport.container.processing.stream_task_instance import (
-    Requests,
-    StreamTaskInstance,
-    StreamTaskParts,
-)
-from homeport.container.processing.task_instance import Context, Outputs
+from homeport.container.processing.stream_task_instance import StreamTaskInstance, StreamTaskParts
+from homeport.container.processing.task_instance import Context, Outputs, Requests
 from homeport.container.serde.serdes import Serde, SerdeFailedError
 from homeport.container.spark import micro_batch
 from homeport.container.spark.faults import Named

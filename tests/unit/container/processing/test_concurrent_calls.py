@@ -12,8 +12,8 @@ from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import AsyncStreamTask, order_of
 from homeport.container.processing.records import pipeline_messages
-from homeport.container.processing.stream_task_instance import Requests, StreamTaskParts
-from homeport.container.processing.task_instance import Context, Outputs
+from homeport.container.processing.stream_task_instance import StreamTaskParts
+from homeport.container.processing.task_instance import Context, Outputs, Requests
 from homeport.job_coordinator.model.ids import TaskName
 
 WAIT_S = 20.0
@@ -137,12 +137,12 @@ class _Closing(StreamTask):
 
     closed = False
 
-    async def process(  # type: ignore[override]  # a coroutine may be
+    async def process(
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
         """Nothing."""
 
-    async def close(self) -> None:  # type: ignore[override]  # as above
+    async def close(self) -> None:
         await asyncio.sleep(0.3)  # a slow end
         type(self).closed = True
 

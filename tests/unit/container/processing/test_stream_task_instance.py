@@ -27,12 +27,8 @@ from homeport.container.classes import load_serde
 from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskError, DiskFullError
 from homeport.container.host.stop_flag import OvertakenError, StopRequestedError
-from homeport.container.processing.stream_task_instance import (
-    Requests,
-    StreamTaskInstance,
-    StreamTaskParts,
-)
-from homeport.container.processing.task_instance import Context, Outputs
+from homeport.container.processing.stream_task_instance import StreamTaskInstance, StreamTaskParts
+from homeport.container.processing.task_instance import Context, Outputs, Requests
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.typed_store import TypedStore, ValueGuard

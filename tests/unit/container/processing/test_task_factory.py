@@ -22,9 +22,8 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.records import UndecodableError
-from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import RowSender, make_tasks, task_class_of
-from homeport.container.processing.task_instance import Context, Outputs
+from homeport.container.processing.task_instance import Context, Outputs, Requests
 from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (

@@ -9,7 +9,7 @@ import pytest
 
 from homeport.container.api import BatchTask, Headers, MessageCollector, TaskContext
 from homeport.container.callables import TaskFailedError
-from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
+from homeport.container.processing.task_instance import Context, Outputs, Requests, TaskInstance
 from homeport.container.progress.topic_rules import size_of
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -93,12 +93,12 @@ class Failing(BatchTask):
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
         """Maybe raises."""
-        assert isinstance(collector, Outputs)
+        assert isinstance(collector, Context)
         self._at("process_batch", str(table.num_rows))
 
     def end_transaction(self, collector: MessageCollector) -> None:
         """Maybe raises."""
-        assert isinstance(collector, Outputs)
+        assert isinstance(collector, Context)
         self._at("end_transaction", "")
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ def test_an_exception_names_task_and_step(
 
 
 def _run_through(context: Context) -> None:
-    instance = TaskInstance(Failing, context, _outputs())
+    instance = TaskInstance(Failing, context, _outputs(), Requests())
     instance.process_batch(pa.table({"a": [1]}))
     instance.end_transaction()
     instance.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
+from homeport import BatchTask, KeyValueStore, MessageCollector, TaskContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
