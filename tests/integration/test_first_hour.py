@@ -72,8 +72,8 @@ def test_the_page_holds(home: Path, tmp_path: Path) -> None:
     said = done.stdout.splitlines()
     assert "2 passed" in done.stdout
     totals = [line for line in said if line.startswith(("ann\t", "bob\t"))]
-    first = ['ann\t{"total":5}', 'bob\t{"total":2}', 'ann\t{"total":12}']
-    then = [*first, *first, 'ann\t{"total":13}']
-    assert totals == [*first, *then, *then, 'ann\t{"total":14}']
+    first = ['ann\t{"total":5.0}', 'bob\t{"total":2.0}', 'ann\t{"total":12.0}']
+    then = [*first, *first, 'ann\t{"total":13.0}']
+    assert totals == [*first, *then, *then, 'ann\t{"total":14.0}']
     assert LocalCluster("dev", cache=home / ".cache" / "homeport").status()["state"] == "down"
     assert seconds < _LIMIT_S

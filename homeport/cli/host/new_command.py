@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import keyword
+import os
 import re
 import sys
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -13,17 +16,22 @@ import typer
 
 from homeport.cli.options import described, new_app, note
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.config.system_stream import SystemStream
+from homeport.config.system_stream import SystemStream, is_topic_name
 
-app = new_app("Makes the folder of a new job: code, configuration, a test and a README.")
+app = new_app("Makes the folder of a new job: its code, a test and a README.")
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+")
+_SYSTEM = "kafka"
+_BROKERS = "HOMEPORT_BOOTSTRAP_SERVERS"
 _SUMMARIES = {
     "task": "A running total of the amounts of each key.",
+    "batch": "A running total of the amounts of each key, added up over Arrow tables.",
     "pipeline": "A running total of the amounts of each key; Spark reads the records.",
     "sql": "The records whose amount is large, as one SQL statement.",
 }
+_IN_PYTHON = ("task", "batch")
+_IN_PROPERTIES = ("task", "pipeline", "sql")
 _STORE = """\
 
 stores.totals.factory=rocksdb
@@ -36,55 +44,74 @@ stores.totals.msg.serde={serde}
 @app.command()
 @described(
     name=typer.Argument(help="Of the job and of its folder, as in daily-totals."),
-    task="A task that gets one record at a time (default).",
-    pipeline="A Spark pipeline before a task that gets batches.",
-    sql="One SQL statement, without a task.",
-    source=typer.Option("--input", help="system.stream; default kafka.NAME-in."),
-    target=typer.Option("--output", help="system.stream; default kafka.NAME-out."),
+    task="A function or task that gets one record at a time (default).",
+    batch="A function that gets Arrow tables.",
+    pipeline="A Spark pipeline before a task that gets batches, with --properties.",
+    sql="One SQL statement, without a task, with --properties.",
+    properties="Task class and properties file, with Samza's keys, in place of one Python file.",
+    source=typer.Option("--input", help="Topic, or system.stream; default NAME-in."),
+    target=typer.Option("--output", help="Topic, or system.stream; default NAME-out."),
     brokers=typer.Option(
         "--brokers",
-        envvar="HOMEPORT_BOOTSTRAP_SERVERS",
-        help="Of Kafka, HOST:PORT; the variable is what `homeport local env` sets.",
+        help="Of Kafka, HOST:PORT; default $HOMEPORT_BOOTSTRAP_SERVERS, else localhost:9092.",
     ),
 )
-def new(
+def new(  # noqa: PLR0913 - each is an option of the command
     name: str,
     *,
     task: bool = False,
+    batch: bool = False,
     pipeline: bool = False,
     sql: bool = False,
+    properties: bool = False,
     source: str | None = None,
     target: str | None = None,
-    brokers: str = "localhost:9092",
+    brokers: str | None = None,
 ) -> None:
     """Makes the folder NAME, below the folder where the command runs.
 
     Run its test by `pytest` in it, and the job by the commands of its README.
     """
-    kinds = [k for k, is_it in (("task", task), ("pipeline", pipeline), ("sql", sql)) if is_it]
+    kind = _kind({"task": task, "batch": batch, "pipeline": pipeline, "sql": sql})
+    if properties and kind not in _IN_PROPERTIES:
+        raise HomeportError(f"--{kind} and --properties exclude each other: give one of them")
+    module = _module(name)
+    given = _stream("--input", source or f"{name}-in")
+    sent = _stream("--output", target or f"{name}-out")
+    if given.system != sent.system:
+        rule = f"its system is not {given.system!r}, that of the input"
+        remedy = "name a stream of the same system; a second system can be added by hand"
+        raise ConfigError("--output", str(sent), rule, remedy)
+    values = {
+        "name": name,
+        "module": module,
+        "summary": _SUMMARIES[kind],
+        "system": given.system,
+        "input": given.stream,
+        "output": sent.stream,
+    }
+    make = _in_properties if properties or kind not in _IN_PYTHON else _in_python
+    _write(Path(name), make(kind, values, brokers))
+    note(f"next: cd {name}; pytest; README.md says how to run the job")
+
+
+def _kind(flags: Mapping[str, bool]) -> str:
+    """Return the kind whose flag is given; HomeportError where several are."""
+    kinds = [kind for kind, is_given in flags.items() if is_given]
     if len(kinds) > 1:
         raise HomeportError(f"--{kinds[0]} and --{kinds[1]} exclude each other: give one of them")
-    kind = kinds[0] if kinds else "task"
-    folder = Path(name)
-    module = _module(name)
-    given = _stream("--input", source or f"kafka.{name}-in")
-    sent = _stream("--output", target or f"kafka.{name}-out")
-    if given.system != sent.system:
-        raise ConfigError(
-            "--output",
-            str(sent),
-            f"its system is not {given.system!r}, that of the input",
-            "name a stream of the same system; a second system can be added by hand",
-        )
+    return kinds[0] if kinds else "task"
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write {path in ``folder``: text} and print the paths; ConfigError where it has files."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError("NAME", name, "there is such a folder here", "give another name")
-    files = _files(kind, name, module, given, sent.stream, brokers)
+        raise ConfigError("NAME", str(folder), "there is such a folder here", "give another name")
     for path, text in files.items():
-        target_file = folder / path
-        target_file.parent.mkdir(parents=True, exist_ok=True)
-        target_file.write_text(text, encoding="utf-8")
-        print(target_file)
-    note(f"next: cd {name}; pytest; README.md says how to run the job")
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        print(file)
 
 
 def _module(name: str) -> str:
@@ -99,47 +126,83 @@ def _module(name: str) -> str:
 
 
 def _stream(option: str, text: str) -> SystemStream:
-    stream = SystemStream.parse(text)
-    if stream is None or not _TOPIC.fullmatch(stream.system) or not stream.stream:
-        raise ConfigError(option, text, "it must have the form system.stream", "as in kafka.orders")
+    stream = SystemStream.parse(text if "." in text else f"{_SYSTEM}.{text}")
+    if stream is None or not _TOPIC.fullmatch(stream.system) or not is_topic_name(stream.stream):
+        rule = "it must be a topic, or have the form system.stream"
+        raise ConfigError(option, text, rule, "as in kafka.orders")
     return stream
 
 
-def _files(
-    kind: str, name: str, module: str, given: SystemStream, output: str, brokers: str
-) -> dict[str, str]:
-    """Return {path in the folder of the job: text}."""
+def _in_python(kind: str, values: Mapping[str, str], brokers: str | None) -> dict[str, str]:
+    """Return {path in the folder of the job: text} of a job in one Python file.
+
+    ConfigError: its streams have another system than such a job has.
+    """
+    if values["system"] != _SYSTEM:
+        rule = f"a job in one Python file has the system {_SYSTEM!r}"
+        remedy = "write the system too, as in kafka.web.clicks, or add --properties"
+        raise ConfigError("--input", f"{values['system']}.{values['input']}", rule, remedy)
+    file = f"{values['module']}.py"
+    kafka = "" if brokers is None else f"\n    kafka={json.dumps(brokers)},"
+    files = f"| `{file}` | the job: what it reads, writes and keeps, and its code |\n"
+    files += f"| `test_{file}` | a test of all of it, without a broker |"
+    values = {**values, "kafka": kafka, "files": files, "config": file}
+    values["brokers"] = "at `$HOMEPORT_BOOTSTRAP_SERVERS`, else localhost:9092"
+    if brokers is not None:
+        values["brokers"] = _fixed(brokers, file)
+    return {
+        file: _filled("python", f"{kind}.py", values),
+        f"test_{file}": _filled("python", f"test_{kind}.py", values),
+        **_beside(values),
+    }
+
+
+def _in_properties(kind: str, values: Mapping[str, str], brokers: str | None) -> dict[str, str]:
+    """Return {path in the folder of the job: text} of a job with a properties file."""
+    name, module, system = values["name"], values["module"], values["system"]
     suffix = "sql" if kind == "sql" else "py"
+    code, test = f"package/{module}.{suffix}", f"tests/test_{module}.py"
+    config = f"{name}.properties"
+    files = f"| `{config}` | the job: its input, its output, its stores, its Kafka |\n"
+    files += f"| `{code}` | its code |\n| `{test}` | a test of all of it, without a broker |"
+    servers = brokers or os.environ.get(_BROKERS) or "localhost:9092"
     values = {
-        "name": name,
-        "module": module,
-        "code": f"{module}.{suffix}",
-        "summary": _SUMMARIES[kind],
-        "system": given.system,
-        "input": given.stream,
+        **values,
         "to": "task.pipeline.output" if kind == "sql" else "task.outputs",
-        "output": output,
-        "brokers": brokers,
-        "work": _work(kind, module, given),
+        "servers": servers,
+        "brokers": _fixed(servers, config),
+        "work": _work(kind, module, SystemStream(system, values["input"])),
         "memory": "512" if kind == "task" else "1536",
+        "files": files,
+        "config": config,
     }
-    folder = resources.files("homeport.cli.host") / "templates"
-    sources = {
-        f"{name}.properties": ("common", "job.properties"),
-        "README.md": ("common", "README.md"),
-        "pytest.ini": ("common", "pytest.ini"),
-        f"package/{module}.{suffix}": (kind, f"job.{suffix}"),
-        f"tests/test_{module}.py": (kind, "test_job.py"),
-    }
-    found = {}
-    for path, (of_kind, source) in sources.items():
-        text = (folder / of_kind / f"{source}.template").read_text(encoding="utf-8")
-        found[path] = Template(text).substitute(values)
+    found = _filled("common", "job.properties", values)
     if kind != "sql":
         serde = "json" if kind == "task" else "double"
-        store = _STORE.format(system=given.system, name=name, serde=serde)
-        found[f"{name}.properties"] += store
-    return found
+        found += _STORE.format(system=system, name=name, serde=serde)
+    return {
+        config: found,
+        "pytest.ini": _filled("common", "pytest.ini", values),
+        code: _filled(kind, f"job.{suffix}", values),
+        test: _filled(kind, "test_job.py", values),
+        **_beside(values),
+    }
+
+
+def _fixed(brokers: str, file: str) -> str:
+    return f"at {brokers}, as `{file}` has it: change it there where it is another one"
+
+
+def _beside(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the files that each form has."""
+    names = {"README.md": "README.md", ".gitignore": "gitignore"}
+    return {path: _filled("common", source, values) for path, source in names.items()}
+
+
+def _filled(folder: str, source: str, values: Mapping[str, str]) -> str:
+    """Return the text of a template, with ``values`` in place of their names."""
+    file = resources.files("homeport.cli.host") / "templates" / folder / f"{source}.template"
+    return Template(file.read_text(encoding="utf-8")).substitute(values)
 
 
 def _work(kind: str, module: str, given: SystemStream) -> str:

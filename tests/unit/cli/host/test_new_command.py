@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from homeport.cli.main import run
+from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.loading.loader import load
 from homeport.config.settings.validation import validate
@@ -20,20 +23,29 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+FORMS: dict[str, tuple[str, ...]] = {
+    "records": (),
+    "tables": ("--batch",),
+    "task": ("--properties",),
+    "pipeline": ("--properties", "--pipeline"),
+    "sql": ("--properties", "--sql"),
+}
+
+
 @pytest.mark.parametrize("kind", ["--task", "--pipeline", "--sql"])
 def test_each_kind_is_a_configuration_that_is_taken(kind: str, tmp_path: Path) -> None:
     """Input, output and brokers are those of the command line."""
     streams = ["--input=events.clicks", "--output=events.totals", "--brokers=broker:1"]
-    run(["new", "daily-totals", kind, *streams])
+    run(["new", "daily-totals", "--properties", kind, *streams])
     config = load(str(tmp_path / "daily-totals" / "daily-totals.properties"), ())
     validate(config)
     assert config["task.inputs"] == "events.clicks"
     to = "task.pipeline.output" if kind == "--sql" else "task.outputs"
     assert config[to] == "events.totals"
     assert config["systems.events.consumer.bootstrap.servers"] == "broker:1"
-    made = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     code = "sql" if kind == "--sql" else "py"
-    assert made == {
+    assert _made(tmp_path) == {
+        "daily-totals/.gitignore",
         "daily-totals/README.md",
         "daily-totals/daily-totals.properties",
         f"daily-totals/package/daily_totals.{code}",
@@ -42,10 +54,10 @@ def test_each_kind_is_a_configuration_that_is_taken(kind: str, tmp_path: Path) -
     }
 
 
-@pytest.mark.parametrize("kind", ["--task", "--pipeline", "--sql"])
-def test_its_readme_ends_in_no_refusal(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_its_readme_ends_in_no_refusal(form: str, tmp_path: Path) -> None:
     """run-job refuses what run-local has run without --trial."""
-    run(["new", "daily-totals", kind])
+    run(["new", "daily-totals", *FORMS[form]])
     text = (tmp_path / "daily-totals" / "README.md").read_text(encoding="utf-8")
     local, *more = [line for line in text.splitlines() if line.startswith("homeport run-local ")]
     assert "--trial" in local
@@ -53,19 +65,88 @@ def test_its_readme_ends_in_no_refusal(kind: str, tmp_path: Path) -> None:
     assert "\nrun-job " in text
 
 
-def test_the_test_of_a_new_job_passes_as_it_is(tmp_path: Path) -> None:
-    """As its user runs it: pytest, in the folder of the job."""
-    run(["new", "daily-totals"])
+@pytest.mark.parametrize("kind", ["--task", "--batch"])
+def test_each_kind_in_python_is_a_configuration_that_is_taken(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --brokers the file names none: it follows its environment when it runs."""
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", "before:1")
+    key = "systems.kafka.consumer.bootstrap.servers"
+    run(["new", "web-totals", kind, "--input=kafka.web.clicks", "--output=web-totals"])
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", "after:1")
+    with _imported("web-totals", monkeypatch) as config:
+        assert validate(config) == ()
+        assert config["task.inputs"] == "kafka.web.clicks"
+        assert config["task.outputs"] == "kafka.web-totals"
+        assert config[key] == "after:1"
+    assert _made(tmp_path) == {
+        "web-totals/.gitignore",
+        "web-totals/README.md",
+        "web-totals/test_web_totals.py",
+        "web-totals/web_totals.py",
+    }
+    run(["new", "fixed-totals", kind, "--brokers=broker:1"])
+    with _imported("fixed-totals", monkeypatch) as config:
+        assert config[key] == "broker:1"
+
+
+@contextmanager
+def _imported(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Config]:
+    """The keys of a new job in Python; its folder is not importable afterwards."""
+    module = name.replace("-", "_")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "path", list(sys.path))
+        yield load(str(Path(name) / f"{module}.py"), ())
+    sys.modules.pop(module, None)
+
+
+def _made(folder: Path) -> set[str]:
+    found = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    return {name for name in found if "__pycache__" not in name}
+
+
+def _run(tmp_path: Path, *words: str) -> str:
+    """What a module of Python prints in the folder, which succeeds."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=tmp_path / "daily-totals",
+        [sys.executable, "-m", *words],
+        cwd=tmp_path,
         env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("form", ["records", "tables", "task"])
+def test_the_test_of_a_new_job_passes_as_it_is(form: str, tmp_path: Path) -> None:
+    """As its user runs it: pytest, in the folder of the job. Those with Spark are elsewhere."""
+    run(["new", "daily-totals", *FORMS[form]])
+    said = _run(tmp_path / "daily-totals", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "2 passed" in said
+
+
+def test_a_job_has_twelve_lines(tmp_path: Path) -> None:
+    """Of code, from its import to what it sends."""
+    run(["new", "daily-totals"])
+    text = (tmp_path / "daily-totals" / "daily_totals.py").read_text(encoding="utf-8")
+    lines = [line.strip() for line in text.splitlines()]
+    assert len([line for line in lines if line and not line.startswith(("#", '"""'))]) == 12
+
+
+def test_each_form_passes_mypy_and_ruff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their own rules, mypy's strict ones: a new folder has no configuration of either."""
+    for form, options in FORMS.items():
+        run(["new", f"{form}-job", *options])
+    folders = sorted(str(path) for path in tmp_path.iterdir())
+    packages = [f"{folder}/package" for folder in folders if Path(folder, "package").exists()]
+    monkeypatch.setenv("MYPYPATH", ":".join([*folders, *packages]))
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    _run(tmp_path, "mypy", "--strict", "--explicit-package-bases", cache, *folders)
+    for folder in folders:
+        for check in (["check"], ["format", "--check"]):
+            _run(Path(folder), "ruff", *check, "--isolated", "--no-cache", ".")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +157,16 @@ def test_the_test_of_a_new_job_passes_as_it_is(tmp_path: Path) -> None:
         (["class"], "NAME = 'class': .*; write"),
         (["json"], "NAME = 'json': Python has a module of that name; "),
         (["good", "--sql", "--pipeline"], "--pipeline and --sql exclude each other: "),
-        (["good", "--input=clicks"], "--input = 'clicks': .* system.stream; as in kafka.orders"),
+        (["good", "--batch", "--properties"], "--batch and --properties exclude each other: "),
+        (
+            ["good", "--input=.clicks"],
+            r"--input = '\.clicks': .* system.stream; as in kafka.orders",
+        ),
+        (["good", "--input=kafka.a b"], "--input = 'kafka.a b': it must be a topic, .*; as in "),
+        (
+            ["good", "--input=web.in", "--output=web.out"],
+            "--input = 'web.in': a job in one Python file has the system 'kafka'; write .*, or add",
+        ),
         (["good", "--output=other.x"], "--output = 'other.x': its system is not 'kafka', .*; "),
     ],
 )
