@@ -11,19 +11,11 @@ from pathlib import Path
 
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.access.job_access import JobSecret
+from homeport.job_coordinator.own_folders import cache_folder
 
 _APPLICATION = re.compile(r"application_\d+_\d+", re.ASCII)
 _TOKENS, _NOTE, _SECRET = "tokens", ".cluster", ".secret"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return ``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
-    given = environment.get("HOMEPORT_CACHE_DIR", "")
-    if given:
-        return Path(given).expanduser().absolute()
-    base = environment.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache").absolute() / "homeport"
 
 
 def token_path(environment: Mapping[str, str], application_id: str) -> Path:

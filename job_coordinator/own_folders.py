@@ -14,7 +14,7 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from homeport.config.errors import StoreError
@@ -25,6 +25,15 @@ PRIVATE_UMASK = 0o077
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _GROUP_READS = stat.S_IRGRP | stat.S_IXGRP
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Return ``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
+    given = environment.get("HOMEPORT_CACHE_DIR", "")
+    if given:
+        return Path(given).expanduser().absolute()
+    base = environment.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache").absolute() / "homeport"
 
 
 class NotOwnError(StoreError):

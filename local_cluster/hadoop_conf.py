@@ -219,7 +219,7 @@ def behaviour() -> dict[str, object]:
         "yarn.nodemanager.resource.memory-mb": NODE_MEMORY_MB,
         "yarn.nodemanager.resource.cpu-vcores": NODE_VCORES,
         "yarn.nodemanager.localizer.cache.cleanup.interval-ms": 600_000,
-        "yarn.nodemanager.env-whitelist": "JAVA_HOME,PATH,LANG,TZ",
+        "yarn.nodemanager.env-whitelist": "JAVA_HOME,PATH,LANG,TZ,HOMEPORT_CACHE_DIR",
     }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from homeport.appmaster.doctor.machine_checks import MachineFacts
 from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE
-from homeport.job_coordinator.client_files import cache_folder
+from homeport.job_coordinator.own_folders import cache_folder
 from homeport.job_coordinator.parent_death import run_child
 
 _JAVA_LIMIT_S = 30.0

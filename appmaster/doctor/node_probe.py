@@ -18,9 +18,9 @@ from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.skein_driver import Skein, import_skein, one_line, skein_client
 from homeport.appmaster.yarn.submission import am_java_options, services_of
-from homeport.job_coordinator.client_files import cache_folder
 from homeport.job_coordinator.http.direct import OPENER
 from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.own_folders import cache_folder
 
 _AM_MB = 512
 _PROBE_MB = 256

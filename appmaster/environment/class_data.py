@@ -7,7 +7,6 @@ and to pyspark's jars, so the cache keeps it by these, whatever else an environm
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -20,8 +19,7 @@ from homeport.appmaster.environment.distributions import Installed
 from homeport.job_coordinator.parent_death import run_child
 
 PROGRAM = "homeport.container.spark.class_data"
-_SOURCES = "homeport.container.spark"
-_FORM = b"3"
+_FORM = b"4"
 """Changes with the form of the program's output, so that older output is not used."""
 _LIMIT_S = 900.0
 
@@ -60,8 +58,6 @@ def ensure(
     None where it cannot be made: without it, Spark only starts later.
     """
     digest = hashlib.sha256(_FORM + java.release.encode())
-    for source in _java_sources():
-        digest.update(source.read_bytes())
     for package in packages:
         if package.name in {"pyspark", "py4j"}:
             digest.update(f"{package.name} {package.digest}\n".encode())
@@ -79,12 +75,6 @@ def ensure(
         return None
     partial.rename(folder)
     return folder
-
-
-def _java_sources() -> list[Path]:
-    spec = importlib.util.find_spec(_SOURCES)
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    return [path for folder in folders for path in sorted(Path(folder, "java").glob("*.java"))]
 
 
 def _succeeds(command: list[str], log: Path) -> bool:

@@ -25,7 +25,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import YarnConfig
-from homeport.job_coordinator.client_files import cache_folder
+from homeport.job_coordinator.own_folders import cache_folder
 
 _ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _REMEDY = "let it name an archive that `homeport pack` has made"

@@ -23,7 +23,7 @@ from typing import Any
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.client_files import cache_folder
+from homeport.job_coordinator.own_folders import cache_folder
 
 _DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 _POLL_S = 0.05

@@ -1,31 +1,40 @@
-"""Makes the files that let Spark's JVM start fast and plan once, for environments that travel.
+"""Makes the files that let Spark's JVM start fast.
 
 ``python -m homeport.container.spark.class_data FOLDER``: afterwards the folder has the JVM's
-command and its class-data archive (``jvm``), and the jar of our classes (``java_classes``).
-Command and archive fit only this Java and the jars of this pyspark with their dates; the jar fits
-only this pyspark. All three fit any folder.
+command and its class-data archive (``jvm``). They fit only this Java and the jars of this pyspark
+with their dates, in any folder. ``ensure`` makes them in the cache folder.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from homeport.config.errors import HomeportError
+from homeport.config.errors import HomeportError, StoreError
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark import java_classes
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL
-from homeport.container.spark.jvm import ARCHIVE_NAME, COMMAND_NAME, PORTABLE_JAVA, spark_and_java
+from homeport.container.spark.jvm import (
+    ARCHIVE_NAME,
+    COMMAND_NAME,
+    PORTABLE_JAVA,
+    java_of_host,
+    made_folder,
+    spark_and_java,
+)
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
+from homeport.job_coordinator.file_locks import exclusive
+from homeport.job_coordinator.own_folders import cache_folder, make_own_folder
 from homeport.job_coordinator.parent_death import ending_with_us, run_child
 
 if TYPE_CHECKING:
@@ -39,8 +48,39 @@ _HEAP_MB = 512
 _LIMIT_S = 600.0
 
 
+def ensure(say: Callable[[str], None]) -> None:
+    """Make command and archive in ``made_folder`` where they are missing, in another process.
+
+    Without them Spark only starts later: a failure is a warning. It is not tried again while its
+    log is there. ``say``: gets a line for people.
+    """
+    folder = made_folder()
+    log = folder.with_suffix(".log")
+    if (folder / ARCHIVE_NAME).is_file() or log.is_file() or java_of_host() is None:
+        return
+    cache = cache_folder(os.environ)
+    try:
+        make_own_folder(folder, cache)
+        with exclusive(cache / "spark" / ".lock", lambda: say("waiting for another command")):
+            if (folder / ARCHIVE_NAME).is_file():
+                return
+            say(f"making Spark's class-data archive in {folder} (a minute, once)")
+            with log.open("wb") as sink:
+                if run_child(_command(folder), _LIMIT_S, log=sink).returncode == 0:
+                    log.unlink()
+                    return
+            reason: object = f"{log} has the reason; remove that file to try again"
+    except (OSError, StoreError, subprocess.TimeoutExpired) as error:
+        reason = error
+    say(f"warning: without class-data archive Spark starts slowly: {reason}")
+
+
+def _command(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "homeport.container.spark.class_data", str(folder)]
+
+
 def make(folder: Path) -> None:
-    """Make command, archive and jar in ``folder``, each whole.
+    """Make command and archive in ``folder``, each whole.
 
     Raises:
         HomeportError: there is no Java, or Spark does not start or end as it should.
@@ -48,7 +88,6 @@ def make(folder: Path) -> None:
     home, java = spark_and_java()
     lines = [PORTABLE_JAVA, "-cp", _class_path(home), *_arguments(java, home)]
     folder.mkdir(parents=True, exist_ok=True)
-    java_classes.make(folder)
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as name:
         made = Path(name)
         (made / COMMAND_NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -86,9 +125,8 @@ def _dump(made: Path, archive: Path) -> None:
     """Exercise a session as a container does, so that its JVM writes the archive at its end."""
     own = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
     settings = SparkSettings("class-data", 2, _HEAP_MB, made / "work", own, 1000)
-    exercised = partial(_exercised, classes=made.parent)
     # While a JVM writes its archive, for a minute, it ignores the end of its input.
-    spark = LocalSpark(settings, exercised, made, first=ending_with_us())
+    spark = LocalSpark(settings, _exercised, made, first=ending_with_us())
     try:
         spark.pipeline(lambda: None)
         spark.end_in_order(_LIMIT_S)
@@ -98,7 +136,7 @@ def _dump(made: Path, archive: Path) -> None:
         raise HomeportError("the JVM ended without an archive: see its lines above")
 
 
-def _exercised(session: SparkSession, classes: Path) -> SparkPipeline:
+def _exercised(session: SparkSession) -> SparkPipeline:
     from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark is imported when it runs
 
     rest = {"system": "s", "stream": "s", "partition": 0, "timestamp": 0}
@@ -108,7 +146,7 @@ def _exercised(session: SparkSession, classes: Path) -> SparkPipeline:
     ]
     table = pa.Table.from_pylist([{**rest, **row} for row in rows], BATCH_SCHEMA)
     named = Named("class-data", "typical")
-    for once in (None, PlanOnce.connect(session, classes)):
+    for once in (None, PlanOnce.connect(session)):
         pipeline = SparkPipeline(
             session, lambda frames: _typical(frames[ALL]), named, unordered=False, plan_once=once
         )

@@ -3,6 +3,9 @@
 ``python -m homeport.container.spark.java_classes FOLDER``: afterwards the folder has them as one
 jar, named by their sources. Janino compiles them, which Spark has for its own code: a Java without
 a compiler is enough, and nothing is downloaded. The jar fits only this pyspark, in any folder.
+
+The build of the wheel puts the jar beside this module. Where it had no Java, the first start of
+Spark makes the jar in the cache folder.
 """
 
 from __future__ import annotations
@@ -18,15 +21,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from homeport.config.errors import HomeportError
-from homeport.container.spark.jvm import JVM_FLAGS, made_folder, spark_and_java
+from homeport.config.errors import HomeportError, StoreError
+from homeport.container.spark.jvm import JVM_FLAGS, spark_and_java
+from homeport.job_coordinator.own_folders import cache_folder, make_own_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger(__name__)
 
-_SOURCES = Path(__file__).parent / "java"
+_SHIPPED = Path(__file__).parent
+_SOURCES = _SHIPPED / "java"
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The date of each entry, so that the same sources make the same jar."""
 
@@ -49,14 +54,28 @@ def _pyspark_version() -> str:
         return ""
 
 
-def load(session: SparkSession, made: Path | None = None) -> bool:
-    """Load the classes into Spark's JVM; return False without a jar. ``made``: its folder."""
-    jar = (made or made_folder()) / jar_name()
-    if not jar.is_file():
-        return False
+def load(session: SparkSession) -> None:
+    """Load the classes into Spark's JVM; make the jar where neither wheel nor cache has it.
+
+    Raises:
+        HomeportError: it cannot be made.
+    """
     jvm: Any = session._jvm  # noqa: SLF001 - pyspark's only way to the JVM
+    jar = _SHIPPED / jar_name()
+    if not jar.is_file():
+        jar = _cached(Path(jvm.java.lang.System.getProperty("java.io.tmpdir")))
     jvm.PythonSQLUtils.addJarToCurrentClassLoader(jar.absolute().as_uri())
-    return True
+
+
+def _cached(scratch: Path) -> Path:
+    """Return the jar in the cache folder, or, where this user has none, in ``scratch``."""
+    try:
+        cache = cache_folder(os.environ)
+        make_own_folder(cache / "spark", cache)
+        return make(cache / "spark")
+    except (OSError, RuntimeError, StoreError) as error:  # the second: this user has no home
+        _LOG.info("Spark's Java classes cannot be kept (%s)", error)
+        return make(scratch)
 
 
 def make(folder: Path) -> Path:
@@ -69,6 +88,7 @@ def make(folder: Path) -> Path:
     jar = folder / jar_name()
     if jar.is_file():
         return jar
+    _LOG.info("compiling Spark's Java classes into %s (once)", folder)
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as name:
         classes, partial = Path(name) / "classes", Path(name) / "jar"
         classes.mkdir()
@@ -77,8 +97,6 @@ def make(folder: Path) -> Path:
             for path in sorted(classes.rglob("*.class")):
                 entry = zipfile.ZipInfo(path.relative_to(classes).as_posix(), _DATE)
                 archive.writestr(entry, path.read_bytes())
-        for former in folder.glob("homeport-spark-*.jar"):
-            former.unlink()
         partial.replace(jar)
     return jar
 

@@ -9,6 +9,7 @@ the environment is unpacked. If Java is another one, the JVM itself ignores the 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from homeport.config.declarations.all_keys import TASK_SPARK_CONF
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.job_coordinator.own_folders import cache_folder
 from homeport.job_coordinator.parent_death import run_child
 
 # Serial collector, first compiler: several times less processor time at a start. The archive is
@@ -61,8 +63,24 @@ _SCRIPTS_ALONE = frozenset(
 
 
 def made_folder() -> Path:
-    """Return the folder of this environment's archive and command; they may not exist."""
-    return Path(sys.prefix) / "share" / "homeport"
+    """Return the folder of this environment's archive and command; they may not exist.
+
+    An environment that has none of its own has a folder in the cache, for its Java and its jars.
+    """
+    own = Path(sys.prefix) / "share" / "homeport"
+    if (own / COMMAND_NAME).is_file():
+        return own
+    try:
+        home, java = spark_and_java()
+        release = (Path(java).resolve().parents[1] / "release").read_bytes()
+        cache = cache_folder(os.environ)
+    except (HomeportError, OSError, RuntimeError):  # the last: this user has no home
+        return own
+    digest = hashlib.sha256(release)
+    for jar in sorted((home / "jars").glob("*.jar")):
+        facts = jar.stat()
+        digest.update(f"{jar.name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    return cache / "spark" / digest.hexdigest()[:16]
 
 
 def archive_path(made: Path | None = None) -> Path | None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from homeport.config.errors import HomeportError
 from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.spark import java_classes
 from homeport.container.spark.reads import (
@@ -39,8 +40,6 @@ from homeport.container.spark.standing import Source, StandingSources
 from homeport.container.spark.work import LazyFrames
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -98,17 +97,12 @@ class PlanOnce:
         self._standing = StandingSources(self._java, self._source, self._load_standing)
 
     @staticmethod
-    def connect(session: SparkSession, made: Path | None = None) -> PlanOnce | None:
-        """Connect to the JVM; None where this environment lacks the classes, as the log has it.
-
-        ``made``: the folder that has them, by default as set up.
-        """
-        if not java_classes.load(session, made):
-            _LOG.warning(
-                "Spark plans each batch: this environment has no %s; the set-up makes it, or "
-                "python -m homeport.container.spark.java_classes FOLDER in <prefix>/share/homeport",
-                java_classes.jar_name(),
-            )
+    def connect(session: SparkSession) -> PlanOnce | None:
+        """Connect to the JVM; None where there are no classes for it, as the log has it."""
+        try:
+            java_classes.load(session)
+        except (HomeportError, OSError) as error:
+            _LOG.warning("Spark plans each batch: it has no Java classes of ours: %s", error)
             return None
         return PlanOnce(session)
 

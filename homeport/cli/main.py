@@ -11,10 +11,10 @@ import importlib
 import os
 import sys
 from dataclasses import dataclass
-from importlib import metadata
 
 import typer
 
+import homeport
 from homeport.cli import completion_command
 from homeport.cli.formatting import table
 from homeport.cli.usage import run_app, run_program
@@ -158,7 +158,7 @@ def run(arguments: list[str]) -> None:
         print(help_text())
         return
     if arguments == ["--version"]:
-        print(f"homeport {metadata.version('homeport')}")
+        print(f"homeport {homeport.__version__}")
         return
     name = arguments[0]
     if name not in COMMANDS:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     )
     from homeport.job.declaration import Job
 
+    __version__: str
+
 __all__ = [
     "BATCH_SCHEMA",
     "AdjunctDataStoreManager",
@@ -75,7 +77,9 @@ _ELSEWHERE = {"Job": "homeport.job.declaration"}
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name, from the module that has it."""
+    """Return a public name, from the module that has it; or the version of the installation."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("homeport")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(import_module(_ELSEWHERE.get(name, _API)), name)

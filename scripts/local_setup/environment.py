@@ -32,7 +32,6 @@ _NEEDED_BYTES = 4 * 1024**3
 """1.1 GB stay in .venv; building pyspark's wheel needs the rest for a minute."""
 _VENV_STAMP = SHARE / "environment.stamp"
 _INSTALL_STAMP = SHARE / "homeport.stamp"
-_CLASSES_STAMP = SHARE / "java-classes.stamp"
 _ARCHIVE_STAMP = SHARE / "class-data.stamp"
 
 
@@ -66,7 +65,7 @@ def ensure(
                 env["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{home / 'bin'}"
         want(wanted, progress, LOG)
         _ensure_packages(progress)
-        _ensure_homeport(progress)
+        _ensure_homeport(progress, home)
         _ensure_links()
         if spark and home is not None:
             _ensure_spark(progress, home)
@@ -164,7 +163,7 @@ def _pip_env(scratch: Path) -> dict[str, str]:
 
 
 def _package_files() -> list[Path]:
-    files = [ROOT / "setup.cfg", ROOT / "pyproject.toml", ROOT / "LICENSE"]
+    files = [ROOT / n for n in ("setup.cfg", "setup.py", "pyproject.toml", "LICENSE")]
     for package in PACKAGES:
         for folder, below, names in os.walk(ROOT / package):
             below[:] = [name for name in below if name != "__pycache__"]
@@ -193,12 +192,16 @@ def _sources_digest() -> str:
     return digest.hexdigest()
 
 
-def _ensure_homeport(progress: Progress) -> None:
-    """Install homeport from the tree, not editable: YARN runs what stands in site-packages."""
+def _ensure_homeport(progress: Progress, java_home: Path | None) -> None:
+    """Install homeport from the tree, not editable: YARN runs what stands in site-packages.
+
+    Its build compiles the classes for Spark's JVM where there is a Java.
+    """
     if list(VENV.glob("lib/python3.*/site-packages/homeport-dev.pth")):
         return  # a developer has linked the tree into this environment by hand
     wanted = _sources_digest() + "\n"
-    if _read(_INSTALL_STAMP) == wanted:
+    classes = VENV.glob("lib/python3.*/site-packages/homeport/container/spark/*.jar")
+    if _read(_INSTALL_STAMP) == wanted and (java_home is None or any(classes)):
         return
     _INSTALL_STAMP.unlink(missing_ok=True)
     with _scratch() as scratch:
@@ -206,7 +209,10 @@ def _ensure_homeport(progress: Progress) -> None:
         copy_sources(copy)
         command = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--no-deps", "--no-index"]
         command += ["--no-build-isolation", "--force-reinstall", str(copy)]
-        run_logged(progress, "homeport into .venv", command, LOG, env=_pip_env(scratch))
+        env = _pip_env(scratch)
+        if java_home is not None:
+            env["JAVA_HOME"] = str(java_home)
+        run_logged(progress, "homeport into .venv", command, LOG, env=env)
     _write(_INSTALL_STAMP, wanted)
 
 
@@ -222,9 +228,7 @@ def _ensure_links() -> None:
 
 
 def _ensure_spark(progress: Progress, java_home: Path) -> None:
-    """Our classes for Spark's JVM, and the class-data archive; Spark works without, and slower."""
-    os.environ["JAVA_HOME"] = str(java_home)
-    _ensure_java_classes(progress)
+    """The class-data archive; Spark works without, and starts slower."""
     if not all((SHARE / name).is_file() for name in ("spark.command", "spark.jsa")):
         _ARCHIVE_STAMP.unlink(missing_ok=True)
     # The JVM ignores an archive of another build, other flags, or other jars and dates.
@@ -234,43 +238,17 @@ def _ensure_spark(progress: Progress, java_home: Path) -> None:
     for jar in sorted(VENV.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")):
         facts = jar.stat()
         digest.update(f"{jar} {facts.st_size} {facts.st_mtime_ns}\n".encode())
-    _make_for_spark(
-        progress,
-        "Spark class-data archive",
-        "class_data",
-        (_ARCHIVE_STAMP, digest.hexdigest() + "\n"),
-        "Spark sessions will start slowly",
-    )
-
-
-def _ensure_java_classes(progress: Progress) -> None:
-    digest = hashlib.sha256(PINS.read_bytes())
-    for source in sorted(ROOT.glob("container/spark/java*")):
-        for file in [source] if source.is_file() else sorted(source.iterdir()):
-            digest.update(file.read_bytes())
-    _make_for_spark(
-        progress,
-        "Java classes for Spark",
-        "java_classes",
-        (_CLASSES_STAMP, digest.hexdigest() + "\n"),
-        "Spark will plan each batch",
-    )
-
-
-def _make_for_spark(
-    progress: Progress, step: str, program: str, stamp: tuple[Path, str], without: str
-) -> None:
-    """Let a program of ``container/spark`` make its files, unless the stamp fits."""
-    path, wanted = stamp
-    if _read(path) == wanted:
+    wanted = digest.hexdigest() + "\n"
+    if _read(_ARCHIVE_STAMP) == wanted:
         return
-    command = [str(VENV / "bin" / "python"), "-m", f"homeport.container.spark.{program}"]
+    command = [str(VENV / "bin" / "python"), "-m", "homeport.container.spark.class_data"]
+    env = {**os.environ, "JAVA_HOME": str(java_home)}
     try:
-        run_logged(progress, step, [*command, str(SHARE)], LOG)
+        run_logged(progress, "Spark class-data archive", [*command, str(SHARE)], LOG, env=env)
     except SetupError as error:
-        progress.say(f"warning: {without}: {error}")
+        progress.say(f"warning: Spark sessions will start slowly: {error}")
         return
-    _write(path, wanted)
+    _write(_ARCHIVE_STAMP, wanted)
 
 
 def _read(path: Path) -> str:

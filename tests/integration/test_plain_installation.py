@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -28,6 +29,29 @@ for name in names:
 print(len(names), all(p.startswith(sys.prefix) for p in homeport.__path__))
 print(not any(map(importlib.util.find_spec, ("fastavro", "pytest"))))
 """
+
+
+PIPELINE = """
+import logging, tempfile
+import pyarrow as pa
+from pathlib import Path
+from homeport.config.config import Config
+from homeport.container.api import BATCH_SCHEMA
+from homeport.container.spark import class_data
+from homeport.testing.shared_spark import pipeline_of
+logging.basicConfig(level=logging.INFO)
+class_data.ensure(print) if MAKES else None
+job = Config({
+    "job.name": "whole", "task.inputs": "kafka.in", "job.default.system": "kafka",
+    "systems.kafka.consumer.bootstrap.servers": "none:1",
+    "task.pipeline.sql": "SELECT key, value FROM input", "task.pipeline.output": "kafka.out",
+})
+pipeline = pipeline_of(job)
+row = {"task": "t", "system": "kafka", "stream": "in", "partition": 0, "offset": 1, "value": b"1"}
+print(pipeline.run(pa.Table.from_pylist([{"timestamp": 0, **row}], BATCH_SCHEMA)).num_rows)
+print("lasts" if pipeline._plan_once.has_plans else "each batch is planned")
+"""
+"""One row through a job's pipeline; ``MAKES``: as run-local does before it."""
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +113,52 @@ def test_the_commands_of_the_page_make_a_job_whose_test_passes(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
+
+
+def _pipeline(
+    installation: Installation, cache: Path, *, makes: bool = False
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(installation.python), "-I", "-c", PIPELINE.replace("MAKES", str(makes))],
+        env={**os.environ, "HOMEPORT_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_a_plan_of_spark_lasts(installation: Installation, tmp_path: Path) -> None:
+    """By the classes of the wheel, which are the same bytes whenever they are compiled.
+
+    A wheel that was built without Java has none: its first start makes them in the cache.
+    """
+    (jar,) = installation.site.glob("homeport/container/spark/*.jar")
+    done = _pipeline(installation, tmp_path)
+    assert done.stdout.splitlines() == ["1", "lasts"], done.stderr
+    assert list(tmp_path.iterdir()) == []
+    kept = jar.rename(jar.with_suffix(".kept"))
+    try:
+        for is_first in (True, False):
+            said = _pipeline(installation, tmp_path)
+            assert said.stdout.splitlines() == ["1", "lasts"], said.stderr
+            assert ("compiling Spark's Java classes into " in said.stderr) is is_first
+            (made,) = (tmp_path / "spark").iterdir()
+            assert (made.name, made.read_bytes()) == (jar.name, kept.read_bytes())
+    finally:
+        kept.rename(jar)
+
+
+@pytest.mark.long
+def test_sparks_class_data_archive_is_made_at_its_first_use(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """In the cache, with one line; later starts use it."""
+    first = _pipeline(installation, tmp_path, makes=True)
+    assert first.stdout.startswith("making Spark's class-data archive in "), first.stderr
+    assert "class-data archive: used" in first.stderr
+    second = _pipeline(installation, tmp_path, makes=True)
+    assert second.stdout.splitlines() == ["1", "lasts"], second.stderr
+    assert "class-data archive: used" in second.stderr
 
 
 def _run_producer(cluster: LocalCluster, *arguments: str) -> None:

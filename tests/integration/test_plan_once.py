@@ -472,13 +472,19 @@ def test_what_is_left_of_an_answer_is_no_later_batchs(
 
 
 def test_without_the_classes_each_batch_is_planned(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    session: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
 ) -> None:
     """And one line says what is missing."""
-    monkeypatch.setattr(java_classes, "made_folder", lambda: Path("/nowhere"))
+    monkeypatch.setattr(java_classes, "jar_name", lambda: "none.jar")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
     with caplog.at_level(logging.WARNING):
         assert PlanOnce.connect(session) is None
-    assert "Spark plans each batch: this environment has no homeport-spark-" in caplog.text
+    said = "Spark plans each batch: it has no Java classes of ours: pyspark or Java is missing"
+    assert said in caplog.text
 
 
 def test_a_jvm_that_ends_is_named(spark: tuple[SparkSession, LocalSpark]) -> None:

@@ -60,13 +60,13 @@ class Installation:
 
     def __init__(self, folder: Path) -> None:
         self.python = folder / "env" / "bin" / "python"
-        self._site = _site_packages(folder / "env")
+        self.site = _site_packages(folder / "env")
         venv.EnvBuilder(symlinks=True, with_pip=False).create(folder / "env")
         self.pip("install", "--no-compile", str(build_wheel(folder)))
-        (metadata,) = importlib.metadata.distributions(name="homeport", path=[str(self._site)])
+        (metadata,) = importlib.metadata.distributions(name="homeport", path=[str(self.site)])
         plain = [line for line in metadata.requires or () if "extra ==" not in line]
         for name in closure(plain):
-            _link(importlib.metadata.distribution(name), self._site)
+            _link(importlib.metadata.distribution(name), self.site)
 
     def pip(self, command: str, *arguments: str) -> str:
         """What pip, which is not in the environment, prints of this command in it."""

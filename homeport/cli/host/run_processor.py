@@ -16,6 +16,7 @@ import typer
 from homeport.cli.options import FromJob, described, new_app, note, warn
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.container.standalone import coordination
 from homeport.container.standalone.stream_processor import StreamProcessor
 from homeport.job_coordinator import logs
@@ -86,6 +87,10 @@ def run_local(
     job = as_trial(given) if trial else given
     # Lines about agreement with other processors matter where there are some.
     logging.getLogger(coordination.__name__).setLevel(logging.WARNING)
+    if PipelineConfig.of(job) is not None:
+        from homeport.container.spark import class_data  # noqa: PLC0415 - of pipelines alone
+
+        class_data.ensure(note)
     run(StreamProcessor(job, None, work_dir, is_local=True, adopts=adopt))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from homeport.appmaster.environment.class_data import own_java
 from homeport.appmaster.environment.pack import pack as packed
 from homeport.cli.options import described, new_app, note
-from homeport.job_coordinator.client_files import cache_folder
+from homeport.job_coordinator.own_folders import cache_folder
 
 app = new_app()
 

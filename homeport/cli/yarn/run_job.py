@@ -47,7 +47,7 @@ from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
 from homeport.config.settings.validation import validate
-from homeport.job_coordinator.client_files import cache_folder, forget_token
+from homeport.job_coordinator.client_files import forget_token
 from homeport.job_coordinator.config_change import refuse_written
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import (
@@ -63,6 +63,7 @@ from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.own_folders import cache_folder
 
 _ANSWER_LIMIT_S = 180.0
 _CLAIM_LIMIT_S = 30.0

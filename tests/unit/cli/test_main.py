@@ -9,6 +9,7 @@ import pytest
 import typer
 from json_answers import require_promised
 
+from homeport import __version__
 from homeport.cli import completion_command
 from homeport.cli import main as homeport
 from homeport.cli.job import stream_commands
@@ -160,9 +161,10 @@ def test_a_record_as_json_has_everything() -> None:
 
 
 def test_the_version_is_that_of_the_installation(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, for a report of an error."""
+    """One line, for a report of an error; Python has the same."""
     homeport.run(["--version"])
     assert capsys.readouterr().out == f"homeport {metadata.version('homeport')}\n"
+    assert __version__ == metadata.version("homeport")
 
 
 @pytest.mark.parametrize(

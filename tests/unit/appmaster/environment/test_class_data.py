@@ -5,9 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
-from homeport.appmaster.environment import class_data
 from homeport.appmaster.environment.class_data import HostJava, ensure, own_java
 from homeport.appmaster.environment.distributions import Installed
 
@@ -34,17 +31,6 @@ def test_it_is_made_once_for_a_java_and_a_pyspark(tmp_path: Path) -> None:
     other = ensure(tmp_path, _java("17.0.2"), _packages("a"), said.append)
     newer = ensure(tmp_path, _java("17.0.1"), _packages("b"), said.append)
     assert len({made, other, newer}) == 3
-
-
-def test_other_java_classes_have_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their jar lies beside the archive, and is of no use to other sources."""
-    source = tmp_path / "A.java"
-    monkeypatch.setattr(class_data, "_java_sources", lambda: [source])
-    made = set()
-    for text in ("class A {}", "final class A {}"):
-        source.write_text(text)
-        made.add(ensure(tmp_path, _java("17"), _packages("a"), lambda _: None))
-    assert len(made) == 2
 
 
 def test_where_it_cannot_be_made_there_is_none(tmp_path: Path) -> None:

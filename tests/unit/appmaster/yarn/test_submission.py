@@ -30,8 +30,9 @@ from homeport.appmaster.yarn.submission_file import (
 )
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.job_coordinator.client_files import cache_folder, forget_token, token_path
+from homeport.job_coordinator.client_files import forget_token, token_path
 from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.own_folders import cache_folder
 
 Specify = Callable[..., Any]
 NM1, NM2 = Host("nm1"), Host("nm2")

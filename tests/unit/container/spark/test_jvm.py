@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from homeport.config.errors import HomeportError
-from homeport.container.spark import java_classes
-from homeport.container.spark.jvm import is_relative, jvm_command, options_file
+from homeport.container.spark import java_classes, jvm
+from homeport.container.spark.jvm import is_relative, jvm_command, made_folder, options_file
 
 HOME = Path("/none/pyspark")
 OPTIONS = Path("/w/java.options")
@@ -61,6 +61,27 @@ def test_the_command_is_used_with_the_jobs_options(java: Path, tmp_path: Path) -
     assert options_file(PROPERTIES) == '"-XX:A"\n"-Dk=a b"\n'
     (home / "jars" / "b.jar").rename(home / "jars" / "b-2.jar")
     assert jvm_command(home, PROPERTIES, OPTIONS) == _script(home)
+
+
+@pytest.mark.usefixtures("java")
+def test_an_environment_without_files_has_a_folder_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For its Java and its jars: of another one there is another folder."""
+    own = made_folder()
+    assert own == tmp_path / "share" / "homeport"
+    (own / "spark.command").unlink()
+    assert made_folder() == own, "a Java without a release has none"
+    home = _spark(tmp_path)
+    monkeypatch.setattr(jvm, "spark_and_java", lambda: (home, str(tmp_path / "java/bin/java")))
+    monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path / "cache"))
+    found = set()
+    for release, jar in (("17.0.1", "a.jar"), ("17.0.2", "a.jar"), ("17.0.2", "c.jar")):
+        (tmp_path / "java" / "release").write_text(release)
+        (home / "jars" / jar).touch()
+        found.add(made_folder())
+    assert len(found) == 3
+    assert {folder.parent for folder in found} == {tmp_path / "cache" / "spark"}
 
 
 def test_without_a_set_up_the_script_is_used(
