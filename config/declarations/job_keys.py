@@ -29,7 +29,8 @@ JOB_COORDINATOR_SYSTEM = TextKey(
 )
 JOB_COORDINATOR_REPLICATION_FACTOR = IntKey(
     "job.coordinator.replication.factor",
-    "replicas of the coordinator stream; default the system's, else 3",
+    "replicas of the coordinator stream; default the system's, else 3, or 1 where Kafka has one "
+    "broker",
     maximum=REPLICAS_MAX,
 )
 JOB_COORDINATOR_SEGMENT_BYTES = IntKey(

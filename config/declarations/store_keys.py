@@ -47,7 +47,8 @@ STORE_CHANGELOG = TextKey(
 )
 STORE_CHANGELOG_REPLICATION_FACTOR = IntKey(
     "stores.<store>.changelog.replication.factor",
-    "replicas of the changelog; default that of all stores, the system's, else 2",
+    "replicas of the changelog; default that of all stores, the system's, else 2, or 1 where Kafka "
+    "has one broker",
     maximum=REPLICAS_MAX,
 )
 STORE_CHANGELOG_MAX_MESSAGE_BYTES = IntKey(

@@ -16,19 +16,31 @@ from types import ModuleType
 
 from homeport.config.declarations.task_keys import TASK_CLASS
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
+from homeport.config.secret_names import shown_value
 from homeport.config.system_stream import SystemStream
 
 SUFFIX = ".py"
 _OPTION = "--config-path"
+_FOUND: dict[Path, DeclaredJob] = {}
+"""The jobs that this process has found, by their files."""
 
 
 class DeclaredJob(ABC):
     """A job that Python code declares, as ``homeport.Job`` does: its keys and its task class."""
 
-    @property
     @abstractmethod
-    def config(self) -> Mapping[str, str]:
-        """Return the keys that a properties file for the job would have."""
+    def config_of(self, environment: Mapping[str, str] | None) -> Mapping[str, str]:
+        """Return the keys that a properties file for the job would have.
+
+        ``environment``: where their secrets are; None: keys with such a value are left out.
+
+        Raises:
+            ConfigError: a secret or a file that the job names is not there.
+        """
+
+    @abstractmethod
+    def line_of(self, key: str) -> int | None:
+        """Return the line of the job's file that gave ``key``; None where none did."""
 
     @abstractmethod
     def task_class(self, streams: Collection[SystemStream], *, has_pipeline: bool) -> type:
@@ -59,10 +71,26 @@ def job_in(path: Path) -> DeclaredJob:
         raise _refused(path, rule, 'declare one, as in job = Job("daily-totals")')
     (name,) = jobs.values()
     job: DeclaredJob = getattr(module, name)
-    if TASK_CLASS.name not in job.config:
+    _FOUND[path] = job
+    if TASK_CLASS.name not in job.config_of(None):
         rule = f"{name} is made by another module, in which containers do not find it"
         raise _refused(path, rule, 'call Job itself there, as in job = Job("daily-totals")')
     return job
+
+
+def place_of(error: ConfigError) -> str | None:
+    """Return file and line of Python that gave the key at fault; None where none did."""
+    for path, job in _FOUND.items():
+        line = job.line_of(error.key)
+        if line is not None and error.value in {None, _shown(job, error.key)}:
+            return f"{path.name}, line {line}"
+    return None
+
+
+def _shown(job: DeclaredJob, key: str) -> str | None:
+    """Return the value that the job itself has for ``key``, as errors show it."""
+    value = job.config_of(None).get(key)
+    return None if value is None else shown_value(key, value)
 
 
 def _imported(path: Path) -> ModuleType:

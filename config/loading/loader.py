@@ -61,7 +61,9 @@ def _override(item: str) -> tuple[str, str]:
 def _given(config_path: str) -> Mapping[str, str]:
     """Return the keys of a properties file, or of the job that a Python file declares."""
     path = _path(config_path)
-    return job_in(path).config if path.suffix == SUFFIX else _properties(config_path, path)
+    if path.suffix == SUFFIX:
+        return job_in(path).config_of(os.environ)
+    return _properties(config_path, path)
 
 
 def _properties(config_path: str, path: Path) -> dict[str, str]:

@@ -32,7 +32,6 @@ from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_SEGMENT_BYTES = 26214400
-_DEFAULT_REPLICATION = 3
 CHECKPOINTS_OFF = "none"
 """Value of ``task.checkpoint.factory`` that turns checkpoints off."""
 
@@ -97,7 +96,7 @@ class JobConfig:
     host_affinity_enabled: Annotated[bool, keys.JOB_HOST_AFFINITY_ENABLED]
     default_system: Annotated[str | None, keys.JOB_DEFAULT_SYSTEM]
     coordinator_system: str
-    coordinator_replication_factor: int
+    coordinator_replication_factor: int | None
     coordinator_segment_bytes: int
     coordinator_topic: str
     ssp_grouper_factory: str
@@ -118,8 +117,7 @@ class JobConfig:
             id=job_id,
             coordinator_system=system,
             coordinator_replication_factor=keys.JOB_COORDINATOR_REPLICATION_FACTOR.find(config)
-            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
-            or _DEFAULT_REPLICATION,
+            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
             coordinator_segment_bytes=keys.JOB_COORDINATOR_SEGMENT_BYTES.find(config)
             or keys.SYSTEM_SEGMENT_BYTES.find(config, system)
             or _DEFAULT_SEGMENT_BYTES,
@@ -196,7 +194,7 @@ class TaskConfig:
     checkpoint_enabled: bool
     checkpoint_system: str
     checkpoint_topic: str
-    checkpoint_replication_factor: int
+    checkpoint_replication_factor: int | None
     checkpoint_segment_bytes: Annotated[int, keys.TASK_CHECKPOINT_SEGMENT_BYTES]
     checkpoint_max_message_bytes: Annotated[int, keys.TASK_CHECKPOINT_MAX_MESSAGE_BYTES]
     spark_conf: Mapping[str, str] = field(repr=False)
@@ -222,8 +220,7 @@ class TaskConfig:
             checkpoint_system=system,
             checkpoint_topic=checkpoint_topic(_job_name(config), _job_id(config)),
             checkpoint_replication_factor=keys.TASK_CHECKPOINT_REPLICATION_FACTOR.find(config)
-            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
-            or _DEFAULT_REPLICATION,
+            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
             spark_conf=dict(config.subset(keys.TASK_SPARK_CONF.named(""))),
             memory=memory,
             **values_of(TaskConfig, config),

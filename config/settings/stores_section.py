@@ -19,7 +19,6 @@ from homeport.config.storage_engines import ROCKSDB, STORAGE_ENGINES
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_MAX_MESSAGE_BYTES = 1000012
-_DEFAULT_CHANGELOG_REPLICATION = 2
 _MIN_COMPACTION_LAG = "min.compaction.lag.ms"
 
 
@@ -46,7 +45,7 @@ class StoreConfig:
     changelog: SystemStream | None
     key_serde: ConfiguredSerde
     msg_serde: ConfiguredSerde
-    changelog_replication_factor: int
+    changelog_replication_factor: int | None
     changelog_max_message_bytes: int
     changelog_delete_retention_ms: Annotated[int, keys.STORE_CHANGELOG_DELETE_RETENTION_MS]
     changelog_min_compaction_lag_ms: int | None
@@ -85,8 +84,7 @@ class StoreConfig:
             msg_serde=_store_serde(config, keys.STORE_MSG_SERDE.named(store)),
             changelog_replication_factor=keys.STORE_CHANGELOG_REPLICATION_FACTOR.find(config, store)
             or keys.STORES_DEFAULT_CHANGELOG_REPLICATION_FACTOR.find(config)
-            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
-            or _DEFAULT_CHANGELOG_REPLICATION,
+            or keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
             changelog_max_message_bytes=keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.find(config, store)
             or keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system)
             or _DEFAULT_MAX_MESSAGE_BYTES,

@@ -10,7 +10,8 @@ from typing import Any, NoReturn, TextIO
 
 import typer
 
-from homeport.config.errors import HomeportError, NoRightError, UnansweredError
+from homeport.config.errors import ConfigError, HomeportError, NoRightError, UnansweredError
+from homeport.config.loading.declared_job import place_of
 from homeport.config.printable import printable
 
 _NOISE = "Value error, "
@@ -75,7 +76,8 @@ def run_program(
         except NoRightError as error:
             line = f"error: {error}; {_NO_RIGHT}"
         except HomeportError as error:
-            line = f"error: {error}"
+            place = place_of(error) if isinstance(error, ConfigError) else None
+            line = f"error: {error}" if place is None else f"error: {error} ({place})"
         except typer.TyperException as error:
             line = f"error: {usage_error(error)}; see {help_name} --help"
         except BrokenPipeError:  # the reader of the answer, such as head, has enough

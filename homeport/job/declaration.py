@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from homeport.config.config import Config
-from homeport.config.declarations.all_keys import declared
 from homeport.config.errors import ConfigError
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.system_stream import SystemStream, is_topic_name
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
+from homeport.job.declared_keys import DeclaredKeys
 from homeport.job.functions import Functions, require_plain, task_class_of
 from homeport.job.handles import Calls, Input, Output, Store
+from homeport.job.kafka import Kafka
 from homeport.job.python_types import serde_of
 
 _SYSTEM = "kafka"
-_BROKERS = "HOMEPORT_BOOTSTRAP_SERVERS"
-_NO_BROKERS = "localhost:9092"
 _PARTITIONS = "task.outputs.create.partitions"
 _PACKAGE = "yarn.package.path"
 
@@ -60,7 +59,8 @@ class Job(DeclaredJob):
 
     Args:
         name: of the job, as in ``daily-totals``.
-        kafka: HOST:PORT of the brokers; default ``$HOMEPORT_BOOTSTRAP_SERVERS``.
+        kafka: HOST:PORT of the brokers, or a ``Kafka`` where they want a user or TLS; default
+            ``$HOMEPORT_BOOTSTRAP_SERVERS``.
         containers: how many share the job's tasks.
         standbys: hot standbys of each container, on other hosts.
         keys: any other key of docs/configuration.md; they win over what is declared.
@@ -73,7 +73,7 @@ class Job(DeclaredJob):
         self,
         name: str,
         *,
-        kafka: str | None = None,
+        kafka: str | Kafka | None = None,
         containers: int = 1,
         standbys: int = 0,
         keys: Mapping[str, object] | None = None,
@@ -87,21 +87,21 @@ class Job(DeclaredJob):
         self._functions = Functions()
         self._inputs = dict[str, Input[Any, Any]]()
         self._outputs = dict[str, Output[Any, Any]]()
-        self._keys = {
+        brokers = kafka if isinstance(kafka, Kafka) else Kafka(servers=kafka)
+        self._keys = DeclaredKeys()
+        self._keys |= {
             "job.name": name,
             "job.default.system": _SYSTEM,
-            "job.container.count": _text("job.container.count", containers),
-            "job.host-affinity.enabled": "true",
+            "job.container.count": containers,
+            "job.host-affinity.enabled": True,
             f"systems.{_SYSTEM}.samza.factory": "kafka",
             f"systems.{_SYSTEM}.samza.offset.default": "oldest",
-            f"systems.{_SYSTEM}.consumer.bootstrap.servers": kafka
-            or os.environ.get(_BROKERS, _NO_BROKERS),
+            **brokers.keys(_SYSTEM, Path() if self._file is None else self._file.parent),
         }
         if standbys:
-            self._keys["job.hotstandby.enabled"] = "true"
-            key = "job.hotstandby.replicationcount"
-            self._keys[key] = _text(key, standbys)
-        self._given = {key: _text(key, value) for key, value in (keys or {}).items()}
+            self._keys["job.hotstandby.enabled"] = True
+            self._keys["job.hotstandby.replicationcount"] = standbys
+        self._keys.give(keys or {})
 
     def __repr__(self) -> str:
         return f"Job({self.name!r})"
@@ -151,10 +151,11 @@ class Job(DeclaredJob):
             raise ConfigError("job.output", name, "it is an output already", "declare it once")
         self._outputs[name] = made
         if partitions is not None:
-            name, text = _PARTITIONS, _text(_PARTITIONS, partitions)
-            if self._keys.setdefault(name, text) != text:
-                rule = f"another output has {self._keys[name]}, and one number is for all"
-                raise ConfigError(name, text, rule, "give the same, or make one of them yourself")
+            found, text = self._keys.setdefault(_PARTITIONS, partitions), str(partitions)
+            if found != text:
+                rule = f"another output has {found}, and one number is for all"
+                remedy = "give the same, or make one of them yourself"
+                raise ConfigError(_PARTITIONS, text, rule, remedy)
         return made
 
     def store(
@@ -265,7 +266,7 @@ class Job(DeclaredJob):
             self._require_no("a function of batches", self._functions.batch)
             require_plain("job.every", function, 0)
             self._functions.every = function
-            self._keys["task.window.ms"] = _text("task.window.ms", ms)
+            self._keys["task.window.ms"] = ms
             return function
 
         return add
@@ -301,14 +302,27 @@ class Job(DeclaredJob):
 
     @property
     def config(self) -> Config:
+        """Return the keys that a properties file for the job would have.
+
+        Raises:
+            ConfigError: a secret or a file that the job names is not there.
+        """
+        return self.config_of(os.environ)
+
+    def config_of(self, environment: Mapping[str, str] | None) -> Config:
         """Return the keys that a properties file for the job would have."""
         module, variable = self._place()
-        made = {**self._keys, "task.inputs": ",".join(f"{_SYSTEM}.{n}" for n in self._inputs)}
+        made = self._keys.texts(environment)
+        made.setdefault("task.inputs", ",".join(f"{_SYSTEM}.{name}" for name in self._inputs))
         if self._outputs:
-            made["task.outputs"] = ",".join(f"{_SYSTEM}.{name}" for name in self._outputs)
+            made.setdefault("task.outputs", ",".join(f"{_SYSTEM}.{n}" for n in self._outputs))
         if variable:
-            made["task.class"] = f"{module}:{variable}"
-        return Config({**made, **self._given, **self._package()})
+            made.setdefault("task.class", f"{module}:{variable}")
+        return Config({**made, **self._package()})
+
+    def line_of(self, key: str) -> int | None:
+        """Return the line of the file that gave ``key``; None where none did."""
+        return self._keys.lines.get(key)
 
     def task_class(
         self, streams: Collection[SystemStream], *, has_pipeline: bool
@@ -324,7 +338,7 @@ class Job(DeclaredJob):
 
     def _package(self) -> dict[str, str]:
         """Return the key of the job's package; a path in ``keys`` begins in the file's folder."""
-        given = self._given.get(_PACKAGE)
+        given = self._keys.given(_PACKAGE)
         if self._file is None or (given is not None and ":" in given):  # as in hdfs://cluster/x.zip
             return {}
         place = self._file if given is None else self._file.parent / Path(given).expanduser()
@@ -351,15 +365,3 @@ class Job(DeclaredJob):
 
 def _streams(name: str) -> str:
     return f"systems.{_SYSTEM}.streams.{name}"
-
-
-def _text(key: str, value: object) -> str:
-    """Return ``value`` as a properties file has it, once the key's declaration takes it."""
-    if not isinstance(value, str | int | float | Path):
-        rule = f"a value of a key is text, a number or a switch, not {type(value).__name__}"
-        raise ConfigError(key, str(value), rule, 'write it as a properties file does, as in "a,b"')
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    declaration = declared(key)
-    if declaration is not None:
-        declaration.check(Config({key: text}), key)
-    return text

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         header_pairs,
     )
     from homeport.job.declaration import Job
+    from homeport.job.kafka import Kafka, env
 
     __version__: str
 
@@ -54,6 +55,7 @@ __all__ = [
     "Headers",
     "IncomingMessage",
     "Job",
+    "Kafka",
     "KeyValueExtractor",
     "KeyValueExtractorFactory",
     "KeyValueIterator",
@@ -70,10 +72,15 @@ __all__ = [
     "TaskContext",
     "TaskCoordinator",
     "Timer",
+    "env",
     "header_pairs",
 ]
 _API = "homeport.container.api"
-_ELSEWHERE = {"Job": "homeport.job.declaration"}
+_ELSEWHERE = {
+    "Job": "homeport.job.declaration",
+    "Kafka": "homeport.job.kafka",
+    "env": "homeport.job.kafka",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -53,7 +53,7 @@ class JobUnderTest:
         """
         values: Mapping[str, str]
         if isinstance(config, DeclaredJob):
-            values = config.config
+            values = config.config_of(None)
         else:
             values = config if isinstance(config, Mapping) else load(str(config))
         given = {**values, **overrides}

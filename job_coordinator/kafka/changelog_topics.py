@@ -47,6 +47,8 @@ _DELETE = "delete"
 _MAX_MESSAGE = "max.message.bytes"
 _SIZES = frozenset({_MAX_MESSAGE, "segment.bytes"})
 _SEGMENT_BYTES = 536870912
+_REPLICATION = 2
+"""Replicas of a changelog for which no key sets their number."""
 _POLL_S = 0.5
 _PATIENCE_S = 30.0
 
@@ -75,9 +77,10 @@ def changelog_topic_spec(store: StoreConfig, partitions: int) -> TopicSpec:
     return TopicSpec(
         store.changelog.stream,
         partitions,
-        store.changelog_replication_factor,
+        store.changelog_replication_factor or _REPLICATION,
         keys.STORE_CHANGELOG_REPLICATION_FACTOR.named(store.name),
         config | dict(store.changelog_overrides),
+        is_default=store.changelog_replication_factor is None,
     )
 
 
@@ -151,7 +154,7 @@ def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[
         and name in found.config
         and policies(found.config[name]) != policies(value)
     ]
-    if found.replication < spec.replication:
+    if found.replication < spec.replication and not spec.is_default:
         said.append(
             f"changelog {spec.name}: it has {found.replication} replicas, "
             f"configured are {spec.replication}"

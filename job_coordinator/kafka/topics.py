@@ -58,6 +58,8 @@ _COMPACT = "compact"
 _METADATA_POLL_S = 0.05
 _SPREAD_S = 10.0
 """How long some brokers may not know a new topic."""
+_REPLICATION = 3
+"""Replicas of a topic for which no key sets their number."""
 _MADE: dict[tuple[str, str], float] = {}
 """{(bootstrap servers, topic): when this process made it, or found it made}, monotonic seconds."""
 
@@ -66,7 +68,8 @@ _MADE: dict[tuple[str, str], float] = {}
 class TopicSpec:
     """The required form of a topic.
 
-    ``replication_key``: the configuration key that sets its replication.
+    ``replication_key``: the configuration key that sets its replication. ``is_default``: no key
+    sets it; a Kafka of one broker, as for development, has one replica then.
     """
 
     name: str
@@ -74,6 +77,7 @@ class TopicSpec:
     replication: int
     replication_key: str
     config: Mapping[str, str] = field(default_factory=dict)
+    is_default: bool = False
 
     @property
     def cleanup_policy(self) -> str:
@@ -108,9 +112,10 @@ def coordinator_topic_spec(job: JobConfig) -> TopicSpec:
     return TopicSpec(
         job.coordinator_topic,
         1,
-        job.coordinator_replication_factor,
+        job.coordinator_replication_factor or _REPLICATION,
         "job.coordinator.replication.factor",
         {"cleanup.policy": _COMPACT, "segment.bytes": str(job.coordinator_segment_bytes)},
+        is_default=job.coordinator_replication_factor is None,
     )
 
 
@@ -119,13 +124,14 @@ def checkpoint_topic_spec(task: TaskConfig) -> TopicSpec:
     return TopicSpec(
         task.checkpoint_topic,
         1,
-        task.checkpoint_replication_factor,
+        task.checkpoint_replication_factor or _REPLICATION,
         "task.checkpoint.replication.factor",
         {
             "cleanup.policy": _COMPACT,
             "segment.bytes": str(task.checkpoint_segment_bytes),
             "max.message.bytes": str(task.checkpoint_max_message_bytes),
         },
+        is_default=task.checkpoint_replication_factor is None,
     )
 
 
@@ -197,7 +203,7 @@ class TopicAdmin:
         new = NewTopic(
             spec.name,
             num_partitions=spec.partitions,
-            replication_factor=spec.replication,
+            replication_factor=self._replication(spec),
             config=dict(spec.config),
         )
         limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
@@ -215,6 +221,17 @@ class TopicAdmin:
         self._await_in_metadata(spec)
         self.validate(spec.name, spec.partitions, spec.cleanup_policy)
         return created
+
+    def _replication(self, spec: TopicSpec) -> int:
+        if not spec.is_default or len(self._metadata().brokers) > 1:
+            return spec.replication
+        _LOG.info(
+            "topic %s gets one replica, not %d, as this Kafka has one broker; %s sets their number",
+            spec.name,
+            spec.replication,
+            self._general_key(),
+        )
+        return 1
 
     def delete(self, name: str) -> None:
         """Delete the topic of that name, as far as one broker knows.

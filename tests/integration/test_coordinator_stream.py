@@ -217,6 +217,17 @@ def test_topics_that_kafka_refuses_name_their_key(kafka: str) -> None:
         admin.create(f"t-{uuid.uuid4()}", 1, 1, {"no-such-property": "1"})
 
 
+def test_a_kafka_of_one_broker_needs_no_key_for_its_replicas(kafka: str) -> None:
+    """Without a key, topics have the one replica that there can be."""
+    given = job_config(kafka, {})
+    config = Config({k: v for k, v in given.items() if not k.endswith("replication.factor")})
+    admin = TopicAdmin(SystemConfig.of(config, "kafka"))
+    spec = coordinator_topic_spec(JobConfig.of(config))
+    assert spec.replication == 3
+    admin.ensure(spec)
+    assert admin.described([spec.name])[spec.name].replication == 1
+
+
 def test_checkpoint_and_changelog_topics_have_samzas_settings(kafka: str) -> None:
     """Both are created compacted; a changelog has one partition per task, and overrides win."""
     config = job_config(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from homeport.cli.usage import run_program
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.loading.loader import load
@@ -82,6 +83,27 @@ def test_a_wrong_key_is_refused_at_its_line(tmp_path: Path) -> None:
         "task.commit.ms = 'x': it must be a whole number (by_file.py, line 2); write a number, "
         "such as 10000"
     )
+
+
+def test_a_key_that_a_later_rule_refuses_has_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the file gave the value; not where the command line has another one."""
+    given = ',\n    keys={"task.commit.ms": 7},\n)\n'
+    path = _written(tmp_path, JOB.replace(")\n", given, 1), "ruled")
+    load(path)
+
+    def printed(value: str) -> str:
+        def refused() -> None:
+            raise ConfigError("task.commit.ms", value, "it is odd", "double it")
+
+        with pytest.raises(SystemExit):
+            run_program(refused, "p")
+        return capsys.readouterr().err
+
+    line = "error: task.commit.ms = '{}': it is odd; double it"
+    assert printed("7") == line.format(7) + " (ruled.py, line 2)\n"
+    assert printed("9") == line.format(9) + "\n"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def _loaded(name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> types.Modu
 
 def test_the_job_of_the_page_passes_the_test_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is added to either."""
-    job, test, _ = _blocks()
+    job, test, *_ = _blocks()
     _loaded("daily_totals", job, monkeypatch)
     names: dict[str, object] = {}
     exec(compile(test, "test_daily_totals.py", "exec"), names)  # noqa: S102 - as above
@@ -47,3 +47,13 @@ def test_values_of_a_class_are_its_objects(monkeypatch: pytest.MonkeyPatch) -> N
         runner.send_bytes("orders", key=b"ann", value=b'{"amount":1.5}')
         runner.run()
         assert dict(runner.store("sums").all()) == {"EUR": 6.5, "USD": 2.5}
+
+
+def test_the_brokers_of_the_page_are_reached_by_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secret comes from the environment."""
+    module = _loaded("reached", _blocks()[3], monkeypatch)
+    monkeypatch.setenv("KAFKA_PASSWORD", "not in the file")
+    at = "systems.kafka.consumer."
+    config = module.job.config
+    assert config[f"{at}security.protocol"] == "SASL_SSL"
+    assert 'password="not in the file"' in config[f"{at}sasl.jaas.config"]

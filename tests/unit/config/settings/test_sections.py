@@ -68,20 +68,20 @@ def test_names_of_topics_are_samzas() -> None:
 
 
 def test_job_defaults_are_samzas() -> None:
-    """Without any key: one container, no host affinity, replication 3, the default groupers."""
+    """Without any key: one container, no host affinity, the default groupers."""
     job = JobConfig.of(_config())
     assert (job.id, job.container_count, job.host_affinity_enabled) == ("1", 1, False)
-    assert (job.coordinator_system, job.coordinator_replication_factor) == ("kafka", 3)
+    assert (job.coordinator_system, job.coordinator_replication_factor) == ("kafka", None)
     assert (job.coordinator_segment_bytes, job.catch_up_interval_ms) == (26214400, 1000)
     assert job.ssp_grouper_factory.endswith("grouper.stream.GroupByPartitionFactory")
     assert job.task_name_grouper_factory.endswith("grouper.task.GroupByContainerCountFactory")
 
 
 def test_replication_falls_back_to_the_system() -> None:
-    """Own key, else the system's, else Samza's 3, 3, 2."""
+    """Own key, else the system's, else none: the creator of a topic knows it."""
     plain = _config(**_STORE)
-    assert TaskConfig.of(plain).checkpoint_replication_factor == 3
-    assert StorageConfig.of(plain).stores["s"].changelog_replication_factor == 2
+    assert TaskConfig.of(plain).checkpoint_replication_factor is None
+    assert StorageConfig.of(plain).stores["s"].changelog_replication_factor is None
     single = _config(**_STORE, **{"systems.kafka.default.stream.replication.factor": "1"})
     assert JobConfig.of(single).coordinator_replication_factor == 1
     assert TaskConfig.of(single).checkpoint_replication_factor == 1

@@ -1,0 +1,136 @@
+"""Kafka and env: how a job in Python reaches its brokers, without a secret in its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.config.errors import ConfigError
+from homeport.job.declared_keys import Late
+
+BROKERS_VARIABLE = "HOMEPORT_BOOTSTRAP_SERVERS"
+_NO_BROKERS = "localhost:9092"
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True)
+class Env(Late):
+    """The value of an environment variable, read where a command takes the job's configuration."""
+
+    name: str
+
+    def text(self, key: str, environment: Mapping[str, str]) -> str:
+        """Return the variable's value; ConfigError where it is not set."""
+        found = environment.get(self.name)
+        if found is None:
+            rule = f"the environment variable {self.name} is not set"
+            raise ConfigError(key, None, rule, "set it where this command runs")
+        return found
+
+
+def env(name: str) -> Env:
+    """Return the value of the variable ``name``, for a secret that the file must not have.
+
+    The commands that take the job's configuration read it; containers do not need it.
+    """
+    return Env(name)
+
+
+@dataclass(frozen=True)
+class _Brokers(Late):
+    def text(self, key: str, environment: Mapping[str, str]) -> str:  # noqa: ARG002 - as of Late
+        return environment.get(BROKERS_VARIABLE) or _NO_BROKERS
+
+
+@dataclass(frozen=True)
+class _TextOf(Late):
+    """The text of a PEM file."""
+
+    path: Path
+
+    def text(self, key: str, environment: Mapping[str, str]) -> str:  # noqa: ARG002 - as of Late
+        try:
+            return self.path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            rule = f"it cannot be read ({reason})"
+            raise ConfigError(key, str(self.path), rule, "give the path of a PEM file") from None
+
+
+@dataclass(frozen=True)
+class _Login(Late):
+    """The value of Kafka's ``sasl.jaas.config``."""
+
+    module: str
+    user: str
+    password: Env
+
+    def text(self, key: str, environment: Mapping[str, str]) -> str:
+        user, password = map(_quoted, (self.user, self.password.text(key, environment)))
+        return f"{self.module} required username={user} password={password};"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kafka:
+    """The brokers of a job, and how it proves who it is.
+
+    Args:
+        servers: HOST:PORT of brokers; default ``$HOMEPORT_BOOTSTRAP_SERVERS``.
+        sasl: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; with ``user`` and ``password``.
+        user: of Kafka.
+        password: where it is, as in ``env("KAFKA_PASSWORD")``.
+        ca: a PEM file of the authorities that signed the brokers' certificates; with it, or with
+            ``tls``, the connection is encrypted.
+        tls: whether the connection is encrypted.
+
+    Raises:
+        ConfigError: the arguments do not fit each other.
+    """
+
+    servers: str | None = None
+    sasl: str | None = None
+    user: str | None = None
+    password: Env | None = None
+    ca: str | Path | None = None
+    tls: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sasl is not None and self.sasl not in _LOGIN_MODULES:
+            remedy = f"give {', '.join(_LOGIN_MODULES)}, or write the keys of another into keys="
+            raise ConfigError("Kafka.sasl", self.sasl, "there is no such mechanism here", remedy)
+        given: object = self.password
+        if given is not None and not isinstance(given, Env):
+            rule, remedy = "a job's file has no password", 'write password=env("KAFKA_PASSWORD")'
+            raise ConfigError("Kafka.password", None, rule, remedy)
+        login = {"sasl": self.sasl, "user": self.user, "password": self.password}
+        missing = [name for name, value in login.items() if value is None]
+        if 0 < len(missing) < len(login):
+            rule = "sasl, user and password go together"
+            raise ConfigError(f"Kafka.{missing[0]}", None, rule, "give all three, or none")
+
+    def keys(self, system: str, folder: Path) -> dict[str, str | Late]:
+        """Return the keys of ``system``; the path of ``ca`` begins in ``folder``."""
+        at = f"systems.{system}.consumer"
+        made: dict[str, str | Late] = {f"{at}.bootstrap.servers": self.servers or _Brokers()}
+        is_encrypted = self.tls or self.ca is not None
+        if self.sasl is not None or is_encrypted:
+            parts = "SASL" if self.sasl is not None else "", "SSL" if is_encrypted else "PLAINTEXT"
+            made[f"{at}.security.protocol"] = "_".join(filter(None, parts))
+        if self.sasl is not None and self.user is not None and self.password is not None:
+            made[f"{at}.sasl.mechanism"] = self.sasl
+            login = _Login(_LOGIN_MODULES[self.sasl], self.user, self.password)
+            made[f"{at}.sasl.jaas.config"] = login
+        if self.ca is not None:
+            made[f"{at}.ssl.truststore.type"] = "PEM"
+            place = folder / Path(self.ca).expanduser()
+            made[f"{at}.ssl.truststore.certificates"] = _TextOf(place)
+        return made

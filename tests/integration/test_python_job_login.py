@@ -1,0 +1,166 @@
+"""A job in Python at a Kafka that wants a user: its file has no secret, no program shows one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import until
+
+from homeport.job_coordinator.parent_death import die_with_parent
+from homeport.local_cluster.jars import default_cache, ensure_jars
+from homeport.local_cluster.kafka_broker import kafka_cluster_id, shared_properties
+
+_HOMEPORT = [sys.executable, "-m", "homeport.cli.main"]
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_FILE = """
+from homeport import Job, Kafka, env
+
+kafka = Kafka(servers={servers!r}, sasl="PLAIN", user="flights", password=env("OWN_PASSWORD"))
+job = Job("login", kafka=kafka, keys={{"job.drain": True}})
+source = job.input("in", key=str, value=int)
+target = job.output("out", key=str, value=int)
+total = job.store("total", key=str, value=int)
+
+
+@job.each(source)
+def add(key: str, value: int) -> None:
+    total[key] = total.get(key, 0) + value
+    target.send(key, total[key])
+"""
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@pytest.fixture
+def password() -> str:
+    """A password with what Kafka's format for it must escape."""
+    return f'{secrets.token_hex(8)}"\\;='
+
+
+@pytest.fixture
+def servers(tmp_path: Path, password: str) -> Iterator[str]:
+    """The address of a broker that only the user ``flights`` may use."""
+    port, controller = _free_ports(2)
+    text = password.replace("\\", "\\\\").replace('"', '\\"')
+    login = f'{_MODULE} username="flights" password="{text}" user_flights="{text}";'
+    values = {
+        **shared_properties(1),
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"INSIDE://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "INSIDE",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.inside.plain.sasl.jaas.config": login.replace("\\", "\\\\"),
+        "log.dirs": tmp_path / "kafka",
+    }
+    settings = tmp_path / "server.properties"
+    settings.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+    java = ["java", "-Xmx256m", "-cp", f"{ensure_jars(default_cache(), 'kafka')}/*"]
+    identity = kafka_cluster_id(secrets.token_bytes(16))
+    storage = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(settings)]
+    subprocess.run([*java, *storage], check=True, capture_output=True)
+    first = partial(die_with_parent, os.getpid())
+    with (
+        (tmp_path / "kafka.log").open("wb") as log,
+        subprocess.Popen(
+            [*java, "kafka.Kafka", str(settings)],
+            stdout=log,
+            stderr=log,
+            preexec_fn=first,  # noqa: PLW1509 - no lock is taken in it
+        ) as broker,
+    ):
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            broker.kill()
+
+
+def _run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*_HOMEPORT, *arguments, "--config-path=login.py"],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_job_logs_in_with_a_secret_of_the_environment(
+    servers: str, password: str, tmp_path: Path
+) -> None:
+    """Exact; without the variable, and with another password, one line ends it."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "login.py").write_text(_FILE.format(servers=servers))
+    client = {
+        "bootstrap.servers": servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "flights",
+        "sasl.password": password,
+    }
+    admin = AdminClient({**client, "log_level": 0})
+    until(lambda: _made(admin), limit_s=60)
+    producer = Producer(client)
+    for value in (5, 7):
+        producer.produce("in", value.to_bytes(8, "big"), b"ann")
+    assert producer.flush(30) == 0
+
+    run = ["run-local", f"--work-dir={tmp_path / 'work'}"]
+    missing = _run(folder, *run)
+    assert missing.returncode == 1
+    assert missing.stderr.splitlines()[-1] == (
+        "error: systems.kafka.consumer.sasl.jaas.config is missing: the environment variable "
+        "OWN_PASSWORD is not set; set it where this command runs (login.py, line 5)"
+    )
+    done = _run(folder, *run, OWN_PASSWORD=password)
+    assert done.returncode == 0, done.stderr
+    assert _values(client, 2) == [5, 12]
+    shown = _run(folder, "config", "show", OWN_PASSWORD=password)
+    assert "systems.kafka.consumer.sasl.jaas.config=********" in shown.stdout.splitlines()
+    for text in (done.stdout, done.stderr, shown.stdout, shown.stderr):
+        assert password not in text
+
+
+def _made(admin: AdminClient) -> bool:
+    """Return whether the broker, which may still start, has made the topics."""
+    topics = [NewTopic(name, 1, 1) for name in ("in", "out")]
+    try:
+        for made in admin.create_topics(topics, request_timeout=5).values():
+            made.result(10)
+    except KafkaException:
+        return False
+    return True
+
+
+def _values(client: dict[str, str], count: int) -> list[int]:
+    """Return the values of the first committed records of ``out``."""
+    reader = Consumer({**client, "group.id": "reader", "isolation.level": "read_committed"})
+    reader.assign([TopicPartition("out", 0, 0)])
+    try:
+        found = reader.consume(count, 60)
+        return [int.from_bytes(message.value() or b"", "big") for message in found]
+    finally:
+        reader.close()
