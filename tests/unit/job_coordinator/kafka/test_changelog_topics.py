@@ -178,7 +178,7 @@ _BOTH = {"kafka_cleanup_policy": "compact,delete"}
             ["cleanup.policy in force is compact, configured is delete"],
         ),
         (
-            store(min_compaction_lag_ms="5"),
+            store(min_compaction_lag_ms="5", replication_factor="2"),
             replace(
                 found(store(), delete_retention_ms="100", min_compaction_lag_ms="0"), replication=1
             ),
