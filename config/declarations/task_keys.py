@@ -254,7 +254,8 @@ TASK_CHECKPOINT_SYSTEM = TextKey(
 )
 TASK_CHECKPOINT_REPLICATION_FACTOR = IntKey(
     "task.checkpoint.replication.factor",
-    "replicas of the checkpoint topic; default the system's, else 3, or 1 where Kafka has one broker",
+    "replicas of the checkpoint topic; default the system's, else 3, or 1 where Kafka has one "
+    "broker",
     maximum=REPLICAS_MAX,
 )
 TASK_CHECKPOINT_SEGMENT_BYTES = IntKey(

@@ -81,7 +81,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Kafka:
-    """The brokers of a job, and how it proves who it is.
+    """The brokers of a job, and the user as which it logs in.
 
     Args:
         servers: HOST:PORT of brokers; default ``$HOMEPORT_BOOTSTRAP_SERVERS``.
