@@ -10,7 +10,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "allocator": {"placement": "placement", "keeper": "keeper", "adoption": "adoption"},
     "commit": dict.fromkeys(("hot", "distinct", "modes"), "runs"),
     "latency": {"visible": "runs"},
-    "throughput": dict.fromkeys(("output", "count"), "runs"),
+    "throughput": dict.fromkeys(("output", "count", "front"), "runs"),
     "pipeline": {
         name: name for name in ("planning", "functions", "leaving", "parsing", "wide", "joining")
     },
@@ -27,7 +27,7 @@ COMPARED = "throughput"
 CONTESTANTS = ("ours", "quix", "spark")
 _ALL_CONTESTANTS = (*CONTESTANTS, "faust")
 """Faust takes minutes for a million records, and has to be named."""
-_TAKE_PART = {"output": {"ours", "quix"}, "count": set(_ALL_CONTESTANTS)}
+_TAKE_PART = {"output": {"ours", "quix"}, "count": set(_ALL_CONTESTANTS), "front": {"ours"}}
 """{section of throughput: the contestants that have its work}."""
 _RECORDS = 1_000_000
 
@@ -72,6 +72,7 @@ benchmarks and their sections:
     count      JSON parsed and filtered, then counted per key: ours (a Spark pipeline with a
                BatchTask; a BatchTask alone), Quix Streams, Spark Structured Streaming; median and
                range of --runs runs in turns, CPU of all processes, each result checked
+    front      the same work by functions of a job in Python, beside a StreamTask and a BatchTask
   pipeline     (each starts a Spark; no Kafka; a plan that lasts, as a container has by default)
     planning   a batch of 20 to 100,000 records, by a plan that lasts and by one of its own
     functions  a function in Python of a pipeline, over pandas, over Arrow and row by row, beside

@@ -73,6 +73,13 @@ COUNT = (
     ),
     Contestant("faust", "Faust", _program("faust_job", partial(python_of, "faust"), _RECORDS)),
 )
+FRONT = (
+    Contestant("ours", "function under @job.each", _ours("each")),
+    Contestant("class", "StreamTask", _ours("stream")),
+    Contestant("ours", "function under @job.batch", _ours("tables")),
+    Contestant("class", "BatchTask", _ours("batch-sends")),
+)
+"""A function, and the class that does the same; and again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from benchmarks.commit.tasks import STORE
 from benchmarks.jobs import config_of, container_of, store_keys
 from benchmarks.processes import tree_cpu_s
 from benchmarks.report import Spent
-from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sums
+from benchmarks.throughput.functions import task_class
+from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sent, Sums
 from benchmarks.throughput.work import PARTITIONS
 from homeport import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
@@ -33,14 +34,19 @@ KINDS: Mapping[str, type[BatchTask | StreamTask]] = {
     "batch": ParsedCounts,
     "pipeline": Counts,
     "typed": Counts,
+    "batch-sends": Sent,
+    "each": Sums,
+    "tables": Sent,
 }
+"""A class for each kind of work; those of ``FUNCTIONS`` are done by functions instead."""
+FUNCTIONS = frozenset({"each", "tables"})
 
 
 def job_of(servers: str, name: str, given: str, kind: str) -> ContainerJob:
     """One container that has all partitions of the topic ``given``."""
     stream = f"systems.kafka.streams.{given}"
     own = {
-        "stream": {f"{stream}.samza.msg.serde": "json"},
+        **{name: {f"{stream}.samza.msg.serde": "json"} for name in ("stream", "each")},
         "pipeline": {"task.pipeline.class": "benchmarks.throughput.tasks:parse"},
         "typed": {
             "task.pipeline.class": "benchmarks.throughput.tasks:keep",
@@ -78,7 +84,8 @@ def main() -> None:
     servers, name, given, records, kind = sys.argv[1:]
     stop, job = StopFlag(), job_of(servers, name, given, kind)
     watch = Watch(stop, int(records))
-    with scratch() as folder, with_spark(job, KINDS[kind], folder, stop) as (run, pipeline):
+    made = task_class(kind, job.config, given) if kind in FUNCTIONS else KINDS[kind]
+    with scratch() as folder, with_spark(job, made, folder, stop) as (run, pipeline):
         positions = run.positions()
         use_arrow_once()  # as a container does before its permit
         spare_collections()

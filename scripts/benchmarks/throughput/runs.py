@@ -12,7 +12,7 @@ from benchmarks.commit.input_records import fill, make_run_topics
 from benchmarks.commit.job import topic
 from benchmarks.report import BenchmarkError, Row, at_least, spread
 from benchmarks.throughput.check import Results
-from benchmarks.throughput.contestants import COUNT, OUTPUT, Contestant, Input, Took, run
+from benchmarks.throughput.contestants import COUNT, FRONT, OUTPUT, Contestant, Input, Took, run
 from benchmarks.throughput.job import job_of
 from benchmarks.throughput.work import PARTITIONS, Right, records
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -21,14 +21,17 @@ KEYS = 10_000
 OURS = "ours"
 _TIMES_QUIX = 4.0
 """How many times Quix Streams the first of ours is to reach; of others, once."""
+_FRONT = 0.97
+"""The part of a class's rate that a function in its place is to reach."""
 _INPUT = "throughput"
 
 Check = Callable[[Results, Contestant, str, Right], None]
 """Of the results of one run, which has this name."""
+Ratios = Callable[[Sequence[Contestant], dict[str, list[Took]]], Iterator[Row]]
 
 
 def _compared(
-    contestants: Sequence[Contestant], total: int, runs: int, check: Check
+    contestants: Sequence[Contestant], total: int, runs: int, check: Check, ratios: Ratios
 ) -> Iterator[Row]:
     """Rates, CPU and ratios of ``total`` records.
 
@@ -54,7 +57,7 @@ def _compared(
             check(results, one, name, right)
         results.close()
     yield from _measured(found, total)
-    yield from _ratios(contestants, found)
+    yield from ratios(contestants, found)
 
 
 def _make_topics(servers: str, name: str) -> None:
@@ -94,13 +97,24 @@ def _ratios(contestants: Sequence[Contestant], found: dict[str, list[Took]]) -> 
         yield at_least(f"{what}, by CPU", cpu, limit if is_quix else None, "times")
 
 
+def _pairs(contestants: Sequence[Contestant], found: dict[str, list[Took]]) -> Iterator[Row]:
+    """Yield the rate of each contestant against that of the next one, by CPU and by the clock."""
+    for own, other in zip(contestants[::2], contestants[1::2], strict=True):
+        mine, theirs = found[own.title], found[other.title]
+        what = f"{own.title} against {other.title}"
+        cpu = median(one.cpu_s for one in theirs) / median(one.cpu_s for one in mine)
+        clock = median(one.s for one in theirs) / median(one.s for one in mine)
+        yield at_least(f"{what}, by CPU", cpu, _FRONT, "times")
+        yield at_least(f"{what}, by the clock", clock, _FRONT, "times")
+
+
 def output(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
     """Compare every output of every run."""
 
     def check(results: Results, one: Contestant, name: str, right: Right) -> None:
         results.require_all(one.title, outputs_of(name), right.sums)
 
-    return _compared([one for one in OUTPUT if one.name in names], records, runs, check)
+    return _compared([one for one in OUTPUT if one.name in names], records, runs, check, _ratios)
 
 
 def count(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
@@ -114,7 +128,20 @@ def count(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
         else:
             results.require_last(one.title, outputs_of(name), right.counts)
 
-    return _compared([one for one in COUNT if one.name in names], records, runs, check)
+    return _compared([one for one in COUNT if one.name in names], records, runs, check, _ratios)
+
+
+def front(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
+    """Compare functions of a job in Python with classes."""
+    del names  # each of ours, with its class
+
+    def check(results: Results, one: Contestant, name: str, right: Right) -> None:
+        if one in FRONT[:2]:
+            results.require_all(one.title, outputs_of(name), right.sums)
+        else:
+            results.require_last(one.title, outputs_of(name), right.counts)
+
+    return _compared(FRONT, records, runs, check, _pairs)
 
 
 SECTIONS = {
@@ -126,4 +153,5 @@ SECTIONS = {
         "JSON records of 10,000 keys: parsed, a tenth filtered out, counted per key in a store",
         count,
     ),
+    "front": ("the same work by functions of a job in Python, and by classes", front),
 }

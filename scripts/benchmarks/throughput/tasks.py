@@ -66,6 +66,15 @@ class ParsedCounts(Counts):
         super().process_batch(table.filter(pc.less(numbers, LIMIT)), collector)
 
 
+class Sent(ParsedCounts):
+    """``count``, sent with each batch."""
+
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+        """Counts, and sends."""
+        super().process_batch(table, collector)
+        self.end_transaction(collector)
+
+
 SCHEMA = "n LONG, kind STRING, price DOUBLE, x STRING"
 """Of the values."""
 
