@@ -24,10 +24,10 @@ SECTIONS: dict[str, dict[str, str]] = {
 REPEATED = {"failover": 5, "throughput": 3, "startup": 5}
 """{benchmark that measures the same again and again: how often, unless ``--runs`` says it}."""
 COMPARED = "throughput"
-CONTESTANTS = ("ours", "quix", "spark")
+CONTESTANTS = ("ours", "class", "quix", "spark")
 _ALL_CONTESTANTS = (*CONTESTANTS, "faust")
 """Faust takes minutes for a million records, and has to be named."""
-_TAKE_PART = {"output": {"ours", "quix"}, "count": set(_ALL_CONTESTANTS), "front": {"ours"}}
+_TAKE_PART = {"output": {"ours", "quix"}, "count": set(_ALL_CONTESTANTS), "front": {"class"}}
 """{section of throughput: the contestants that have its work}."""
 _RECORDS = 1_000_000
 

@@ -42,7 +42,10 @@ def test_all_sections_are_measured_unless_some_are_named() -> None:
         (["other"], "coordinator"),
         (["coordinator", "--section", "x"], "coordinator has model, bootstrap, http"),
         (["coordinator", "--chart"], "--chart"),
-        (["throughput", "--contestants", "flink"], "--contestants flink: there are ours, quix"),
+        (
+            ["throughput", "--contestants", "flink"],
+            "--contestants flink: there are ours, class, quix",
+        ),
         (["throughput", "--records", "0"], "--records = 0: it must be at least 1"),
         (["commit", "--records", "5"], "--records is for throughput"),
         (["commit", "--contestants", "ours"], "--contestants is for throughput"),

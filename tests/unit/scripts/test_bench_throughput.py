@@ -11,7 +11,7 @@ from benchmarks.options import parse_arguments
 from benchmarks.report import BenchmarkError
 from benchmarks.throughput import runs, work
 from benchmarks.throughput.check import Results
-from benchmarks.throughput.contestants import COUNT, Took
+from benchmarks.throughput.contestants import COUNT, FRONT, Took
 
 
 def test_what_is_right_follows_from_the_records() -> None:
@@ -84,7 +84,7 @@ def test_all_take_part_three_times_by_default() -> None:
     """A million records by default."""
     found = parse_arguments(["throughput"])
     assert (found.runs, found.records) == (3, 1_000_000)
-    assert found.contestants == ("ours", "quix", "spark")
+    assert found.contestants == ("ours", "class", "quix", "spark")
     some = ["throughput", "--contestants", "ours,quix", "--records", "5", "--runs", "1"]
     found = parse_arguments(some)
     assert (found.runs, found.records, found.contestants) == (1, 5, ("ours", "quix"))
@@ -96,3 +96,14 @@ def test_a_section_in_which_no_contestant_takes_part_is_left_out() -> None:
     alone = ["throughput", "--contestants", "spark"]
     assert parse_arguments(alone).sections == ("count",)
     assert parse_arguments([*alone, "--section", "output"]).sections == ("output",)
+
+
+def test_a_function_is_compared_with_the_class_after_it() -> None:
+    """It reaches the target within three hundredths of the class's rate."""
+    found = {one.title: [Took(s, s)] for one, s in zip(FRONT, (1.02, 1.0, 1.1, 1.0), strict=True)}
+    each, *_, batch = runs._pairs(FRONT, found)
+    assert (each.what, each.reached) == (f"{FRONT[0].title} against StreamTask, by CPU", True)
+    assert (batch.what, batch.reached) == (
+        f"{FRONT[2].title} against BatchTask, by the clock",
+        False,
+    )
