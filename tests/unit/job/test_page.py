@@ -1,4 +1,4 @@
-"""docs/python-jobs.md: its job and its test, as they are printed."""
+"""README.md and docs/python-jobs.md: their jobs and the test of these, as they are printed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import pytest
 
 from homeport.testing import TestRunner
 
-PAGE = Path(__file__).parents[3] / "docs" / "python-jobs.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "python-jobs.md"
 
 
-def _blocks() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+def _blocks(page: Path = PAGE, language: str = "python") -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 def _loaded(name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
@@ -25,12 +28,15 @@ def _loaded(name: str, code: str, monkeypatch: pytest.MonkeyPatch) -> types.Modu
     return module
 
 
-def test_the_job_of_the_page_passes_the_test_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is added to either."""
-    job, test, *_ = _blocks()
+@pytest.mark.parametrize("page", [ROOT / "README.md", PAGE], ids=lambda page: page.name)
+def test_the_job_of_a_page_passes_the_test_of_the_page(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is added to either; it is the first code that a reader sees."""
+    job = _blocks(page, "[a-z]*")[0]
     _loaded("daily_totals", job, monkeypatch)
     names: dict[str, object] = {}
-    exec(compile(test, "test_daily_totals.py", "exec"), names)  # noqa: S102 - as above
+    exec(compile(_blocks()[1], "test_daily_totals.py", "exec"), names)  # noqa: S102 - the page's
     run = names["test_totals"]
     assert callable(run)
     run()
