@@ -143,7 +143,7 @@ def _in_python(kind: str, values: Mapping[str, str], brokers: str | None) -> dic
         remedy = "write the system too, as in kafka.web.clicks, or add --properties"
         raise ConfigError("--input", f"{values['system']}.{values['input']}", rule, remedy)
     file = f"{values['module']}.py"
-    kafka = "" if brokers is None else f"\n    kafka={json.dumps(brokers)},"
+    kafka = "" if brokers is None else f", kafka={json.dumps(brokers)}"
     files = f"| `{file}` | the job: what it reads, writes and keeps, and its code |\n"
     files += f"| `test_{file}` | a test of all of it, without a broker |"
     values = {**values, "kafka": kafka, "files": files, "config": file}
