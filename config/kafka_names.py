@@ -31,6 +31,8 @@ class MappedProperties:
     ignored: dict[str, str]
 
 
+SERVERS = ("bootstrap.servers", "metadata.broker.list")
+"""The names of the property with the addresses of brokers."""
 _RENAMED = {
     "buffer.memory": "queue.buffering.max.kbytes",
     "fetch.max.wait.ms": "fetch.wait.max.ms",

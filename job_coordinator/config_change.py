@@ -19,7 +19,13 @@ from homeport.config.declarations.operators_file import (
     with_own_places,
 )
 from homeport.config.declarations.samza_keys import known_to_samza
-from homeport.config.declarations.unknown_keys import is_unread, meant_by, warnings_about
+from homeport.config.declarations.unknown_keys import (
+    UNREAD,
+    correction,
+    is_unread,
+    meant_by,
+    warnings_about,
+)
 from homeport.config.errors import ConfigError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
@@ -144,14 +150,11 @@ def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[
 
 
 def _unread(key: str) -> ConfigError:
-    near, samza_key = meant_by(key), known_to_samza(key)
-    rule = "no program reads this key"
+    rule, samza_key = UNREAD, known_to_samza(key)
     if samza_key is not None:
         rule += f", which is Samza's and has no effect here: {samza_key.reason}"
-    hint = "begin the name of a key of the job's own with another word"
-    if near is not None:
-        hint = f"write {near}, if that is meant"
-    return ConfigError("--key", key, rule, f"{hint}; {FORCE} writes this one, and nothing restarts")
+    remedy = f"{correction(key)}; {FORCE} writes this one, and nothing restarts"
+    return ConfigError("--key", key, rule, remedy)
 
 
 def check_operators_key(key: str) -> None:

@@ -374,7 +374,7 @@ class LocalCluster:
         if self._namespaces:
             routes, zookeeper = network.routes(), self._zookeeper
             return reserved_network(self._node_names, routes, self._brokers, zookeeper=zookeeper)
-        owner = str(self._layout.root)
+        owner = self.name  # a job's file may have its addresses: the same from each cache folder
         return reserved(self._node_names, self._brokers, zookeeper=self._zookeeper, owner=owner)
 
     def _refuse_if_up(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeport.appmaster.doctor.finding import Finding, error, ok, warning
+from homeport.config.declarations import all_keys as keys
 from homeport.config.number_text import whole_of
 
 TRANSACTIONAL_ID_EXPIRATION_MS = "transactional.id.expiration.ms"
@@ -16,6 +17,8 @@ TRANSACTION_MAX_TIMEOUT_MS = "transaction.max.timeout.ms"
 MIN_IN_SYNC = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 TRANSACTION_STATE = "__transaction_state"
+OUTPUT = "output"
+"""``TopicUse.what`` of a topic that the job writes."""
 
 _DAY_MS = 86_400_000
 _WANTED_REPLICAS = 3
@@ -56,6 +59,12 @@ class TopicUse:
     is_state: bool = False
     is_compacted: bool = False
     is_made: bool = False
+
+    @property
+    def remedy(self) -> str:
+        """Return what to do where the topic is absent."""
+        made = f", or set {keys.TASK_OUTPUTS_CREATE_PARTITIONS.name}" if self.what == OUTPUT else ""
+        return f"create it{made}, or correct the name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,7 @@ def check_topic(facts: KafkaFacts, use: TopicUse) -> Iterator[Finding]:
         if use.is_made:
             yield ok("kafka.topic", where, "does not exist yet: run-job makes it")
         else:
-            yield error("kafka.topic", where, "does not exist", "create it, or correct the name")
+            yield error("kafka.topic", where, "does not exist", use.remedy)
         return
     yield from _replicas(where, topic, use, len(facts.brokers))
     yield from _settings(where, topic, use)

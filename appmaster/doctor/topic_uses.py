@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.appmaster.doctor.kafka_checks import TopicUse
+from homeport.appmaster.doctor.kafka_checks import OUTPUT, TopicUse
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.adjunct_section import AdjunctsConfig
@@ -49,7 +49,7 @@ def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
         yield stream, TopicUse(stream.stream, "input", rights, keys.TASK_INPUTS.name)
     creates_outputs = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
     for key, stream in declared_outputs(config):
-        yield stream, TopicUse(stream.stream, "output", _WRITE, key, is_made=creates_outputs)
+        yield stream, TopicUse(stream.stream, OUTPUT, _WRITE, key, is_made=creates_outputs)
 
 
 def _state(system: str, topic: str, what: str) -> tuple[SystemStream, TopicUse]:

@@ -14,6 +14,8 @@ from homeport.config.declarations.key_types import (
     TextKey,
 )
 
+BROKERS_VARIABLE = "HOMEPORT_BOOTSTRAP_SERVERS"
+"""Names the brokers of ``job.default.system`` where no key does; ``homeport local env`` sets it."""
 SYSTEM_FACTORY = TextKey("systems.<system>.samza.factory", "kind of the system", default="kafka")
 SYSTEM_CONSUMER = TextKey(
     "systems.<system>.consumer.<property>",

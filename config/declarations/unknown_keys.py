@@ -16,7 +16,10 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key, literal_text
 from homeport.config.declarations.samza_keys import SamzaKey, known_to_samza
+from homeport.config.errors import ConfigError
 
+ALLOW = "--allow-unknown-keys"
+UNREAD = "no program reads this key"
 _NEAR = 0.84
 """How alike (difflib's ratio) two names must be for one to pass for a misspelling of the other."""
 _NEAR_TOPIC = 0.75
@@ -57,6 +60,25 @@ def is_unread(name: str) -> bool:
     if key is not None or samza_key is not None:
         return key is None
     return name.startswith(keys.TOPICS) or meant_by(name) is not None
+
+
+def require_known(config: Config) -> None:
+    """Require that a program reads each key that begins, or nearly so, as ours do; or Samza's.
+
+    For a job's own file: a key of high availability that is misspelt starts the job without it.
+    ConfigError: the first key that no program reads.
+    """
+    for name, value in config.items():
+        if meant_key(name) == (None, None) and is_unread(name):
+            raise ConfigError(name, value, UNREAD, f"{correction(name)}, or allow it by {ALLOW}")
+
+
+def correction(name: str) -> str:
+    """Return the remedy for a key that no program reads."""
+    near = meant_by(name)
+    if near is not None:
+        return f"write {near}, if that is meant"
+    return "begin the name of a key of the job's own with another word"
 
 
 def meant_key(name: str) -> tuple[Key | None, SamzaKey | None]:

@@ -12,7 +12,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError
+from homeport.config.kafka_names import SERVERS
 from homeport.config.loading.declared_job import SUFFIX, job_in
 from homeport.config.loading.properties_format import parse_properties
 from homeport.config.loading.rewriters import TopicsOf, rewritten
@@ -34,12 +36,27 @@ def load(
     A file whose name ends in ``.py`` declares the job in Python (``job_in``). Any other
     is a Java properties file, in UTF-8 or, where it is not UTF-8, in ISO-8859-1 as Java
     reads it. A path is taken as it stands; in a URL of the form ``file:/p``, ``file:///p`` or
-    ``file://localhost/p`` percent escapes are replaced. ConfigError: the file cannot be read or is
-    malformed, an override has no ``=``, or a rewriter fails. UnavailableError: a rewriter needs
-    Kafka, which does not answer.
+    ``file://localhost/p`` percent escapes are replaced. Where no key names the brokers of
+    ``job.default.system``, they are those of ``$HOMEPORT_BOOTSTRAP_SERVERS``. ConfigError: the file
+    cannot be read or is malformed, an override has no ``=``, or a rewriter fails. UnavailableError:
+    a rewriter needs Kafka, which does not answer.
     """
     given = Config(_given(config_path)).merged(dict(_override(item) for item in overrides))
-    return rewritten(given, os.environ, topics_of)
+    return rewritten(_with_brokers(given, os.environ), os.environ, topics_of)
+
+
+def _with_brokers(config: Config, environment: Mapping[str, str]) -> Config:
+    """Return ``config`` with the brokers of the environment, where it names none."""
+    system = keys.JOB_DEFAULT_SYSTEM.read(config)
+    servers = environment.get(keys.BROKERS_VARIABLE, "").strip()
+    if system is None or not servers:
+        return config
+    known = [
+        role.named(system, name)
+        for role in (keys.SYSTEM_CONSUMER, keys.SYSTEM_PRODUCER)
+        for name in SERVERS
+    ]
+    return config if any(map(config.get_str, known)) else config.merged({known[0]: servers})
 
 
 def _override(item: str) -> tuple[str, str]:

@@ -300,11 +300,13 @@ class SystemConfig:
             config.get_int(producer_prefix + name, minimum, minimum=minimum, maximum=maximum)
         servers = connect.get("bootstrap.servers", "").strip()
         if not servers:
+            is_default = system == keys.JOB_DEFAULT_SYSTEM.read(config)
             raise ConfigError(
                 f"{consumer_prefix}bootstrap.servers",
                 None,
                 f"the system {system!r} needs the addresses of its brokers",
-                f"set {consumer_prefix}bootstrap.servers, such as localhost:9092",
+                f"set {consumer_prefix}bootstrap.servers, such as localhost:9092"
+                + (f", or ${keys.BROKERS_VARIABLE}" if is_default else ""),
             )
         return SystemConfig(
             name=system,

@@ -66,6 +66,29 @@ _APART = frozenset({_INPUT, _OUTPUT})
 """Uses that exclude each other: what is sent would be read again, for ever."""
 
 
+def require_systems(config: Config) -> None:
+    """Require that the system of each stream is configured: ``web.clicks`` may be a topic alone.
+
+    ConfigError: no key and no default names one.
+    """
+    default = keys.JOB_DEFAULT_SYSTEM.read(config)
+    for use in _uses(config):
+        system = use.stream.system
+        prefix = f"systems.{system}."
+        if use.key == keys.JOB_NAME.name or system == default:
+            continue
+        if not any(name.startswith(prefix) for name in config):
+            meant = (
+                "" if default is None else f"write {default}.{use.stream}, if that is meant, or "
+            )
+            raise ConfigError(
+                use.key,
+                str(use.stream),
+                f"no system {system!r} is configured: no key begins with {prefix}",
+                f"{meant}set {keys.SYSTEM_CONSUMER.named(system, 'bootstrap.servers')}",
+            )
+
+
 def require_own_topics(config: Config) -> None:
     """Raise ConfigError where a topic that only the job may write has another use too.
 

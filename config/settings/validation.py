@@ -42,6 +42,7 @@ from homeport.config.settings.used_systems import (
     broadcast_streams,
     declared_outputs,
     require_own_topics,
+    require_systems,
     used_systems,
 )
 from homeport.config.storage_engines import ROCKSDB
@@ -69,6 +70,7 @@ def validate(config: Config) -> tuple[str, ...]:
     job, task = JobConfig.of(config), TaskConfig.of(config)
     broadcast = broadcast_streams(config)
     _check_inputs(task, broadcast)
+    require_systems(config)
     storage = StorageConfig.of(config)
     _check_stores(storage)
     adjuncts = AdjunctsConfig.of(config)

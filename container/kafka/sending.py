@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, TopicMetadata
 
+from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.progress.topic_rules import (
@@ -105,7 +106,9 @@ def _looked_up(client: Producer | AdminClient, name: str) -> TopicMetadata | Non
 
 def absent(name: str) -> str:
     """Return the fault and the remedy where there is no such topic."""
-    return f"no such topic in Kafka: {name!r}; create it, or correct its name"
+    key = keys.TASK_OUTPUTS_CREATE_PARTITIONS.name
+    made = f"name it in {keys.TASK_OUTPUTS.name} and set {key}"
+    return f"no such topic in Kafka: {name!r}; create it, or {made}, or correct its name"
 
 
 _TIMEOUT_S = 5.0

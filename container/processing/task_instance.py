@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.system_stream import is_topic_name
 from homeport.container.api import (
@@ -36,6 +37,7 @@ from homeport.container.serde.serdes import Serde, SerdesOf
 from homeport.job_coordinator.model.ids import TaskName
 
 _Found = TypeVar("_Found")
+_SERDE_KEYS = (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE)
 _SEND = partial(tuple.__new__, Send)
 """Takes all fields, in their order; it costs less than the class's own call."""
 
@@ -102,9 +104,9 @@ class Outputs:
         if place is None:
             place = self._places[stream] = self._place(stream)
         if key is not None and not isinstance(key, bytes):
-            key = self._encoded(stream, place, 0, key)
+            key = self._encoded(stream, place, 0, (key, value))
         if value is not None and not isinstance(value, bytes):
-            value = self._encoded(stream, place, 1, value)
+            value = self._encoded(stream, place, 1, (key, value))
         size = len(key or b"") + len(value or b"")
         system, topic = place
         if callable(partition):
@@ -151,16 +153,24 @@ class Outputs:
         self.sends = []
         self.size_bytes = 0
 
-    def _encoded(self, stream: str, place: tuple[str, str], which: int, part: object) -> bytes:
+    def _encoded(
+        self, stream: str, place: tuple[str, str], which: int, pair: tuple[object, object]
+    ) -> bytes:
         if self._serdes_of is not None and stream not in self._serdes:
             self._serdes[stream] = self._serdes_of(*place)
-        serde = self._serdes.get(stream, (None, None))[which]
+        serdes = self._serdes.get(stream, (None, None))
+        serde = serdes[which]
         if serde is None:
+            needed = [
+                key.named(*place)
+                for key, known, part in zip(_SERDE_KEYS, serdes, pair, strict=True)
+                if known is None and part is not None and not isinstance(part, bytes)
+            ]
             raise TypeError(
                 f"a record for {stream} must have bytes or None as key and value, not "
-                f"{type(part).__name__}"
+                f"{type(pair[which]).__name__}: set {' and '.join(needed)}, such as string or json"
             )
-        return serde.to_bytes(part)
+        return serde.to_bytes(pair[which])
 
     def _place(self, stream: object) -> tuple[str, str]:
         if not isinstance(stream, str):

@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.java_names import Kind, short_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.timers_section import TimersConfig
 from homeport.container.api import IncomingMessage, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
+from homeport.container.serde.serdes import serde
 from homeport.container.windows import facts
 from homeport.container.windows.aggregates import (
     Aggregate,
@@ -37,6 +40,25 @@ _IN_USE: weakref.WeakKeyDictionary[KeyValueStore, weakref.ref[Windows]] = (
     weakref.WeakKeyDictionary()
 )
 """The ``Windows`` that uses each store."""
+
+
+def _require_carried(context: TaskContext, store: str, aggregate: Aggregate) -> None:
+    """Require that a built-in serde of the store's values carries the first aggregate.
+
+    ConfigError: it does not.
+    """
+    name, first = keys.STORE_MSG_SERDE.read(Config(context.config), store), aggregate.init()
+    if name is None or first is None or short_name(Kind.SERDE, name) is None:
+        return
+    try:
+        serde(name).to_bytes(first)
+    except TypeError as error:
+        raise ConfigError(
+            keys.STORE_MSG_SERDE.named(store),
+            name,
+            f"it has the aggregates of windows, which begin with {first!r}: {error}",
+            "write json, or the serde of their type",
+        ) from None
 
 
 class Windows:
@@ -62,6 +84,7 @@ class Windows:
             and ``ahead`` count it either way. ``task.watermark.ahead.ms`` defines too far.
 
     Raises:
+        ConfigError: the serde of the store's values cannot carry the aggregate of no record.
         KeyError: there is no such store.
         TypeError: an argument is of another kind, such as ms that are no whole number.
         ValueError: an argument does not fit, or differs from what made the store's windows.
@@ -99,6 +122,7 @@ class Windows:
         self._retention_ms = retention_ms
         self._on_late = on_late
         self._scheduler = context.scheduler
+        _require_carried(context, store, aggregate)
         self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
         self._keep_facts(store, emit)
         job = TimersConfig.of(Config(context.config))

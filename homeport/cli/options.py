@@ -42,6 +42,7 @@ ShowSecrets = Annotated[
         "properties file can see.",
     ),
 ]
+ALLOWED = "Only warn of keys that begin as Homeport's do and that no program reads."
 _ABOUT = "about_parameters"
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _NUMBERS: dict[type, tuple[Callable[[str], float], str]] = {

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.config.declarations.system_keys import BROKERS_VARIABLE
 from homeport.config.errors import ConfigError
 from homeport.job.declared_keys import Late
 
-BROKERS_VARIABLE = "HOMEPORT_BOOTSTRAP_SERVERS"
 _NO_BROKERS = "localhost:9092"
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

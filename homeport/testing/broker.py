@@ -185,6 +185,10 @@ class Broker:
         """Return whether the topic exists, or is created by its first use."""
         return self.makes_topics or topic in self._topics
 
+    def is_used(self, topic: str) -> bool:
+        """Return whether the topic exists: the job has it, a test names it, or it has a record."""
+        return topic in self._topics
+
     def partition_count(self, topic: str) -> int:
         """Return the topic's number of partitions; TransactionError if it does not exist."""
         if not self.has(topic):

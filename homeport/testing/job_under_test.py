@@ -8,11 +8,12 @@ from pathlib import Path
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.unknown_keys import require_known
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.loading.loader import load
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.pipeline_section import has_pipeline
-from homeport.config.settings.used_systems import used_systems
+from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.config.settings.validation import validate
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
@@ -32,11 +33,15 @@ TaskClass = type[BatchTask | StreamTask]
 
 @dataclass(frozen=True)
 class JobUnderTest:
-    """``partitions``: {input: its number of partitions}. ``warnings``: those of run-job."""
+    """``partitions``: {input: its number of partitions}. ``warnings``: those of run-job.
+
+    ``outputs``: of task and pipeline, with that of dead letters; empty where none is declared.
+    """
 
     job: ContainerJob
     task_class: TaskClass
     partitions: Mapping[SystemStream, int]
+    outputs: tuple[SystemStream, ...]
     warnings: tuple[str, ...]
 
     @staticmethod
@@ -45,6 +50,8 @@ class JobUnderTest:
         task: TaskClass | None,
         partitions: int | Mapping[str, int],
         overrides: Mapping[str, str],
+        *,
+        allow_unknown_keys: bool = False,
     ) -> JobUnderTest:
         """Return the job of ``config``, with all its tasks in one container and without standbys.
 
@@ -66,6 +73,8 @@ class JobUnderTest:
             given[keys.TASK_CLASS.name] = f"{kind.__module__}:{kind.__name__}"
             checked_task_class(given[keys.TASK_CLASS.name], task)
         checked = _completed(given)
+        if not allow_unknown_keys:
+            require_known(checked)
         warnings = validate(checked)
         checked = checked.merged(
             {keys.JOB_CONTAINER_COUNT.name: "1", keys.JOB_HOT_STANDBY_ENABLED.name: "false"}
@@ -77,7 +86,11 @@ class JobUnderTest:
         job = ContainerJob.of(calculate_job_model(checked, counts, NOTHING), ONLY)
         found = task_class_of(checked) if task is None else task
         require_single_calls(found, job.records.max_concurrency)
-        return JobUnderTest(job, found, counts, warnings)
+        declared = {stream: key for key, stream in declared_outputs(checked)}
+        outputs = (
+            () if {*declared.values()} <= {keys.TASK_DEAD_LETTER_STREAM.name} else (*declared,)
+        )
+        return JobUnderTest(job, found, counts, outputs, warnings)
 
     def stream(self, name: str) -> SystemStream:
         """Return the stream of that name, as a task's collector resolves it."""
@@ -91,8 +104,12 @@ def _completed(given: Mapping[str, str]) -> Config:
     values = {keys.JOB_NAME.name: "test", **given}
     inputs = [SystemStream.parse(part) for part in values.get("task.inputs", "").split(",")]
     systems = [stream.system for stream in inputs if stream is not None]
+    default = keys.JOB_DEFAULT_SYSTEM.read(Config(values))
     values.setdefault(keys.JOB_DEFAULT_SYSTEM.name, [*systems, "kafka"][0])
     for system in {*systems, *used_systems(Config(values))}:
+        is_given = any(key.startswith(f"systems.{system}.") for key in values)
+        if default not in (None, system) and not is_given:
+            continue  # a topic's name may have been taken for a system: the rules refuse it
         addresses = [
             f"systems.{system}.{role}.bootstrap.servers" for role in ("consumer", "producer")
         ]

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from homeport.config.errors import HomeportError
 from homeport.config.loading.declared_job import DeclaredJob
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
 from homeport.container.kafka.checkpoints import read_whole_checkpoints
 from homeport.container.processing.record_rules import (
@@ -65,6 +66,7 @@ class TestRunner:
         folder: the folder of the stores' files; None: a temporary one, in memory if possible.
         batch_rows: the most rows of a micro-batch; None: as many as in production.
         overrides: keys that replace those of ``config``.
+        allow_unknown_keys: accept keys that begin as Homeport's do and that no program reads.
         start_ms: the time of the beginning, in ms since 1970.
 
     Raises:
@@ -73,7 +75,7 @@ class TestRunner:
 
     __test__ = False  # pytest takes a class of this name for tests
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is what a test may choose
         self,
         config: Mapping[str, str] | DeclaredJob | Path | str,
         *,
@@ -83,10 +85,13 @@ class TestRunner:
         folder: Path | None = None,
         batch_rows: int | None = None,
         overrides: Mapping[str, str] | None = None,
+        allow_unknown_keys: bool = False,
         start_ms: int = START_MS,
     ) -> None:
         """Check the configuration; nothing runs yet."""
-        self._checked = JobUnderTest.of(config, task, partitions, overrides or {})
+        self._checked = JobUnderTest.of(
+            config, task, partitions, overrides or {}, allow_unknown_keys=allow_unknown_keys
+        )
         self._job = self._checked.job
         self._clock = ManualClock(start_ms)
         self._is_own_folder = folder is None
@@ -314,10 +319,12 @@ class TestRunner:
 
         The stream's serdes decode keys and values. Without a serde they are bytes; so are those of
         dead letters, which leave as they came. ``committed``: leave out records of open and aborted
-        transactions. WireError: a record is not of its serde.
+        transactions. TestRunnerError: the job declares outputs, and has no such topic. WireError: a
+        record is not of its serde.
         """
         found = self._checked.stream(stream)
         self._require_system(stream)
+        self._require_topic(found)
         serdes: tuple[Serde | None, Serde | None] = None, None
         if found != self._job.records.dead_letter:
             serdes = stream_serdes(self._job, found.system, found.stream)
@@ -424,6 +431,17 @@ class TestRunner:
         if self._checked.stream(stream).system not in self._around.brokers:
             known = ", ".join(sorted(self._around.brokers))
             raise TestRunnerError(f"{stream!r} is of no system of the job; known: {known}")
+
+    def _require_topic(self, stream: SystemStream) -> None:
+        """Require an output, or a topic with records; a job that declares no output has any."""
+        outputs = self._checked.outputs
+        broker = self._around.brokers[stream.system]
+        if not outputs or stream in outputs or broker.is_used(stream.stream):
+            return
+        known = ", ".join(map(str, outputs))
+        raise TestRunnerError(
+            f"{str(stream)!r} is no output of the job, and has no record; known: {known}"
+        )
 
     def _require_input(self, stream: str) -> None:
         if self._checked.stream(stream) not in self._checked.partitions:

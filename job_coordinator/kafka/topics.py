@@ -48,6 +48,9 @@ _LOG = logging.getLogger(__name__)
 # The library gives these two no types.
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped there
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
+CONTACT_S = 7.0
+"""How long a tool waits for Kafka's first answer: what is there answers, and a user watches."""
+_PATIENCE_S = 3.0
 _BROKERS_DEFAULT = -1
 _T = TypeVar("_T")
 DELETE_RETENTION = "delete.retention.ms"
@@ -56,6 +59,7 @@ MIN_IN_SYNC = "min.insync.replicas"
 """A property of topics: with fewer replicas in sync a topic takes no record."""
 _COMPACT = "compact"
 _METADATA_POLL_S = 0.05
+_UNANSWERED = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT})  # noqa: SLF001 - public names of the library
 _SPREAD_S = 10.0
 """How long some brokers may not know a new topic."""
 _REPLICATION = 3
@@ -427,12 +431,24 @@ class TopicAdmin:
                 raise self._no_answer(what) from None
 
     def _metadata(self) -> ClusterMetadata:
+        """Return the metadata of all topics: a request with a name may create the topic.
+
+        A line is logged where no answer comes for some seconds.
+        """
+        first_s = min(_PATIENCE_S, self._timeout_s)
+        more_s = self._timeout_s - first_s
         try:
-            # all topics, not one by name: a request with a name may create the topic
-            return self._admin.list_topics(timeout=self._timeout_s)
+            return self._admin.list_topics(timeout=first_s)
         except KafkaException as exception:
             error = clients.error_of(exception)
-            raise clients.unavailable(self._system, "listing topics", error) from None
+        if error.code() in _UNANSWERED and more_s > 0:
+            where = self._system.bootstrap_servers
+            _LOG.warning("no answer from Kafka at %s yet: waiting %.0f s more", where, more_s)
+            try:
+                return self._admin.list_topics(timeout=more_s)
+            except KafkaException as exception:
+                error = clients.error_of(exception)
+        raise clients.unavailable(self._system, "listing topics", error) from None
 
     def _explain_creation(self, spec: TopicSpec, error: KafkaError) -> None:
         """Return if the topic exists already; else raise the error with the remedy."""

@@ -1,8 +1,8 @@
 """Reserves addresses and ports that no other cluster on this machine has.
 
 Every cluster has a block 127.A.B.0/24: all of 127.0.0.0/8 is loopback on Linux and needs no set-up.
-A cluster tries the block that follows from its name and folder first, so it usually gets its former
-addresses again. A chosen port stays bound, without listening, until its daemon listens on it; a
+A cluster tries the block that follows from its name first, so it usually gets its former addresses
+again. A chosen port stays bound, without listening, until its daemon listens on it; a
 socket that allows reuse does not disturb the daemon. Of two clusters that try a block at once, one
 gets its holder's address, on which nothing listens; the other one tries the next block.
 

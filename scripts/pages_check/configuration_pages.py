@@ -70,8 +70,11 @@ def _index() -> str:
 A job's configuration is a properties file, then the `--config` options of `run-job`, then its
 rewriters. A value that `coordinator-stream-writer` or `homeport config set` wrote stands above all
 of them until it is deleted; what names programs, addresses or code must be
-[in the file too](security-roles.md#what-the-coordinator-stream-may-do). `run-job` warns of unknown
-keys.
+[in the file too](security-roles.md#what-the-coordinator-stream-may-do).
+
+`run-job` and `run-local` refuse a key that begins as these do and that no program reads;
+`--allow-unknown-keys` makes that a warning. Where no key names the brokers of `job.default.system`,
+they are those of `$HOMEPORT_BOOTSTRAP_SERVERS`, which `homeport local env` sets.
 
 {_table(("page", "about", "keys"), ((_link(p), t, str(n)) for p, t, n in pages))}
 

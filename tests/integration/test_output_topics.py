@@ -7,7 +7,7 @@ import uuid
 import pytest
 from job_configs import job_config
 
-from homeport.cli.yarn import preflight
+from homeport.cli.job.kafka_check import check_kafka
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin, create_outputs
@@ -22,17 +22,17 @@ def test_a_missing_output_is_refused_or_created(kafka: str) -> None:
     for name in (there, f"{there}-out"):
         admin.create(name, 2, 1, {})
     with pytest.raises(ConfigError, match=rf"task\.outputs = 'kafka\.{missing}': .*not exist.*; "):
-        preflight.check_kafka(config)
+        check_kafka(config)
     assert create_outputs(config) == ()
     assert admin.partition_counts([missing]) == {}
 
     creating = config.merged({"task.outputs.create.partitions": "3"})
-    preflight.check_kafka(creating)
+    check_kafka(creating)
     assert create_outputs(creating) == (f"kafka.{missing}",)
     assert create_outputs(creating) == ()
     counts = admin.partition_counts([missing, f"{there}-out"])
     assert counts == {missing: 3, f"{there}-out": 2}
-    preflight.check_kafka(config)
+    check_kafka(config)
 
 
 def test_more_replicas_than_brokers_are_refused_with_the_key(kafka: str) -> None:

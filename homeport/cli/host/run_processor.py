@@ -13,9 +13,11 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.options import FromJob, described, new_app, note, warn
+from homeport.cli.job.kafka_check import check_kafka
+from homeport.cli.options import ALLOWED, FromJob, described, new_app, note, warn
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.unknown_keys import ALLOW, require_known
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.container.standalone import coordination
 from homeport.container.standalone.stream_processor import StreamProcessor
@@ -76,15 +78,24 @@ def run(processor: StreamProcessor) -> None:
         "Go on though the folder of the job's last processor is lost: what is left of "
         "that one is fenced, and its stores are read from their changelogs."
     ),
+    allow_unknown_keys=typer.Option(ALLOW, help=ALLOWED),
 )
 def run_local(
-    given: Job, work_dir: WorkDir = None, *, trial: bool = False, adopt: bool = False
+    given: Job,
+    work_dir: WorkDir = None,
+    *,
+    trial: bool = False,
+    adopt: bool = False,
+    allow_unknown_keys: bool = False,
 ) -> None:
     """Until SIGTERM or SIGINT, or until every task has finished.
 
     With --config=job.drain=true that is when it has processed what its inputs hold.
     """
+    if not allow_unknown_keys:
+        require_known(given)
     job = as_trial(given) if trial else given
+    check_kafka(job)
     # Lines about agreement with other processors matter where there are some.
     logging.getLogger(coordination.__name__).setLevel(logging.WARNING)
     if PipelineConfig.of(job) is not None:

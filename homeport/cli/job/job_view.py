@@ -26,7 +26,7 @@ from homeport.job_coordinator.client_files import TOKEN_VARIABLE, application_se
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import CONTACT_S, TopicAdmin
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.zookeeper.tool_session import registered_processors
@@ -115,7 +115,7 @@ def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
     job = JobConfig.of(config)
     system = SystemConfig.of(config, job.coordinator_system)
     topic = job.coordinator_topic
-    if not TopicAdmin(system, TIMEOUT_S).partition_counts([topic]):
+    if not TopicAdmin(system, CONTACT_S).partition_counts([topic]):
         raise ConfigError(
             keys.JOB_NAME.name,
             job.name,

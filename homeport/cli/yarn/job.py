@@ -24,7 +24,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import producer_limit, record_limit
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import CONTACT_S, TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
 
@@ -102,7 +102,7 @@ class Job:
     def has_stream(self) -> bool:
         """Return whether there is a coordinator stream."""
         job = JobConfig.of(self.config)
-        admin = TopicAdmin(SystemConfig.of(self.config, job.coordinator_system))
+        admin = TopicAdmin(SystemConfig.of(self.config, job.coordinator_system), CONTACT_S)
         return job.coordinator_topic in admin.partition_counts([job.coordinator_topic])
 
     def record_limit(self) -> int:

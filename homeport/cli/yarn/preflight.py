@@ -15,7 +15,6 @@ from types import MappingProxyType
 
 import msgspec
 
-from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.cli.host.class_question import Question
 from homeport.cli.job import check_job_model as check_job_model_program
@@ -25,7 +24,6 @@ from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import SystemConfig
-from homeport.config.settings.used_systems import used_systems
 from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
@@ -42,25 +40,6 @@ _KAFKA_TIMEOUT_S = 10.0
 _CHECK_TIMEOUT_S = 120.0
 """Of a program that loads the job's code; one that starts a Spark has that one's time besides."""
 _NOTE = "note: "
-
-
-def check_kafka(config: Config) -> None:
-    """Require that the job's systems answer, and that its topics exist or will be made."""
-    uses = topic_uses(config)
-    for name in used_systems(config):
-        system = SystemConfig.of(config, name)
-        admin = TopicAdmin(system, _KAFKA_TIMEOUT_S)
-        admin.require_reachable()
-        wanted = [use for use in uses.get(name, ()) if not use.is_made]
-        found = admin.partition_counts([use.name for use in wanted])
-        for use in wanted:
-            if use.name not in found:
-                raise ConfigError(
-                    use.key,
-                    f"{name}.{use.name}",
-                    f"topic {use.name!r} does not exist at {system.bootstrap_servers}",
-                    "create the topic, or correct the name",
-                )
 
 
 def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:

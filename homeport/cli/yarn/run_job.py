@@ -32,7 +32,8 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
 from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
-from homeport.cli.options import Named, described, new_app, note, warn
+from homeport.cli.job.kafka_check import check_kafka
+from homeport.cli.options import ALLOWED, Named, described, new_app, note, warn
 from homeport.cli.usage import interrupt_on_sigterm, run_app, run_program
 from homeport.cli.yarn import preflight, state_check, state_reset, submission_claim
 from homeport.cli.yarn.application import am_address, end_of, is_answering, log_place, samza_status
@@ -41,6 +42,7 @@ from homeport.cli.yarn.job import SOURCE, Job, order_drain, order_shutdown
 from homeport.cli.yarn.waiting import Waiter, log_shortage
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import YARN
+from homeport.config.declarations.unknown_keys import ALLOW, require_known
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.pipeline_section import PipelineConfig
@@ -132,7 +134,7 @@ def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[
 
     Returns its JobModel, where that is known already, and how what its stores hold is read.
     """
-    preflight.check_kafka(job.config)
+    check_kafka(job.config)
     preflight.warn_of_reporters(job.config, note)
     model = preflight.check_job_model(job.config, note)
     state_check.check_record_sizes(job.config, model, job.record_limit())
@@ -376,6 +378,7 @@ app = new_app()
         state_check.OTHER_PACKAGE,
         help="With run: submit yarn.package.path although the last upgrade left other code.",
     ),
+    allow_unknown_keys=typer.Option(ALLOW, help=f"With run: {ALLOWED}"),
 )
 def command(
     *,
@@ -383,9 +386,11 @@ def command(
     operation: Operation = Operation.RUN,
     reset_state: bool = False,
     other_package: bool = False,
+    allow_unknown_keys: bool = False,
 ) -> None:
     """Runs a stream job on YARN, or asks about, waits for, drains or ends one."""
-    options = {OPTION: reset_state, state_check.OTHER_PACKAGE: other_package}
+    others = {state_check.OTHER_PACKAGE: other_package, ALLOW: allow_unknown_keys}
+    options = {OPTION: reset_state, **others}
     for option in (name for name, is_given in options.items() if is_given):
         if operation is not Operation.RUN:
             raise ConfigError(
@@ -396,6 +401,8 @@ def command(
     if is_run:
         require_coordinator(config, YARN)
         refuse_mixed_roles(config)
+        if not allow_unknown_keys:
+            require_known(config)
         warn(validate(config))
     job = Job(config, ResourceManagerRest.from_environment(os.environ), config)
     if is_run:

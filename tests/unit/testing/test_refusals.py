@@ -105,7 +105,8 @@ def test_a_topic_that_is_not_there_is_named(
     """Where the test says which ones there are; else each is made."""
     task = _sends("kafka.absent", b"v", partition=partition)
     said = _refused(task, {"kafka.out": {}}, task__exactly__once=exactly_once)
-    line = "no such topic in Kafka: 'absent'; create it, or correct its name"
+    made = "create it, or name it in task.outputs and set task.outputs.create.partitions"
+    line = f"no such topic in Kafka: 'absent'; {made}, or correct its name"
     at_the_call = f"task 'Partition 0' failed in process of in partition 0 offset 0: {FAULT}{line}"
     assert said == (f"{line}; {end}" if partition is None else at_the_call)
     with TestRunner(CONFIG, task=task) as runner:

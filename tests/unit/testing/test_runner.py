@@ -228,10 +228,34 @@ def test_a_wrong_configuration_is_the_line_of_the_product() -> None:
         TestRunner({}, task=Count)
 
 
-def test_a_likely_misspelling_is_a_warning() -> None:
-    """As run-job says it."""
-    runner = TestRunner(config(task__comit__ms=5), task=Count)
+def test_a_likely_misspelling_is_refused_as_by_run_job() -> None:
+    """Where the test allows it, it is a warning."""
+    with pytest.raises(ConfigError, match=r"task\.comit\.ms = '5': no program reads this key; wri"):
+        TestRunner(config(task__comit__ms=5), task=Count)
+    runner = TestRunner(config(task__comit__ms=5), task=Count, allow_unknown_keys=True)
     assert [w for w in runner.warnings if "task.comit.ms" in w]
+
+
+def test_an_output_that_the_job_does_not_have_is_refused() -> None:
+    """A misspelt name would pass for an output without records."""
+    with TestRunner(config(task__outputs="kafka.sums"), task=Count) as runner:
+        assert runner.output("sums") == runner.output("kafka.sums") == []
+        with pytest.raises(
+            TestRunnerError, match=r"'kafka.sms' is no output.*; known: kafka.sums$"
+        ):
+            runner.output("kafka.sms")
+        assert runner.output("kafka.in") == []
+    with TestRunner(config(), task=Count) as runner:  # what it declares not, it may send to
+        assert runner.output("kafka.sms") == []
+    topics: dict[str, dict[str, str]] = {"kafka.sms": {}}
+    with TestRunner(config(task__outputs="kafka.sums"), task=Count, topics=topics) as runner:
+        assert runner.output("kafka.sms") == []
+
+
+def test_a_topic_is_not_taken_for_a_system_of_its_own() -> None:
+    """Where a default system is given; else the first input names it."""
+    with pytest.raises(ConfigError, match=r"write kafka\.web\.clicks, if that is meant"):
+        TestRunner(config(task__inputs="web.clicks", job__default__system="kafka"), task=Count)
 
 
 def test_what_a_test_asks_for_must_be_there() -> None:

@@ -7,7 +7,12 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.samza_keys import ALL, known_to_samza
-from homeport.config.declarations.unknown_keys import is_unread, meant_by, warnings_about
+from homeport.config.declarations.unknown_keys import (
+    is_unread,
+    meant_by,
+    require_known,
+    warnings_about,
+)
 from homeport.config.errors import ConfigError
 
 REFERENCE = """
@@ -187,3 +192,23 @@ def test_the_reference_lists_no_unknown_key() -> None:
 def test_a_key_of_the_jobs_own_begins_with_another_word(*, name: str, expected: bool) -> None:
     """No program reads what begins, or nearly so, as Homeport's keys and is none of them."""
     assert is_unread(name) is expected
+
+
+def test_a_key_that_no_program_reads_is_refused_in_a_jobs_own_file() -> None:
+    """A misspelt key of high availability would start the job without it."""
+    known = {
+        "my.key": "1",
+        "plain": "2",
+        "job.hotstandby.enabled": "true",
+        "yarn.am.opts": "-Xmx1g",
+    }
+    require_known(Config({**known, "stores.s.write.batch.size": "5", "yarn.container.count": "2"}))
+    allow = "or allow it by --allow-unknown-keys"
+    for name, remedy in {
+        "job.hotstandby.enable": "write job.hotstandby.enabled, if that is meant",
+        "jobs.hotstandby.enabled": "write job.hotstandby.enabled, if that is meant",
+        "task.my.own": "begin the name of a key of the job's own with another word",
+    }.items():
+        with pytest.raises(ConfigError) as caught:
+            require_known(Config({**known, name: "x"}))
+        assert str(caught.value) == f"{name} = 'x': no program reads this key; {remedy}, {allow}"

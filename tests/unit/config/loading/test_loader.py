@@ -143,3 +143,28 @@ def test_written_keys_and_values_are_read_again(values: dict[str, str], ascii_on
     """Any keys and values, as another implementation of the format writes them."""
     text = javaproperties.dumps(values, ensure_ascii=ascii_only)
     assert parse_properties(text) == values
+
+
+def test_brokers_that_no_key_names_are_the_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the default system alone; what a file or an override says stands."""
+    key, other = (f"systems.{s}.consumer.bootstrap.servers" for s in ("kafka", "other"))
+    named = [
+        key,
+        key.replace("consumer", "producer"),
+        "systems.kafka.producer.metadata.broker.list",
+    ]
+    path = str(_file(tmp_path, b"job.default.system=kafka\nsystems.other.samza.factory=kafka\n"))
+    monkeypatch.delenv("HOMEPORT_BOOTSTRAP_SERVERS", raising=False)
+    assert key not in load(path)
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", " ")
+    assert key not in load(path)
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", "local:1")
+    assert load(path)[key] == "local:1"
+    assert other not in load(path)
+    assert load(path, [f"{key}="])[key] == "local:1"
+    for name in named:
+        found = load(path, [f"{name}=mine:1"])
+        assert (found[name], found.get(key, "mine:1")) == ("mine:1", "mine:1")
+    assert load(str(_file(tmp_path, b"a=1\n"))) == Config({"a": "1"})

@@ -49,8 +49,35 @@ def test_a_metrics_reporter_sends_to_a_system_that_is_there() -> None:
         "metrics.reporter.r.stream": "kafka.metrics",
     }
     assert validate(_GOOD.merged(reporter)) == ()
-    with pytest.raises(ConfigError, match=r"^systems\.other\."):
+    with pytest.raises(ConfigError, match=r"no system .other. is configured"):
         validate(_GOOD.merged({**reporter, "metrics.reporter.r.stream": "other.metrics"}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("task.inputs", "kafka.flights, web.clicks"),
+        ("task.outputs", "web.clicks"),
+        ("task.dead.letter.stream", "web.clicks"),
+        ("task.broadcast.inputs", "web.clicks#0"),
+    ],
+)
+def test_a_topic_that_is_taken_for_a_system_is_named(key: str, value: str) -> None:
+    """Topics have dots: the line has the name that may have been meant."""
+    dead = {"task.drop.deserialization.errors": "true"}
+    with pytest.raises(ConfigError) as caught:
+        validate(_GOOD.merged({key: value, **dead}))
+    assert str(caught.value) == (
+        f"{key} = 'web.clicks': no system 'web' is configured: no key begins with systems.web.; "
+        "write kafka.web.clicks, if that is meant, or set systems.web.consumer.bootstrap.servers"
+    )
+    there = {"systems.web.consumer.bootstrap.servers": "localhost:9092"}
+    validate(_GOOD.merged({key: value, **dead, **there}))
+    elsewhere = {"job.coordinator.system": "kafka", "task.checkpoint.system": "kafka"}
+    bare = {k: v for k, v in _GOOD.items() if k != "job.default.system"} | elsewhere
+    del bare["stores.planes.changelog"]
+    with pytest.raises(ConfigError, match=r"systems\.web\.; set systems\.web\.consumer"):
+        validate(Config({**bare, **dead, key: value}))
 
 
 def test_the_ams_label_alone_is_refused() -> None:
@@ -95,11 +122,11 @@ _FAULTS = [
     ("task.inputs", "", "a job needs at least one input"),
     ("task.inputs", "flights", "each input must have the form system.stream"),
     ("task.inputs", "kafka.fli ghts", "cannot be the name of a Kafka topic"),
-    ("task.inputs", "other.flights", "needs the addresses of its brokers"),
+    ("task.inputs", "other.flights", "no system 'other' is configured"),
     ("task.broadcast.inputs", "kafka.codes", "each must have the form system.stream#"),
     ("task.broadcast.inputs", "codes#0", "each must have the form system.stream#"),
     ("task.broadcast.inputs", "kafka.co des#0", "cannot be the name of a Kafka topic"),
-    ("task.broadcast.inputs", "other.codes#0", "needs the addresses of its brokers"),
+    ("task.broadcast.inputs", "other.codes#0", "no system 'other' is configured"),
     ("task.dead.letter.stream", "kafka.bad", "only records that are dropped go there"),
     ("task.commit.ms", "soon", "it must be a whole number"),
     ("task.commit.ms", "0", "it must be at least 1"),
@@ -129,7 +156,7 @@ _FAULTS = [
     ("stores.planes.msg.serde", "", "it is required"),
     ("stores.planes.changelog", "kafka.", "system.stream or stream"),
     ("stores.planes.changelog", "a b", "cannot be the name of a Kafka topic"),
-    ("stores.planes.changelog", "other.log", "needs the addresses of its brokers"),
+    ("stores.planes.changelog", "other.log", "no system 'other' is configured"),
     ("stores.a/b.factory", "rocksdb", "it is required"),
     ("cluster-manager.jobcoordinator.url.port", "70000", "it must be at most 65535"),
     ("cluster-manager.container.check-in.interval.ms", "20000", "it must be below"),
@@ -143,7 +170,7 @@ _DEAD_LETTER_FAULTS = [
     ("kafka.b d", "cannot be the name of a Kafka topic"),
     ("kafka.flights", "would be read again"),
     ("other.bad", "other brokers than the job's checkpoints"),
-    ("nobody.bad", "needs the addresses of its brokers"),
+    ("lost.bad", "no system 'lost' is configured"),
 ]
 
 
@@ -203,7 +230,7 @@ _PIPELINE_FAULTS = [
     ({"task.pipeline.output": "totals"}, "it must have the form system.stream"),
     ({"task.pipeline.output": "kafka.flights"}, "would be read again"),
     ({"task.pipeline.output": "kafka.to tals"}, "cannot be the name of a Kafka topic"),
-    ({"task.pipeline.output": "unknown.totals"}, "needs the addresses of its brokers"),
+    ({"task.pipeline.output": "unknown.totals"}, "no system 'unknown' is configured"),
     ({"task.pipeline.check": "never"}, "it must be submission or start"),
     ({"systems.kafka.samza.msg.serde": "long"}, "a row of columns cannot leave as a number"),
     ({"systems.kafka.samza.msg.serde": "none"}, "no such serde is known"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -67,6 +68,15 @@ def test_an_output_that_cannot_be_sent_is_refused_at_once() -> None:
         Outputs({"kafka"}, {"kafka"}, None).send("out", b"v")
     with pytest.raises(TypeError, match="must have bytes or None"):
         _outputs().send("out", "v")
+    key, value = (f"systems.kafka.streams.out.samza.{part}.serde" for part in ("key", "msg"))
+    for pair, needed in (
+        (("v", b"k"), f"not str: set {value}, "),
+        (("v", None), f"not str: set {value}, "),
+        ((b"v", 1), f"not int: set {key}, "),
+        (({}, "k"), f"not str: set {key} and {value}, such as string or json"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(needed)):
+            _outputs().send("out", *pair)
     for odd in (None, b"out", ["out"], 1):
         with pytest.raises(TypeError, match="give the stream's name as a str"):
             _outputs().send(odd, b"v")  # type: ignore[arg-type]  # what a task may do

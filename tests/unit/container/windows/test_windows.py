@@ -223,6 +223,8 @@ def test_a_crash_before_any_step_closes_each_window_once(
         ({"emit": "often"}, "long", None, "must be 'close' or 'update'"),
         ({"lateness_ms": -1}, "long", None, "must be at least 0"),
         ({}, "integer", None, "cannot carry times: set stores.windows.msg.serde to json"),
+        ({}, "bytes", None, "stores.windows.msg.serde = 'bytes': .* not int; write json, or"),
+        ({"aggregate": Aggregate(list, max)}, "long", None, "begin with .*: .* not list; write"),
         ({}, "long", {"key": None}, "must be str, not NoneType: give key=, or set"),
         ({"aggregate": Aggregate(int, lambda *_: None)}, "json", {"key": "a"}, "None is none"),
     ],
