@@ -43,3 +43,8 @@ NUMBER_SERDES: Mapping[str, Callable[[str], float]] = {
     "double": float_of,
 }
 """The built-in serdes whose values are numbers, and what reads such a value from text."""
+
+
+def counted(number: int, what: str) -> str:
+    """Return the number with ``what`` in the singular or the plural, such as ``1 core``."""
+    return f"1 {what}" if number == 1 else f"{number} {what}s"

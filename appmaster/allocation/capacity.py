@@ -22,6 +22,7 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase, Contai
 from homeport.appmaster.allocation.protocol.events import HostsObserved, Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
+from homeport.config.number_text import counted
 
 TOO_SMALL = Timer(TimerKind.TOO_SMALL)
 """Runs while the cluster, lost hosts included, is too small for a container."""
@@ -60,8 +61,9 @@ def time_is_over(draft: Draft) -> None:
 
 def _sizes(draft: Draft) -> str:
     settings, (memory_mb, cores) = draft.settings, draft.room.largest
+    needed = counted(settings.container_cores, "core")
     return (
-        f"one needs {settings.container_memory_mb} MB and {settings.container_cores} cores "
+        f"one needs {settings.container_memory_mb} MB and {needed} "
         f"(cluster-manager.container.memory.mb and .cpu.cores), and no host of the cluster has "
-        f"more than {memory_mb} MB or {cores} cores"
+        f"more than {memory_mb} MB or {counted(cores, 'core')}"
     )

@@ -18,6 +18,7 @@ from homeport.appmaster.allocation.job_state.state import (
 )
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
+from homeport.config.number_text import counted
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.status.shape import Needs, ShownShortage, ShownWaiter
 
@@ -78,13 +79,14 @@ def _sentence(
 ) -> str:
     who = ", ".join(w.processor_id for w in shown[:_SAID])
     more = f" and {count - _SAID} more" if count > _SAID else ""
-    need = f"{_times(count, 'container')} of {needs.memory_mb} MB and {needs.cores} cores"
+    size = f"{needs.memory_mb} MB and {counted(needs.cores, 'core')}"
+    need = f"{counted(count, 'container')} of {size}"
     own = shown[0].obstacles.items()
     shut = [f"{host} {why}" for host, why in hosts.items() if why]
     shut += [f"{host} {why}" for host, why in own if not hosts.get(host)]
     others = f"; and {len(shut) - _SAID} more hosts" if len(shut) > _SAID else ""
     obstacles = "; ".join(shut[:_SAID]) + others or "nothing is in the way"
-    open_hosts = f"{_times(sum(not why for why in hosts.values()), 'host')} of {len(hosts)}"
+    open_hosts = f"{counted(sum(not why for why in hosts.values()), 'host')} of {len(hosts)}"
     return f"waiting for {need}: processor {who}{more}; {obstacles} ({open_hosts} could hold one)"
 
 
@@ -109,7 +111,7 @@ def _lack(settings: AllocatorSettings, report: HostReport) -> str:
         return ""
     return (
         f"has {report.free_memory_mb} of {report.memory_mb} MB and {report.free_cores} of "
-        f"{report.cores} cores free"
+        f"{counted(report.cores, 'core')} free"
     )
 
 
@@ -124,7 +126,3 @@ def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Hos
         taken = None if other is None else state.host_of(other)
         if taken is not None:
             yield taken, f"has processor {processor_id}, which has the same state"
-
-
-def _times(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"

@@ -20,6 +20,7 @@ from homeport.appmaster.yarn.scheduler import (
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.number_text import counted
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 
@@ -106,17 +107,22 @@ def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]
     own = [n for n in facts.running if partition is None or partition.has(n.labels)]
     most_mb, most_cores = _granted(own or facts.running, facts.resource_manager)
     am_mb, am_cores = _granted(facts.running, facts.resource_manager)
-    for key, value, limit, unit in (
-        (keys.CONTAINER_MEMORY_MB, manager.container_memory_mb, most_mb, "MB"),
-        (keys.CONTAINER_CPU_CORES, manager.container_cpu_cores, most_cores, "cores"),
-        (keys.YARN_AM_MEMORY_MB, yarn.am_memory_mb, am_mb, "MB"),
-        (keys.YARN_AM_CPU_CORES, yarn.am_cpu_cores, am_cores, "cores"),
+    for key, value, limit, most in (
+        (keys.CONTAINER_MEMORY_MB, manager.container_memory_mb, most_mb, f"{most_mb} MB"),
+        (
+            keys.CONTAINER_CPU_CORES,
+            manager.container_cpu_cores,
+            most_cores,
+            counted(most_cores, "core"),
+        ),
+        (keys.YARN_AM_MEMORY_MB, yarn.am_memory_mb, am_mb, f"{am_mb} MB"),
+        (keys.YARN_AM_CPU_CORES, yarn.am_cpu_cores, am_cores, counted(am_cores, "core")),
     ):
         if value > limit:
             yield ConfigError(
                 key.name,
                 str(value),
-                f"the cluster grants at most {limit} {unit} to one container",
+                f"the cluster grants at most {most} to one container",
                 f"write {limit} or less",
             )
 

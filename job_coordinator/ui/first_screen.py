@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from homeport.config.number_text import counted
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
 from homeport.job_coordinator.status.shape import (
@@ -20,7 +21,7 @@ from homeport.job_coordinator.status.shape import (
     ShownRollout,
     ShownStatus,
 )
-from homeport.job_coordinator.ui.times import clock, since, span
+from homeport.job_coordinator.ui.times import moment, since, span
 
 SETTLED: Final = frozenset({Phase.RUNNING, Phase.FINISHED, Phase.WAITING})
 """Phases of a container that is where it should be. A standalone processor without tasks waits."""
@@ -31,6 +32,12 @@ _BEHIND_S: Final = 60
 HomeportStandbyFallsBehind does."""
 _NAMED: Final = 5
 _IDS_SHOWN: Final = 20
+
+_ON_ITS_WAY: Final = frozenset(
+    {Phase.QUEUED, Phase.REQUESTED, Phase.ALLOCATED, Phase.ASSIGNED, Phase.STARTING}
+)
+_START_MS: Final = 60_000
+"""A container that nothing has ended may be in one of these phases for so long: it starts."""
 
 _DOES: Final = {
     Phase.QUEUED: "is not placed yet",
@@ -104,10 +111,19 @@ def first_screen(status: ShownStatus, now_ms: int) -> FirstScreen:
 
     Order: the late containers as in the status.
     """
-    late = tuple(_late(status, c) for c in status.containers if c.phase not in SETTLED)
-    headline = _headline(status, late, len(status.containers), now_ms)
+    unsettled = [c for c in status.containers if c.phase not in SETTLED]
+    late = tuple(_late(status, c) for c in unsettled)
+    starts = all(_starts(c, now_ms) for c in unsettled)
+    headline = _headline(status, late, now_ms, starts=starts)
     notices = tuple(_notices(status))
-    return FirstScreen(headline, not late and not notices, late, notices)
+    return FirstScreen(headline, starts and not notices, late, notices)
+
+
+def _starts(container: ShownContainer, now_ms: int) -> bool:
+    """Return whether the container begins as it should, for the first time in this deployment."""
+    has_ended = container.recovery or container.failures or container.last_failure
+    since_ms = container.since_ms or 0
+    return container.phase in _ON_ITS_WAY and not has_ended and now_ms - since_ms < _START_MS
 
 
 def seconds_left(report: ContainerReport | None) -> float | None:
@@ -147,8 +163,10 @@ def _why(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
         yield f"last failure: {container.last_failure}"
 
 
-def _headline(status: ShownStatus, late: Sequence[LateContainer], count: int, now_ms: int) -> str:
-    state = status.job.state
+def _headline(
+    status: ShownStatus, late: Sequence[LateContainer], now_ms: int, *, starts: bool
+) -> str:
+    state, count = status.job.state, len(status.containers)
     if not count:
         return "The job has no containers yet"
     if state in {"ending", "ended"}:
@@ -159,6 +177,8 @@ def _headline(status: ShownStatus, late: Sequence[LateContainer], count: int, no
             if count == 1
             else f"All {count} containers are where they should be"
         )
+    if starts:
+        return _start(late, count)
     verb = "is" if len(late) == 1 else "are"
     where = "it" if len(late) == 1 else "they"
     head = f"{len(late)} of {count} containers {verb} not where {where} should be"
@@ -168,6 +188,14 @@ def _headline(status: ShownStatus, late: Sequence[LateContainer], count: int, no
     named = ", ".join(container.processor_id for container in late[:_NAMED])
     more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
     return f"{head}: processors {named}{more}; {_sentence(first, now_ms)}"
+
+
+def _start(late: Sequence[LateContainer], count: int) -> str:
+    """Return the headline where nothing is wrong and not all containers run yet."""
+    verb = "is starting" if len(late) == 1 else "are starting"
+    if len(late) == count:
+        return f"The only container {verb}" if count == 1 else f"All {count} containers {verb}"
+    return f"{len(late)} of {count} containers {verb}"
 
 
 def _sentence(container: LateContainer, now_ms: int) -> str:
@@ -291,10 +319,10 @@ def _missing(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
     for waiter in found.processors:
         if waiter.processor_id != container.processor_id:
             continue
-        begun = f" since {clock(waiter.since_ms)}" if waiter.since_ms else ""
+        begun = f" since {moment(waiter.since_ms)} UTC" if waiter.since_ms else ""
         obstacles = {**waiter.obstacles, **{h: why for h, why in found.hosts.items() if why}}
         shut = "; ".join(f"{host} {why}" for host, why in obstacles.items())
-        size = f"{found.needs.memory_mb} MB and {found.needs.cores} cores"
+        size = f"{found.needs.memory_mb} MB and {counted(found.needs.cores, 'core')}"
         yield f"for {size}{begun}: {shut or 'nothing is known to be in the way'}"
 
 

@@ -16,6 +16,11 @@ def clock(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
+def moment(at_ms: int) -> str:
+    """Return a time in ms since 1970 as date and time in UTC, to the second."""
+    return clock(at_ms).partition(".")[0]
+
+
 def since(at_ms: int, now_ms: int) -> str:
     """Return the time in UTC; with its date if that is a day ago or more."""
     form = "%H:%M:%S UTC" if now_ms - at_ms < _DAY_MS else "%Y-%m-%d %H:%M UTC"

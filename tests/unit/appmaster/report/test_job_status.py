@@ -335,7 +335,7 @@ def test_a_waiting_container_is_shown_with_its_waiting_time() -> None:
     assert body["processors"][0]["since_ms"] == since_ms
     assert body["hosts"] == {"nm1": "has 0 of 4096 MB and 8 of 8 cores free"}
     assert body["says"].startswith(
-        "waiting for 1 container of 1024 MB and 1 cores: processor 0; nm1"
+        "waiting for 1 container of 1024 MB and 1 core: processor 0; nm1"
     )
     world.check_in(None, request=4)
     world.check_in(FIRST, request=4)

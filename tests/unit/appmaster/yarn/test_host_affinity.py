@@ -140,7 +140,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str], str]] = [
     (
         {"partition": Partition("state"), "running": (_node(STATE, 4096, 1),)},
         LABEL | {"yarn__am__container__cpu__cores": "2"},
-        "yarn.am.container.cpu.cores = '2': the cluster grants at most 1 cores to one",
+        "yarn.am.container.cpu.cores = '2': the cluster grants at most 1 core to one",
     ),
 ]
 

@@ -175,7 +175,7 @@ _COMMAND = {"processor_id": "0", "destination": "nm3", "step": "reserving"}
         (
             "requested",
             _SHORT,
-            "for 1024 MB and 2 cores since 1970-01-01 00:00:01.000: a gave it none; b is lost",
+            "for 1024 MB and 2 cores since 1970-01-01 00:00:01 UTC: a gave it none; b is lost",
         ),
         ("requested", _NO_LONGER, "for 1024 MB and 2 cores: nothing is known to be in the way"),
         ("failing-over", _FAILS_OVER, "for the stop of its standby 0-0 on b, whose place it takes"),

@@ -103,7 +103,10 @@ def test_what_it_waits_for_stands_where_the_time_left_is_not_known() -> None:
 
 def test_of_many_the_one_that_is_late_for_longest_is_named() -> None:
     """Five are named; what is not known is left out."""
-    late = [container(str(n), phase="starting", since_ms=NOW_MS - n * 1000) for n in range(1, 8)]
+    late = [
+        container(str(n), phase="starting", since_ms=NOW_MS - n * 1000, failures=1)
+        for n in range(1, 8)
+    ]
     assert screen(container("0"), *late).headline == (
         "7 of 8 containers are not where they should be: processors 1, 2, 3, 4, 5 and 2 more; "
         "processor 7 is starting on host-a since 02:14:53 UTC; it waits for its report that its "
@@ -117,6 +120,31 @@ def test_of_many_the_one_that_is_late_for_longest_is_named() -> None:
     assert found.late[0].why == ("last failure: exit code 1",)
     later = container("0", phase="odd", host=None, since_ms=NOW_MS - 90_000_000)
     assert "processor 0 odd since 2025-11-24 01:15 UTC" in screen(later).headline
+
+
+def test_a_start_is_no_alarm() -> None:
+    """Nothing has ended, and it takes no longer than a start does."""
+    asks = {"phase": "requested", "host": None, "requested_host": "host-b"}
+    first = container("0", **asks)
+    assert screen(first).headline == "The only container is starting"
+    assert screen(first).is_calm
+    assert screen(first).late[0].waits == ("for a container on host-b",)
+    both = screen(first, container("1", phase="starting"))
+    assert (both.headline, both.is_calm) == ("All 2 containers are starting", True)
+    one = screen(first, container("1"))
+    assert (one.headline, one.is_calm) == ("1 of 2 containers is starting", True)
+    assert not screen(first, suspects_itself=True).is_calm
+    for wrong in (
+        {"since_ms": NOW_MS - 60_000},
+        {"since_ms": 0},
+        {"failures": 1},
+        {"last_failure": "exit code 1"},
+        {"recovery": {"cause": "killed", "from": "host-b", "is_over": True}},
+        {"phase": "backing-off"},
+    ):
+        found = screen({**first, **wrong}, container("1", phase="starting"))
+        assert found.headline.startswith("2 of 2 containers are not where they should be: "), wrong
+        assert not found.is_calm
 
 
 def test_a_cause_without_a_word_of_its_own_is_shown_as_it_is() -> None:

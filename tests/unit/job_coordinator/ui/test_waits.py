@@ -66,13 +66,13 @@ def test_what_is_in_the_way_on_each_host() -> None:
         "needs": {"memory_mb": 512, "cores": 1},
         "hosts": {"nm2": "is lost", "nm3": ""},
     }
-    line = "for 512 MB and 1 cores: nm1 has 10 MB free; nm2 is lost"
+    line = "for 512 MB and 1 core: nm1 has 10 MB free; nm2 is lost"
     assert found({"waiting": waiting}, phase="running") == [line]
     free = {**waiter, "obstacles": {}, "since_ms": 1_000}
     waiting = {**waiting, "processors": [free], "hosts": {}}
     (sentence,) = found({"waiting": waiting}, phase="running")
-    assert " since " in sentence
-    assert sentence.endswith("nothing is known to be in the way")
+    began = "for 512 MB and 1 core since 1970-01-01 00:00:01 UTC"
+    assert sentence == f"{began}: nothing is known to be in the way"
 
 
 def test_a_failover_that_its_parts_wait_for() -> None:
