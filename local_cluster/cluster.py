@@ -57,7 +57,7 @@ class LocalCluster:
     manager it is up inside the block and gone after it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each says what the cluster is
         self,
         name: str,
         nodes: int = 3,
@@ -68,15 +68,18 @@ class LocalCluster:
         scheduler: str = "fair",
         zookeeper: bool = False,
         owner: processes.ProcessId | None = None,
+        keeps_containers: bool = False,
     ) -> None:
         """Describe a cluster; nothing is started.
 
         With ``namespaces`` each daemon has a network of its own, which can be cut and slowed down.
+        With ``keeps_containers`` a NodeManager that starts again finds its containers.
         The cluster is abandoned when ``owner`` has ended; None: the process that starts it.
         """
         if not 1 <= brokers <= MAX_BROKERS:
             raise ClusterError(f"a cluster has 1 to {MAX_BROKERS} brokers, not {brokers}")
         self._brokers, self._owner, self._scheduler = brokers, owner, scheduler
+        self._keeps_containers = keeps_containers
         most = MAX_NETWORK_NODES if namespaces else MAX_NODES
         if not 0 <= nodes <= most:
             raise ClusterError(f"a cluster has 0 to {most} nodes, not {nodes}")
@@ -361,7 +364,8 @@ class LocalCluster:
             names = (*addresses.brokers, *([ZOOKEEPER] if self._zookeeper else []))
             if self._node_names:
                 jars = daemons.jars("hadoop")
-                write_all(HadoopSite(self._layout, addresses, cluster_id, jars, self._scheduler))
+                kind = self._scheduler, self._keeps_containers
+                write_all(HadoopSite(self._layout, addresses, cluster_id, jars, *kind))
                 names = (RESOURCE_MANAGER, *names, *self._node_names)
             watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
             record = replace(record, daemons={name: daemons.start(name) for name in names})

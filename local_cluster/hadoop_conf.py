@@ -92,13 +92,17 @@ _FAIR_QUEUES = """\
 
 @dataclass(frozen=True, slots=True)
 class HadoopSite:
-    """What the configuration files of one cluster depend on."""
+    """What the configuration files of one cluster depend on.
+
+    ``keeps_containers``: whether containers outlive their NodeManager, which finds them again.
+    """
 
     layout: Layout
     addresses: Addresses
     cluster_id: str
     jars: Path
     scheduler: str = "fair"
+    keeps_containers: bool = False
 
     @property
     def class_path(self) -> str:
@@ -242,6 +246,9 @@ def node_site(site: HadoopSite, node: str) -> dict[str, object]:
         "yarn.nodemanager.local-dirs": layout.node_local(node),
         "yarn.nodemanager.log-dirs": layout.node_logs(node),
         "yarn.nodemanager.admin-env": ",".join(f"{k}={v}" for k, v in environment.items()),
+        "yarn.nodemanager.recovery.enabled": str(site.keeps_containers).lower(),
+        "yarn.nodemanager.recovery.dir": layout.node(node) / "recovery",
+        "yarn.nodemanager.recovery.supervised": str(site.keeps_containers).lower(),
     }
 
 

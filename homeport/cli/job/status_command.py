@@ -73,11 +73,9 @@ def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
 def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
     """Yield the first screen. ``now_ms``: since 1970, by the reader's clock."""
     job, containers = status.job, status.containers
-    yield (
-        f"{job.name}-{job.id}: {job.health or job.state}, {job.application}"
-        f", JobModel version {job.model_version}"
-    )
     screen = first_screen(status, now_ms)
+    health = "starting" if screen.is_calm and screen.late else job.health or job.state
+    yield f"{job.name}-{job.id}: {health}, {job.application}, JobModel version {job.model_version}"
     yield screen.headline
     yield from (f"  {notice}" for notice in screen.notices)
     for late in screen.late:

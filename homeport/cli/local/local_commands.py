@@ -103,6 +103,7 @@ def up(
         zookeeper=zookeeper,
         namespaces=namespaces,
         scheduler=scheduler.value,
+        keeps_containers=True,
     )
     try:
         cluster.up(show)

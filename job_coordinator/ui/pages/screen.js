@@ -14,7 +14,7 @@ export function showScreen(state) {
   document.title = `${screen.is_calm ? "" : "! "}${job.name ?? "Homeport"} · Homeport`;
   const health = byId("job-health");
   health.hidden = false;
-  write(health, job.health ?? job.state ?? "unknown");
+  write(health, screen.is_calm && screen.late.length ? "starting" : job.health ?? job.state ?? "unknown");
   health.dataset.mood = job.health === "deployed" ? "good" : job.health === "degraded" ? "bad" : "moves";
   showFacts(state);
   const headline = byId("headline");

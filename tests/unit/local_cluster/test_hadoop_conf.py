@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from homeport.appmaster.yarn.host_affinity import NM_RECOVERY, ClusterFacts, warnings
+from homeport.appmaster.yarn.scheduler import FAIR, Queue, Scheduler
+from homeport.config.config import Config
 from homeport.local_cluster.hadoop_conf import (
     HadoopSite,
     hosts_text,
@@ -62,3 +66,21 @@ def test_xml_is_escaped_and_in_order() -> None:
     """Keys are sorted; markup in values stays text."""
     text = site_xml({"b": "<&>", "a": 1})
     assert text.index("<name>a</name><value>1</value>") < text.index("&lt;&amp;&gt;")
+
+
+@pytest.mark.parametrize(("kept", "warned"), [(True, []), (False, [NM_RECOVERY])])
+def test_run_job_has_no_warning_on_a_users_cluster(
+    *, kept: bool, warned: list[str], site: HadoopSite
+) -> None:
+    """By the rules of run-job itself; tests of lost nodes do without the recovery of nodes."""
+    site = replace(site, keeps_containers=kept)
+    settings = {key: str(value) for key, value in yarn_site(site).items()}
+    own = {key: str(value) for key, value in node_site(site, "nm1").items()}
+    facts = ClusterFacts(
+        scheduler=Scheduler(FAIR, (Queue("root.default", is_leaf=True),)),
+        resource_manager=settings,
+        node={**settings, **own},
+        node_name="nm1",
+    )
+    job = Config({"job.name": "flights", "job.default.system": "kafka", "yarn.queue": "default"})
+    assert [fault.key for fault in warnings(job, facts)] == warned

@@ -82,6 +82,17 @@ def test_what_is_late_comes_first_with_its_reason() -> None:
     assert found[-1].split() == ["1", "active", "requested", "-", "1d1h", "3", "7", "1200", "2"]
 
 
+def test_a_start_is_called_a_start() -> None:
+    """Also where an earlier deployment has run: nothing recovers."""
+    job = {"name": "flights", "id": "1", "application": "a_1", "health": "recovering"}
+    found = _screen(_container("0", phase="starting", since_ms=NOW_MS), job=job)
+    assert found[:3] == [
+        "flights-1: starting, a_1, JobModel version None",
+        "The only container is starting",
+        "  0: starting, for 0s",
+    ]
+
+
 def test_a_restore_says_how_far_it_is() -> None:
     """With the time that is left, where it is known; a clock that is behind shows no time."""
     progress = {
