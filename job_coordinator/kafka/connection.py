@@ -25,6 +25,9 @@ _PING_S = 2.0
 _PAUSE_S = 0.5
 _PROGRESS_S = 10.0
 _REPEAT_S = 60.0
+_LASTS_S = 10.0
+_RETRIED = ": retrying"
+"""The end of the library's lines about what mostly passes, as at a Kafka that starts."""
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -84,18 +87,34 @@ class Connection:
 
 
 class SaidOnce(logging.Filter):
-    """Passes one of many lines that differ only in numbers a minute: the library repeats itself."""
+    """Passes one of many lines that differ only in numbers a minute: the library repeats itself.
+
+    A line about what the library tries again has the level DEBUG until that has lasted a while.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[str, float] = {}
+        self._said: dict[tuple[int, str], float] = {}
+        self._retried: dict[str, tuple[float, float]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the line is logged."""
         now = time.monotonic()
-        kind = _DIGITS.sub("", record.getMessage())
+        text = record.getMessage()
+        kind = _DIGITS.sub("", text)
+        if text.endswith(_RETRIED) and not self._lasts(kind, now):
+            record.levelno, record.levelname = logging.DEBUG, logging.getLevelName(logging.DEBUG)
+            if not logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
+                return False
         self._said = {k: at for k, at in self._said.items() if now - at < _REPEAT_S}
-        if kind in self._said:
+        if (record.levelno, kind) in self._said:
             return False
-        self._said[kind] = now
+        self._said[record.levelno, kind] = now
         return True
+
+    def _lasts(self, kind: str, now: float) -> bool:
+        """Return whether the library has tried that again for a while."""
+        known = {k: times for k, times in self._retried.items() if now - times[1] < _REPEAT_S}
+        began = known.get(kind, (now, now))[0]
+        self._retried = {**known, kind: (began, now)}
+        return now - began >= _LASTS_S
