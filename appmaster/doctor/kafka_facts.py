@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 from homeport.appmaster.doctor.kafka_checks import KafkaFacts, PartitionFacts, TopicFacts
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.topics import CONTACT_S, TopicAdmin
 
 _T = TypeVar("_T")
 _TIMEOUT_S = 10.0
@@ -31,6 +32,7 @@ def kafka_facts(system: SystemConfig, topics: Sequence[str]) -> KafkaFacts:
     Raises:
         UnavailableError: no broker answers.
     """
+    TopicAdmin(system, CONTACT_S).require_reachable()
     asking = _Asking(system)
     brokers = asking.brokers()
     return KafkaFacts(

@@ -40,7 +40,7 @@ from homeport.job_coordinator.model.placement import (
     PlacementResponse,
     PlacementStatus,
 )
-from homeport.job_coordinator.status.shape import ShownStatus
+from homeport.job_coordinator.status.shape import Phase, ShownStatus
 from homeport.job_coordinator.ui.first_screen import listed
 
 DESTINATIONS = {"any": ANY_HOST, "last-seen": LAST_SEEN}
@@ -74,7 +74,12 @@ def ask(
     with open_job(config) as job:
         job.require_on_yarn("move and restart")
         running = job.require_running()
-        check(running.client.status(), processor, destination)
+        status = running.client.status()
+        check(status, processor, destination)
+        if is_there(status, processor, destination):
+            restart = f"homeport restart {processor} restarts it"
+            print(f"processor {processor} runs on {destination} already; {restart}")
+            return
         request = new_request(
             running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
         )
@@ -143,6 +148,13 @@ def check(status: ShownStatus, processor: str, destination: str) -> None:
         raise ConfigError(
             "HOST", destination, "it has fallen silent and is not asked", "try another, or later"
         )
+
+
+def is_there(status: ShownStatus, processor: str, destination: str) -> bool:
+    """Return whether the processor runs on that host, and no command is to move it."""
+    (container,) = (c for c in status.containers if c.processor_id == processor)
+    is_moving = any(each.processor_id == processor for each in status.placements)
+    return container.phase is Phase.RUNNING and container.host == destination and not is_moving
 
 
 def _one_of(names: list[str]) -> str:

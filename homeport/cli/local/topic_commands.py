@@ -17,7 +17,10 @@ from msgspec import Struct
 
 from homeport.cli.local.common import DEFAULT_NAME, Name, running, show
 from homeport.cli.options import AsJson, described, new_app
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.kafka.topics import CONTACT_S, TopicAdmin
 from homeport.job_coordinator.model.wire_form import about, json_text
 from homeport.local_cluster.errors import ClusterError
 
@@ -53,7 +56,7 @@ def send(
     if not _TOPIC.fullmatch(topic):
         rule = "a topic's name has at most 249 letters, digits and characters of ._-"
         raise ConfigError("TOPIC", topic, rule, "give another name")
-    servers = running(name).bootstrap_servers
+    servers = _reached(name)
     pairs = (pair(text.rstrip("\n")) for text in (records or sys.stdin) if text.strip())
     _make(servers, topic, partitions)
     show(f"{topic}: {_sent(servers, topic, pairs)} records sent")
@@ -79,10 +82,9 @@ def read(
 
     --json: one object per line, with partition, offset, key and value.
     """
-    cluster = running(name)
     consumer = Consumer(
         {
-            "bootstrap.servers": cluster.bootstrap_servers,
+            "bootstrap.servers": _reached(name),
             "group.id": f"homeport-local-{uuid.uuid4().hex}",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -135,6 +137,17 @@ def _text(data: object) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return f"0x{data.hex()}"
+
+
+def _reached(name: str) -> str:
+    """Return the brokers of the cluster; UnavailableError where none answers."""
+    servers = running(name).bootstrap_servers
+    system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": servers}), "kafka")
+    try:
+        TopicAdmin(system, CONTACT_S).require_reachable()
+    except UnavailableError:
+        raise UnavailableError(f"no broker at {servers} answers: homeport local status") from None
+    return servers
 
 
 def _make(servers: str, topic: str, partitions: int) -> None:

@@ -22,6 +22,7 @@ from homeport.cli.job.placement_request import (
     answers,
     check,
     destination_of,
+    is_there,
     outcome,
     write_order,
 )
@@ -85,6 +86,21 @@ def test_an_unknown_processor_or_host_is_refused_before_a_record_is_written(
     with pytest.raises(ConfigError) as refused:
         check(status_of(STATUS), processor, to)
     assert str(refused.value).startswith(line)
+
+
+def test_a_move_to_where_a_container_runs_is_none() -> None:
+    """A command that is typed twice costs no pause; words, moves under way and starts count."""
+
+    def there(to: str = "nm1", phase: str = "running", **changes: object) -> bool:
+        containers = [{"processor_id": "0", "host": "nm1", "phase": phase}, {"processor_id": "1"}]
+        return is_there(status_of({**STATUS, "containers": containers, **changes}), "0", to)
+
+    assert there()
+    assert there(placements=[{"processor_id": "1"}])
+    assert not there("nm2")
+    assert not there(LAST_SEEN)
+    assert not there(phase="starting")
+    assert not there(placements=[{"processor_id": "0"}])
 
 
 def test_an_error_names_only_some_of_many_processors() -> None:

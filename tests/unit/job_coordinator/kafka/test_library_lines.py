@@ -44,7 +44,7 @@ def _logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 def test_what_the_library_retries_is_a_warning_once_it_lasts(
     lines: _Lines, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As at the first start on a new Kafka; after a minute of silence it begins anew."""
+    """As at the first start on a new Kafka; after a minute of silence it begins again."""
     caplog.set_level(logging.INFO)
     for at_s in (0, 1, 9.9):
         lines.say(at_s, _PID, 4, _LOADS)
