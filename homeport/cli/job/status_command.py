@@ -9,11 +9,15 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from homeport.cli.formatting import table
-from homeport.cli.job.job_view import RunningJob, require_running
+from homeport.cli.job.job_view import RunningJob, open_stream, require_running, running_job
 from homeport.cli.options import AsJson, Given, described, new_app, note, print_answer
 from homeport.cli.usage import Control
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
+from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.lifecycle import JobEndManager
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen
@@ -37,9 +41,16 @@ def status(*, given: Given, watch: float | None = None, as_json: AsJson = False)
     LAG is, of an active container, what it has not read of its inputs, in records; of a standby,
     what it has not read of its changelogs. PROCESSED counts the records of committed transactions
     since the container began. Of a standalone job the standbys follow, with the processor that
-    keeps each. `homeport explain PROCESSOR` shows why one is where it is.
+    keeps each. `homeport explain PROCESSOR` shows why one is where it is. Of a job that has ended
+    one line is printed, with its end.
     """
-    running = require_running(given)
+    with open_stream(given) as (_, stream):
+        running = running_job(given, stream)
+        ended = None if running or as_json else end_of(given, stream)
+    if ended is not None:
+        print(ended)
+        return
+    running = running or require_running(given)
     if watch is None:
         _print(running, as_json=as_json)
         return
@@ -51,6 +62,16 @@ def status(*, given: Given, watch: float | None = None, as_json: AsJson = False)
             running = _found_again(running, given)
         sys.stdout.flush()
         time.sleep(watch)  # as the user asked
+
+
+def end_of(config: Config, stream: CoordinatorStream) -> str | None:
+    """Return how the last submission has ended on YARN, in one line; None where it has not."""
+    submission = EpochManager(stream).read_submission()
+    end = None if submission is None else JobEndManager(stream).read(submission.number)
+    if submission is None or end is None:
+        return None
+    job, why = JobConfig.of(config), f": {end.diagnostics}" if end.diagnostics else ""
+    return f"{job.name}-{job.id}: ended, {submission.application}, {end.result}{why}"
 
 
 def _found_again(running: RunningJob, given: Config) -> RunningJob:

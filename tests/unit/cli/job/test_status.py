@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from own_records import put
 from statuses import status_of
+from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.cli.job.status_command import lines
+from homeport.cli.job.status_command import end_of, lines
+from homeport.config.config import Config
+from homeport.job_coordinator.metadata.epochs import Submission, submission_message
+from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
 
 NOW_MS = 100_000_000
 LOST = "3 tasks have lost their processor, the last in version 9"
@@ -144,3 +149,19 @@ def test_standbys_beside_active_tasks_have_a_table_of_their_own() -> None:
         "Standby-c-0  two        unknown      -        -",
         f"{LOST}; 1 of them started without their standby",
     ]
+
+
+def test_a_job_that_has_ended_is_one_line() -> None:
+    """Its last submission's end; one without an end is no answer: it may run."""
+    config = Config({"job.name": "flights", "job.default.system": "kafka"})
+    stream = InMemoryCoordinatorStream()
+    assert end_of(config, stream) is None
+    put(stream, submission_message(Submission(2, "application_1_2")))
+    put(stream, JobEndManager.message(JobEnd(1, "SUCCEEDED")))
+    assert end_of(config, stream) is None
+    put(stream, JobEndManager.message(JobEnd(2, "KILLED", "shut down on request")))
+    assert end_of(config, stream) == (
+        "flights-1: ended, application_1_2, KILLED: shut down on request"
+    )
+    put(stream, JobEndManager.message(JobEnd(2, "SUCCEEDED")))
+    assert end_of(config, stream) == "flights-1: ended, application_1_2, SUCCEEDED"
