@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import keyword
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from string import Template
 import typer
 
 from homeport.cli.options import described, new_app, note
+from homeport.config.declarations.system_keys import BROKERS_VARIABLE
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.system_stream import SystemStream, is_topic_name
 
@@ -23,7 +23,6 @@ app = new_app("Makes the folder of a new job: its code, a test and a README.")
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+")
 _SYSTEM = "kafka"
-_BROKERS = "HOMEPORT_BOOTSTRAP_SERVERS"
 _SUMMARIES = {
     "task": "A running total of the amounts of each key.",
     "batch": "A running total of the amounts of each key, added up over Arrow tables.",
@@ -53,7 +52,7 @@ stores.totals.msg.serde={serde}
     target=typer.Option("--output", help="Topic, or system.stream; default NAME-out."),
     brokers=typer.Option(
         "--brokers",
-        help="Of Kafka, HOST:PORT; default $HOMEPORT_BOOTSTRAP_SERVERS, else localhost:9092.",
+        help="Of Kafka, HOST:PORT; default: $HOMEPORT_BOOTSTRAP_SERVERS where the job runs.",
     ),
 )
 def new(  # noqa: PLR0913 - each is an option of the command
@@ -147,9 +146,7 @@ def _in_python(kind: str, values: Mapping[str, str], brokers: str | None) -> dic
     files = f"| `{file}` | the job: what it reads, writes and keeps, and its code |\n"
     files += f"| `test_{file}` | a test of all of it, without a broker |"
     values = {**values, "kafka": kafka, "files": files, "config": file}
-    values["brokers"] = "at `$HOMEPORT_BOOTSTRAP_SERVERS`, else localhost:9092"
-    if brokers is not None:
-        values["brokers"] = _fixed(brokers, file)
+    values["brokers"] = _at(brokers, file, ", else localhost:9092")
     return {
         file: _filled("python", f"{kind}.py", values),
         f"test_{file}": _filled("python", f"test_{kind}.py", values),
@@ -165,12 +162,13 @@ def _in_properties(kind: str, values: Mapping[str, str], brokers: str | None) ->
     config = f"{name}.properties"
     files = f"| `{config}` | the job: its input, its output, its stores, its Kafka |\n"
     files += f"| `{code}` | its code |\n| `{test}` | a test of all of it, without a broker |"
-    servers = brokers or os.environ.get(_BROKERS) or "localhost:9092"
+    servers = f"systems.{system}.consumer.bootstrap.servers"
+    line = f"# Its brokers are ${BROKERS_VARIABLE}; {servers} would name others."
     values = {
         **values,
         "to": "task.pipeline.output" if kind == "sql" else "task.outputs",
-        "servers": servers,
-        "brokers": _fixed(servers, config),
+        "servers": line if brokers is None else f"{servers}={brokers}",
+        "brokers": _at(brokers, config),
         "work": _work(kind, module, SystemStream(system, values["input"])),
         "memory": "512" if kind == "task" else "1536",
         "files": files,
@@ -189,7 +187,9 @@ def _in_properties(kind: str, values: Mapping[str, str], brokers: str | None) ->
     }
 
 
-def _fixed(brokers: str, file: str) -> str:
+def _at(brokers: str | None, file: str, otherwise: str = "") -> str:
+    if brokers is None:
+        return f"at `${BROKERS_VARIABLE}`{otherwise}"
     return f"at {brokers}, as `{file}` has it: change it there where it is another one"
 
 

@@ -67,6 +67,20 @@ def test_its_readme_ends_in_no_refusal(form: str, tmp_path: Path) -> None:
     assert "\nrun-job " in text
 
 
+@pytest.mark.parametrize("kind", ["--task", "--pipeline", "--sql"])
+def test_a_properties_file_without_brokers_follows_its_environment(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file made before the cluster is up finds it all the same."""
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", "before:1")
+    run(["new", "daily-totals", kind, "--properties"])
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", "after:1")
+    config = load("daily-totals/daily-totals.properties")
+    validate(config)
+    assert config["systems.kafka.consumer.bootstrap.servers"] == "after:1"
+    assert "at `$HOMEPORT_BOOTSTRAP_SERVERS`. A" in Path("daily-totals/README.md").read_text()
+
+
 @pytest.mark.parametrize("kind", ["--task", "--batch"])
 def test_each_kind_in_python_is_a_configuration_that_is_taken(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
