@@ -18,7 +18,7 @@ fields that the schema names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
@@ -287,6 +287,51 @@ class TaskCoordinator(Protocol):
         """
 
 
+class Counter(Protocol):
+    """A number that grows, from 0 at the container's start."""
+
+    def inc(self, amount: float = 1) -> None:
+        """Add ``amount``; ValueError where it is below 0, or not finite."""
+
+
+class Gauge(Protocol):
+    """A number of one task."""
+
+    def set(self, value: float) -> None:
+        """Replace the number; ValueError where it is not finite."""
+
+    def inc(self, amount: float = 1) -> None:
+        """Add ``amount``, which may be below 0; ValueError where it is not finite."""
+
+
+class Histogram(Protocol):
+    """How often values were within each bound, and their sum."""
+
+    def observe(self, value: float) -> None:
+        """Count ``value``; ValueError where it is not finite."""
+
+
+class Metrics(Protocol):
+    """The metrics of a job's own; see docs/metrics.md.
+
+    The same name and labels give the same series, in any task of the container; each task has its
+    own gauges. Labels are text. Keep a series, or ask for it again: both are cheap.
+
+    Raises:
+        ValueError: (from every method) Prometheus does not take the name or a label, or the name
+            has had another kind, other labels or other bounds.
+    """
+
+    def counter(self, name: str, /, **labels: str) -> Counter:
+        """Return the counter ``job_<name>_total``."""
+
+    def gauge(self, name: str, /, **labels: str) -> Gauge:
+        """Return the task's gauge ``job_<name>``."""
+
+    def histogram(self, name: str, bounds: Sequence[float] = ..., /, **labels: str) -> Histogram:
+        """Return the histogram ``job_<name>``; ``bounds``: 0.005 to 10 by default, for seconds."""
+
+
 class TaskContext(MessageCollector, TaskCoordinator, Protocol):
     """All that a task may know and use: its stores, timers, metrics, output and container.
 
@@ -309,6 +354,10 @@ class TaskContext(MessageCollector, TaskCoordinator, Protocol):
     @property
     def scheduler(self) -> Scheduler:
         """The task's timers."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """The job's own metrics."""
 
     def store(self, name: str) -> KeyValueStore[Any, Any]:
         """Return the task's part of the store ``name``; KeyError, with the known names."""

@@ -2,8 +2,8 @@
 
 The AM and each container have one, as the JSON of Samza's MetricsSnapshotSerde (not its V2, which
 has names of Java classes): ``header`` and ``metrics``, {group: {name: value}}. Samza's metrics have
-Samza's groups and names; all others are in the group ``homeport``, with the values of their labels
-behind the name.
+Samza's groups and names; those of the job's own are in the group ``job``, all others in the group
+``homeport``. Both have the values of their labels behind the name.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.own_metrics import PREFIX
 from homeport.job_coordinator.status.shape import Phase, ShownContainer
 
 _OWN: Final = "homeport"
+_JOB: Final = "job"
 _CONTAINER: Final = "org.apache.samza.container.SamzaContainerMetrics"
 _AM: Final = "ApplicationMaster"
 _MIB: Final = 1024 * 1024
@@ -49,6 +51,12 @@ def snapshots(
     for container in containers:
         name = container.processor_id
         groups = {_CONTAINER: _of_container(container), _OWN: of_processors.get(name, {})}
+        if container.report is not None and container.report.own:
+            groups[_JOB] = {
+                "-".join([sample, *dict(each.labels).values()]): value
+                for each in container.report.own
+                for sample, value in each.samples()
+            }
         if container.resource:
             place = (f"samza-container-{name}", container.resource, container.host or "")
             found.append(_snapshot(origin, *place, container.since_ms or 0, now_ms, groups))
@@ -78,7 +86,7 @@ def _by_processor(families: Iterable[Metric]) -> tuple[Groups, dict[str, dict[st
     of_job: Groups = defaultdict(dict)
     of_processors: dict[str, dict[str, float]] = defaultdict(dict)
     for family in families:
-        for sample in family.samples:
+        for sample in () if family.name.startswith(PREFIX) else family.samples:
             if sample.name.endswith(("_bucket", "_created")):
                 continue
             labels = dict(sample.labels)

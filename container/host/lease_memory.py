@@ -14,7 +14,6 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -174,8 +173,9 @@ class LeaseMemory:
 
     def _write(self, report: ContainerReport) -> None:
         data = compact_json(report.to_json())
-        if len(data) > REPORT_BYTES:
-            data = compact_json(replace(report, figures=()).to_json())
+        for omitted in ({"figures": ()}, {"figures": (), "own": ()}):
+            if len(data) > REPORT_BYTES:
+                data = compact_json({**report.to_json(), **omitted})
         if len(data) > REPORT_BYTES:
             data = compact_json(report.in_brief().to_json())
         start = _HEAD.size

@@ -47,8 +47,10 @@ def contexts_of(
                 entries = storage.adjuncts.entries(name, task.task_name)
                 stores[name] = TypedStore(entries, *job.serdes(config))
         timers = timers_of(settings, task, stores, now_ms, job.adjunct_streams)
+        partitions = partitions_of(task, job.adjunct_streams)
+        metrics = report.own_metrics.of_task(task.task_name)
         contexts[task.task_name] = Context(
-            task.task_name, job.config, stores, timers, partitions_of(task, job.adjunct_streams)
+            task.task_name, job.config, stores, timers, partitions, metrics
         )
     return contexts
 

@@ -18,6 +18,7 @@ from homeport.container.api import (
     BatchTask,
     HeaderPairs,
     KeyValueStore,
+    Metrics,
     Partitioner,
     Scheduler,
     Timer,
@@ -33,6 +34,7 @@ from homeport.container.processing.record_rules import (
 from homeport.container.processing.timers import Partitions, Timers
 from homeport.container.progress.topic_rules import CLIENT_OVERHEAD_BYTES
 from homeport.container.progress.transaction_plan import Send
+from homeport.container.reporting.own_metrics import OwnMetrics
 from homeport.container.serde.serdes import Serde, SerdesOf
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -223,8 +225,10 @@ class Context:
         stores: Mapping[str, KeyValueStore],
         timers: Timers | None = None,
         partitions: Partitions = (),
+        metrics: Metrics | None = None,
     ) -> None:
         self.task_name = task_name
+        self.metrics = OwnMetrics().of_task(task_name) if metrics is None else metrics
         self.timers = timers or Timers()
         self.scheduler: Scheduler = self.timers
         self.partitions = partitions
@@ -263,7 +267,9 @@ class Context:
     def shared(self, guard: Callable[[Any], Any]) -> Context:
         """Return a context for threads, whose stores and scheduler ``guard`` has made safe."""
         stores = {name: guard(store) for name, store in self._stores.items()}
-        found = Context(self.task_name, self._config, stores, self.timers, self.partitions)
+        found = Context(
+            self.task_name, self._config, stores, self.timers, self.partitions, self.metrics
+        )
         found.scheduler = guard(self.timers)
         return found
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from homeport.container.host.lease_memory import unheard
+from homeport.container.reporting.own_metrics import OwnMetrics
 from homeport.container.storage.typed_store import ValueGuard
 from homeport.job_coordinator.status.container_report import (
     STAGE_BOUNDS_S,
@@ -31,7 +32,7 @@ class WorkReport:
 
     ``send``: hands a report to the launcher, which keeps the last one. ``elapsed_s``: returns the
     seconds since the container's first step. ``works``: called whenever a transaction is committed,
-    or no input waits.
+    or no input waits. ``own_metrics``: those of the job's own.
     """
 
     def __init__(
@@ -53,7 +54,11 @@ class WorkReport:
         self._times: dict[str, list[int]] = {}
         self._lost = 0
         self._adjuncts: Callable[[], tuple[AdjunctState, ...]] = tuple
-        self._figures: list[Callable[[], Iterable[Sample]]] = [self._row_figures]
+        self.own_metrics = OwnMetrics()
+        self._figures: list[Callable[[], Iterable[Sample]]] = [
+            self._row_figures,
+            self.own_metrics.figures,
+        ]
         self._rows: Counter[str] = Counter()
         self._figures_due_s = 0.0
 
@@ -135,7 +140,7 @@ class WorkReport:
         if now_s >= self._figures_due_s:
             self._figures_due_s = now_s + _FIGURES_EVERY_S
             sampled = tuple(sample for figures in self._figures for sample in figures())
-            report = replace(report, figures=sampled)
+            report = replace(report, figures=sampled, own=self.own_metrics.sampled())
         return replace(
             report,
             processed=self._committed,

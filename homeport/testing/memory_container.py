@@ -61,6 +61,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Empty
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.own_metrics import OwnMetric
 from homeport.testing.broker import Broker
 from homeport.testing.clients import (
     MemoryConsumer,
@@ -276,6 +277,10 @@ class MemoryContainer:
     def store(self, name: str, task_name: TaskName) -> KeyValueStore:
         """Return the task's own store; KeyError, naming the known ones, where there is none."""
         return self.contexts[task_name].store(name)
+
+    def own_metrics(self) -> tuple[OwnMetric, ...]:
+        """Return the metrics of the job's own as they are now."""
+        return self._report.own_metrics.sampled()
 
     def commit_steps(self) -> tuple[str, ...]:
         """Return the names of all steps of a transaction and of the flush after it, in their order.

@@ -26,6 +26,7 @@ from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.own_metrics import series_text
 from homeport.testing.broker import Broker, Record, settings_of
 from homeport.testing.clients import MemoryLog
 from homeport.testing.clock import ManualClock
@@ -388,6 +389,25 @@ class TestRunner:
             if stored.value is not None:
                 entries[key] = msg_serde.from_bytes(stored.value)
         return entries
+
+    def metrics(self, name: str, **labels: str) -> float:
+        """Return a metric of the job's own, added up over its tasks since the last start.
+
+        Of a histogram ask for ``<name>_count`` or ``<name>_sum``. Without a label, the sum over all
+        its values. TestRunnerError: there is no such metric; the message names those that exist.
+        """
+        own = self._running().own_metrics()
+        found = [
+            value
+            for metric in own
+            for sample, value in metric.samples()
+            if sample == name and labels.items() <= dict(metric.labels).items()
+        ]
+        if not found:
+            known = ", ".join(sorted({sample for each in own for sample, _ in each.samples()}))
+            what = series_text(name, labels.items())
+            raise TestRunnerError(f"no metric {what}; known: {known or 'none'}")
+        return sum(found)
 
     def checkpoint(
         self, *, partition: int | None = None, task: str | None = None

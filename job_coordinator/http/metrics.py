@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 
 from homeport.job_coordinator.status.container_report import STAGE_BOUNDS_S, ContainerReport
 from homeport.job_coordinator.status.figures import FIGURES
+from homeport.job_coordinator.status.own_metrics import COUNTER, PREFIX
 from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -282,6 +283,28 @@ def figures(status: ShownStatus) -> Iterator[Metric]:
         yield family(f"homeport_{f.name}", f.about, found[f.name], labels, grows=f.grows)
 
 
+def own_metrics(status: ShownStatus) -> Iterator[Metric]:
+    """Yield the metrics of the job's own.
+
+    Leave out series of another kind than the first of their name: their container is of another
+    version of the job.
+    """
+    found: dict[str, Metric] = {}
+    for processor, report in _reports(status):
+        for each in report.own:
+            name, labels = f"{PREFIX}{each.name}", {"processor": processor, **dict(each.labels)}
+            metric = found.setdefault(name, Metric(name, f"A {each.kind} of the job.", each.kind))
+            if metric.type != each.kind:
+                continue
+            bounds = (*each.bounds, "+Inf") if each.buckets else ()
+            for bound, count in zip(bounds, accumulate(each.buckets), strict=True):
+                metric.add_sample(f"{name}_bucket", {**labels, "le": str(bound)}, count)
+            for sample, value in each.samples():
+                ending = "_total" if each.kind == COUNTER else ""
+                metric.add_sample(f"{PREFIX}{sample}{ending}", labels, value)
+    yield from found.values()
+
+
 def stage_times(status: ShownStatus) -> Metric:
     """Return the histogram of the stages' times.
 
@@ -341,6 +364,7 @@ class JobCoordinatorMetrics(Collector):
         yield from (each.metric(status) for each in (_VERSION, by_phase, *_OF_CONTAINERS))
         yield stage_times(status)
         yield from figures(status)
+        yield from own_metrics(status)
         yield from (each.metric(status) for each in _OF_JOB)
         requests = (((m, r, str(c)), n) for (m, r, c), n in sorted(self._requests.items()))
         labels = ("method", "route", "code")

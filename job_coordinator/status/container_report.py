@@ -14,6 +14,7 @@ import msgspec
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.wire_form import Long, value_of
 from homeport.job_coordinator.status.figures import Sample, known_samples
+from homeport.job_coordinator.status.own_metrics import OwnMetric, known_metrics
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
 STAGE_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -117,7 +118,7 @@ class ContainerReport:
     offsets from its positions to the known heads of its input. ``stages``: those that have worked,
     three in an active container. ``input_lost``: offsets of the input that Kafka had deleted before
     they were read; None: none. ``adjuncts``: each adjunct store, of either role. ``figures``: the
-    last samples of an active container.
+    last samples of an active container. ``own``: the metrics of the job's own, as of then.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
@@ -133,9 +134,11 @@ class ContainerReport:
     input_lost: Long | None = None
     adjuncts: tuple[AdjunctState, ...] = ()
     figures: tuple[Sample, ...] = ()
+    own: tuple[OwnMetric, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "figures", known_samples(self.figures))
+        object.__setattr__(self, "own", known_metrics(self.own))
 
     @property
     def works_after_ms(self) -> int | None:
@@ -175,7 +178,9 @@ class ContainerReport:
 
     def in_brief(self) -> ContainerReport:
         """Return the report without single stores."""
-        return replace(self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=(), figures=())
+        return replace(
+            self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=(), figures=(), own=()
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the field ``report`` of a check-in."""

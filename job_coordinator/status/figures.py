@@ -48,6 +48,12 @@ FIGURES: Final[Mapping[str, Figure]] = {
         Figure("memory_bytes", ("part",), "Resident memory of python, jvm and workers below it."),
         Figure("memory_share_bytes", ("part",), "What the rule of shares gives python and jvm."),
         Figure("gc_seconds", ("runtime",), "How long garbage collections have taken.", grows=True),
+        Figure(
+            "own_series_refused",
+            (),
+            "Requests for a metric of the job's own beyond the most that a container keeps.",
+            grows=True,
+        ),
         Figure("gc_collections", ("runtime",), "Garbage collections.", grows=True),
     )
 }

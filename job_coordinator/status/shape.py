@@ -8,7 +8,7 @@ an incarnation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.own_metrics import OwnMetric
 
 
 class Phase(StrEnum):
@@ -331,3 +332,8 @@ class ShownStatus(_Shown, frozen=True):
     def container(self, processor_id: ProcessorId) -> ShownContainer | None:
         """Return the container of that processor; None: there is none."""
         return next((c for c in self.containers if c.processor_id == processor_id), None)
+
+    @property
+    def own_metrics(self) -> Iterator[OwnMetric]:
+        """The series of the job's own metrics, of all containers."""
+        return (each for c in self.containers if c.report is not None for each in c.report.own)

@@ -16,12 +16,15 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.own_metrics import summary
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen, seconds_left
 from homeport.job_coordinator.ui.plots import Plots
 
 _MOST_HOSTS: Final = 12
 """In a cluster with more hosts the page shows only those with a container of the job."""
+_MOST_METRICS: Final = 100
+"""Of the job's own; ``/metrics`` has all."""
 
 
 def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
@@ -44,6 +47,7 @@ def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
         "hosts": _hosts(status),
         "hosts_live": len(status.hosts),
         "containers": [_container(c, plots) for c in status.containers],
+        "metrics": summary(status.own_metrics)[:_MOST_METRICS],
     }
 
 

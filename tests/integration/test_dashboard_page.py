@@ -113,6 +113,20 @@ def test_a_reader_sees_what_is_not_where_it_should_be(page: Page, served: Served
     assert page.problems == []
 
 
+def test_the_jobs_own_metrics_are_a_table_below_the_containers(page: Page, served: Served) -> None:
+    """Of all containers together; a job without such metrics has no such table."""
+    show(page, served)
+    assert page.run("document.querySelector('#own').hidden")
+    changed = jobs.settled_job(3, 3)
+    own = [["orders", "counter", [["country", "<b>de"]], 3.0], ["depth", "gauge", [], 1.5]]
+    for container in changed["containers"][:2]:
+        container["report"]["own"] = own
+    job_of(served).current = changed
+    page.until("document.querySelectorAll('#metrics tr').length === 2")
+    assert page.text("#metrics").split() == ["depth", "1.5", 'orders{country="<b>de"}', "6"]
+    assert page.problems == []
+
+
 def test_decisions_configuration_and_job_model_have_filters_and_keys(
     page: Page, served: Served
 ) -> None:

@@ -24,6 +24,7 @@ from homeport.job_coordinator.status.container_report import (
     StoreLag,
 )
 from homeport.job_coordinator.status.figures import Sample
+from homeport.job_coordinator.status.own_metrics import OwnMetric
 from homeport.job_coordinator.status.shape import (
     HeldBack,
     Needs,
@@ -81,6 +82,10 @@ REPORT = ContainerReport(
         ),
     ),
     figures=(Sample("task_rows", ("Partition 0",), 70.0), Sample("rocksdb_cache_bytes", (), 512.0)),
+    own=(
+        OwnMetric("orders", "counter", (("country", "de"),), 3.0),
+        OwnMetric("amount", "histogram", (), 12.5, (1.0, 5.0), (1, 0, 2)),
+    ),
 )
 CHECK_IN = CheckIn(
     resource_id=ResourceId("container_1700000000000_0001_01_000002"),

@@ -19,6 +19,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.own_metrics import summary
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen
 from homeport.job_coordinator.ui.times import span
@@ -28,6 +29,7 @@ app = new_app()
 _CLEAR = Control("\x1b[H\x1b[2J")
 _HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
 _STANDBY_HEAD = ("STANDBY", "PROCESSOR", "STATE", "LAG", "SECONDS")
+_METRIC_HEAD = ("METRIC", "VALUE")
 _NUMBERS, _STANDBY_NUMBERS = range(6, len(_HEAD)), range(3, len(_STANDBY_HEAD))
 
 
@@ -41,8 +43,9 @@ def status(*, given: Given, watch: float | None = None, as_json: AsJson = False)
     LAG is, of an active container, what it has not read of its inputs, in records; of a standby,
     what it has not read of its changelogs. PROCESSED counts the records of committed transactions
     since the container began. Of a standalone job the standbys follow, with the processor that
-    keeps each. `homeport explain PROCESSOR` shows why one is where it is. Of a job that has ended
-    one line is printed, with its end.
+    keeps each. The metrics of the job's own come last, added up over its containers. `homeport
+    explain PROCESSOR` shows why one is where it is. Of a job that has ended one line is printed,
+    with its end.
     """
     with open_stream(given) as (_, stream):
         running = running_job(given, stream)
@@ -107,6 +110,10 @@ def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
     yield ""
     yield from table([_HEAD, *(_row(each, now_ms) for each in containers)], _NUMBERS)
     yield from _standbys(status)
+    metrics = summary(status.own_metrics)
+    if metrics:
+        yield ""
+        yield from table([_METRIC_HEAD, *metrics])
 
 
 def _restores(containers: Sequence[ShownContainer]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import { nameHosts } from "./hosts.js";
 import { follow } from "./live.js";
 import { showLink, showScreen, showTimes } from "./screen.js";
 import { showConfiguration, showModel, startTables } from "./tables.js";
-import { showWork, startWork } from "./work.js";
+import { showMetrics, showWork, startWork } from "./work.js";
 
 const VIEWS = ["containers", "decisions", "configuration", "model", "actions"];
 let skewMs = 0;
@@ -32,6 +32,7 @@ function draw() {
   showScreen(state);
   showBoard(state);
   showWork(state);
+  showMetrics(state.metrics);
   noteState(state);
   showTimes(skewMs);
   performance.measure("update", "draw"); // as a performance observer sees it; nothing is kept

@@ -19,6 +19,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const rows = new Map(); // id -> {element, cells, text, words}
 const visible = new Set();
 let filter = "";
+let metricsShown = "[]";
 
 const seen = new IntersectionObserver((entries) => {
   let isNew = false;
@@ -55,6 +56,17 @@ export function showWork(state) {
       visible.delete(id);
     }
   }
+}
+
+/** Shows the metrics of the job's own, [series, value in words] each. */
+export function showMetrics(metrics) {
+  const text = JSON.stringify(metrics);
+  if (text === metricsShown) return;
+  metricsShown = text;
+  byId("own").hidden = metrics.length === 0;
+  byId("metrics").replaceChildren(...metrics.map(([series, value]) => el("tr", {},
+    el("th", { scope: "row", class: "mono value", "data-label": "Metric" }, series),
+    el("td", { class: "mono", "data-label": "Value" }, value))));
 }
 
 function makeRow(id) {

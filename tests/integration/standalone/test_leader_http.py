@@ -124,3 +124,17 @@ def test_the_leader_answers_for_the_job_and_tools_find_it_in_zookeeper(
     assert "it leads the job" in answer(job, "explain", "two")
     job.stop(two)
     assert "does not run: no processor of it answers" in refusal(job, "explain", "two")
+
+
+def test_metrics_of_the_jobs_own_are_shown_by_the_leader(job: StandaloneJob) -> None:
+    """In its status, which adds them up over the processors, and in ``/metrics`` of each."""
+    task = job.folder / "package" / "user_job.py"
+    line = "    def process_batch(self, table, collector):\n"
+    count = '        collector.metrics.counter("rows").inc(table.num_rows)\n'
+    task.write_text(task.read_text(encoding="utf-8").replace(line, line + count), encoding="utf-8")
+    job.produce(20)
+    one = job.processor("one")
+    job.until_counted()
+    total = sum(job.sent.values())
+    job.until(lambda: f"rows    {total}" in answer(job, "status").splitlines())
+    job.stop(one)

@@ -10,6 +10,8 @@ from statuses import container_of
 
 from homeport.appmaster.report.allocator_metrics import MANAGER, samza_name
 from homeport.appmaster.report.metrics_snapshots import Origin, snapshots
+from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
+from homeport.job_coordinator.status.shape import ShownStatus
 
 ORIGIN = Origin("wiki", "2", "container_1_0001_01_000001", "h0", "9.9", 5)
 RUNNING: dict[str, Any] = {
@@ -93,6 +95,26 @@ def test_samzas_metrics_have_its_groups_and_names() -> None:
         "physical-memory-mb": 3,
     }
     assert container["metrics"]["homeport"] == {"task_rows_total-Partition 0": 7}
+
+
+def test_metrics_of_the_jobs_own_have_a_group() -> None:
+    """With the values of their labels behind the name; of a histogram its count and its sum."""
+    own = [
+        ["orders", "counter", [["country", "de"]], 3.0],
+        ["depth", "gauge", [["task", "Partition 0"]], 7.0],
+        ["amount", "histogram", [], 12.0, [1.0], [1, 2]],
+    ]
+    report = {**RUNNING["report"], "own": own}
+    shown = container_of({**RUNNING, "report": report})
+    job = JobCoordinatorMetrics(lambda: ShownStatus(containers=(shown,)))
+    _, container = map(json.loads, snapshots(ORIGIN, job.collect(), [shown], 100))
+    assert container["metrics"]["job"] == {
+        "orders-de": 3,
+        "depth-Partition 0": 7,
+        "amount_count": 3,
+        "amount_sum": 12,
+    }
+    assert not [name for name in container["metrics"]["homeport"] if name.startswith("job_")]
 
 
 def test_a_container_that_has_reported_nothing_says_so_little() -> None:

@@ -62,6 +62,22 @@ def test_a_job_in_order_is_one_line_and_a_table() -> None:
     ]
 
 
+def test_the_jobs_own_metrics_come_last() -> None:
+    """Of all containers together."""
+    own = [
+        ["orders", "counter", [["country", "de"]], 3.0],
+        ["depth", "gauge", [["task", "t"]], 1.5],
+    ]
+    report = {"processed": 1200, "input_lag": 7, "own": own}
+    shown = _screen(_container("0", report=report), _container("1", report=report))
+    assert shown[-4:] == [
+        "",
+        "METRIC                VALUE",
+        "depth                 1.5",
+        'orders{country="de"}  6',
+    ]
+
+
 def test_what_is_late_comes_first_with_its_reason() -> None:
     """Since when, what it waits for, why it ended."""
     late = _container(

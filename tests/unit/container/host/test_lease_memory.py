@@ -22,9 +22,19 @@ from homeport.container.host.lease_memory import (
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
+from homeport.job_coordinator.status.figures import Sample
+from homeport.job_coordinator.status.own_metrics import OwnMetric
 
 LIMIT_S = 10
 LONG = ContainerReport.following([StoreLag("s", TaskName(f"Partition {i}"), 1) for i in range(100)])
+
+
+def _with(figures: int, own: int) -> ContainerReport:
+    return ContainerReport(
+        lag=1,
+        figures=tuple(Sample("task_rows", (f"{i:0100}",), 1.0) for i in range(figures)),
+        own=tuple(OwnMetric(f"m{i:0100}", "counter", (), 1.0) for i in range(own)),
+    )
 
 
 @pytest.fixture(name="memory")
@@ -164,3 +174,13 @@ def test_each_incarnation_of_a_processors_child_speaks_for_itself(memory: LeaseM
     assert memory.last_report() == ContainerReport()
     child.announce(ContainerReport(processed=3))
     assert memory.last_report() == ContainerReport(processed=3)
+
+
+@pytest.mark.parametrize(("figures", "own"), [(10, 10), (1000, 10), (10, 1000), (1000, 1000)])
+def test_a_long_report_comes_without_figures_and_then_without_metrics(
+    memory: LeaseMemory, figures: int, own: int
+) -> None:
+    """The metrics of the job's own go last: they alone are of what the job means."""
+    memory.announce(_with(figures, own))
+    kept = (0 if own > 10 or figures > 10 else figures), (0 if own > 10 else own)
+    assert memory.last_report() == _with(*kept)

@@ -208,3 +208,24 @@ def test_the_standbys_of_standalone_processors_by_their_state() -> None:
         ("one", "behind"): 0,
         ("one", "unknown"): 1,
     }
+
+
+def test_metrics_of_the_jobs_own() -> None:
+    """As Prometheus reads them; of two kinds of one name the first is shown."""
+    orders = ["orders", "counter", [["country", 'd"e']], 3.0]
+    amount = ["amount", "histogram", [], 12.0, [1.0, 5.0], [1, 0, 2]]
+    depth = ["depth", "gauge", [["task", "Partition 0"]], -7.5]
+    found = _of(
+        _container("0", "running", {"own": [orders, amount]}),
+        _container("1", "running", {"own": [orders, depth, ["amount", "counter", [], 1.0]]}),
+    )
+    assert {key: value for key, value in found.items() if key[0].startswith("job_")} == {
+        ("job_orders_total", 'd"e', "0"): 3,
+        ("job_orders_total", 'd"e', "1"): 3,
+        ("job_depth", "1", "Partition 0"): -7.5,
+        ("job_amount_bucket", "1.0", "0"): 1,
+        ("job_amount_bucket", "5.0", "0"): 1,
+        ("job_amount_bucket", "+Inf", "0"): 3,
+        ("job_amount_count", "0"): 3,
+        ("job_amount_sum", "0"): 12,
+    }

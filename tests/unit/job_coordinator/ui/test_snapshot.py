@@ -44,6 +44,21 @@ def test_each_container_has_a_place_and_its_work() -> None:
     assert jobs.SECRET not in compact_json(found).decode()
 
 
+def test_the_jobs_own_metrics_are_shown_up_to_a_number() -> None:
+    """Of all containers together; the page stays small."""
+    own = [[f"m{number:03}", "counter", [], 2.0] for number in range(150)]
+    report = {"own": own}
+    job = {
+        "containers": [
+            {"processor_id": "0", "report": report},
+            {"processor_id": "1", "report": report},
+        ]
+    }
+    found = snapshot(status_of(job), Plots(), 0)["metrics"]
+    assert found[0] == ("m000", "4")
+    assert len(found) == 100
+
+
 def test_of_a_large_cluster_the_hosts_of_the_job_are_shown() -> None:
     """Of a small one all; one that is not requested says so."""
     job = jobs.settled_job(1, 2)
