@@ -248,7 +248,7 @@ class Job:
         """What ``run-job`` printed of the job is known."""
         words = dict(line.split(maxsplit=1) for line in printed.splitlines())
         self.application_id, self.url = words["application"], words["JobModel"]
-        assert set(words) == {"application", "JobModel", "status", "YARN"}
+        assert set(words) == {"application", "JobModel", "status", "dashboard", "YARN"}
 
     @property
     def attempt(self) -> int:
