@@ -130,6 +130,10 @@ class Locked:
         self._found = found
         self._lock = lock
 
+    def __repr__(self) -> str:
+        with self._lock:
+            return repr(self._found)
+
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of any object
         attribute = getattr(self._found, name)
         if not callable(attribute):

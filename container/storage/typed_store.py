@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
+from homeport.config.errors import in_one_line
 from homeport.config.settings.stores_section import LargeValues, StoreConfig
 from homeport.container.api import RecordTooLargeError
 from homeport.container.serde.arrow_serdes import ArrowForm, arrow_form
@@ -19,6 +20,8 @@ from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
 _SHOWN = 80
+_PAIRS = 11
+"""One more than a view of a store shows."""
 
 
 class Entries(Protocol):
@@ -100,6 +103,16 @@ class TypedStore:
         self._key_to, self._msg_to = key_serde.to_bytes, msg_serde.to_bytes
         self._msg_from = msg_serde.from_bytes
         self._has_warned = False
+
+    def __repr__(self) -> str:
+        """Show the types and the first pairs, or why they cannot be read."""
+        what = f"store of {self._key.name} and {self._msg.name}"
+        try:
+            with self.all() as pairs:
+                found = [f"{key!r}: {value!r:.{_SHOWN}}" for key, value in islice(pairs, _PAIRS)]
+        except Exception as error:  # noqa: BLE001 - a view of it fails nothing
+            return f"<{what}: {in_one_line(error)}>"
+        return f"<{what}: {{{', '.join([*found[:-1], '...'] if len(found) == _PAIRS else found)}}}>"
 
     def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401 - the type is the serde's
         """Return the value of ``key``; ``default`` where there is none."""

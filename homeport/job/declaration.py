@@ -197,7 +197,7 @@ class Job(DeclaredJob):
         """Return the name of the serde; a class of the job's own gets an entry of its name."""
         is_key = part == "key"
         what = f"{'key' if is_key else 'value'} of {what}"
-        module = self._file.stem if self._file is not None else ""
+        module = self._file.stem if self._file is not None else "__main__"  # in a notebook
         serde = serde_of(what, of_type, module, is_key=is_key)
         if ":" not in serde:
             return serde

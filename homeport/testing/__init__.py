@@ -1,6 +1,6 @@
 """TestRunner: a job's own code under pytest, with Kafka's part in memory. See docs/testing.md."""
 
-from homeport.testing.broker import Record
-from homeport.testing.runner import TestRunner, TestRunnerError
+from homeport.testing.broker import Record, TestRunnerError
+from homeport.testing.runner import TestRunner
 
 __all__ = ["Record", "TestRunner", "TestRunnerError"]

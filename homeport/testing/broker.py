@@ -18,6 +18,12 @@ from homeport.config.errors import FencedError, HomeportError
 from homeport.container.api import HeaderPairs, Headers
 from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.sending import absent
+from homeport.container.processing.record_rules import (
+    checked_headers,
+    partition_number,
+    require_bytes,
+    whole_ms,
+)
 from homeport.container.progress.transaction_plan import Send
 from homeport.testing.partitioner import partition_of
 
@@ -43,6 +49,12 @@ def settings_of(stream: str, given: Mapping[str, str]) -> dict[str, str]:
             known = ", ".join(_DEFAULTS)
             raise HomeportError(f"topics: {stream} has {name!r}, which has no effect here: {known}")
     return {**_DEFAULTS, **given}
+
+
+class TestRunnerError(HomeportError):
+    """A test requests something that the job under test does not have, or cannot do now."""
+
+    __test__ = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +181,11 @@ class Broker:
             self.create(topic, self._count_of(topic))
         return self._topics[topic]
 
+    @property
+    def topics(self) -> list[str]:
+        """Return the names of all topics, sorted."""
+        return sorted(self._topics)
+
     def create(self, topic: str, count: int) -> None:
         """Create the topic; one that exists keeps its partitions."""
         self._topics.setdefault(topic, [Partition() for _ in range(count)])
@@ -262,3 +279,21 @@ class Broker:
             for partition in writer.transaction.began:
                 partition.end(writer.transaction)
             writer.transaction = None
+
+
+def as_sent(
+    key: object, value: object, partition: object, headers: object, timestamp: object
+) -> tuple[Any, ...]:
+    """Return (key, value, partition, headers, timestamp) of an input's record, checked.
+
+    TypeError, ValueError: no producer could send it.
+    """
+    require_bytes("key", key)
+    require_bytes("value", value)
+    return (
+        key,
+        value,
+        None if partition is None else partition_number(partition),
+        None if headers is None else checked_headers(headers),
+        None if timestamp is None else whole_ms(timestamp),
+    )

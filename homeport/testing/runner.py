@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import math
 import shutil
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from homeport.config.errors import HomeportError
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
 from homeport.container.kafka.checkpoints import read_whole_checkpoints
-from homeport.container.processing.record_rules import (
-    checked_headers,
-    partition_number,
-    require_bytes,
-    whole_ms,
-)
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.status.own_metrics import series_text
-from homeport.testing.broker import Broker, Record, settings_of
+from homeport.testing.broker import Broker, Record, TestRunnerError, as_sent, settings_of
 from homeport.testing.clients import MemoryLog
 from homeport.testing.clock import ManualClock
+from homeport.testing.frames import frame_of, last_of, records_of
 from homeport.testing.job_under_test import JobUnderTest, TaskClass
 from homeport.testing.memory_container import (
     InjectedCrash,
@@ -39,17 +35,14 @@ from homeport.testing.memory_container import (
 )
 from homeport.testing.shared_spark import pipeline_of
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 START_MS = 1_700_000_000_000
 """When the clock of a test begins, in ms since 1970."""
 _MS_PER_S = 1000
 Topics = Mapping[str, Mapping[str, str]]
 """{``system.stream``: properties of the topic, as Kafka's}."""
-
-
-class TestRunnerError(HomeportError):
-    """A test requests something that the job under test does not have, or cannot do now."""
-
-    __test__ = False
 
 
 class TestRunner:
@@ -104,7 +97,7 @@ class TestRunner:
         )
         self._epoch = 0
         self._container: MemoryContainer | None = None
-        self._why = "it has not been started: use it in a with statement"
+        self._why = "it has not been started: use it in a with statement, or start()"
 
     def __enter__(self) -> Self:
         """Start the first incarnation, with empty stores; initialise its tasks."""
@@ -116,6 +109,16 @@ class TestRunner:
             raise
         return self
 
+    def start(self) -> Self:
+        """Start without a ``with``, for a notebook; ``close``, or the process's end, ends it."""
+        if self._is_own_folder:
+            weakref.finalize(self, shutil.rmtree, self._around.folder, ignore_errors=True)
+        return self.__enter__()
+
+    def close(self) -> None:
+        """Stop the container in order, and remove its files."""
+        self.__exit__(None, None, None)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
@@ -126,7 +129,7 @@ class TestRunner:
             else:
                 self.crash()
         finally:
-            self._why = "its with statement is over"
+            self._why = "it is closed"
             self._remove_folder()
 
     def _remove_folder(self) -> None:
@@ -185,10 +188,23 @@ class TestRunner:
             )
         try:
             self._around.brokers[found.system].append(
-                found.stream, *_as_sent(key, value, partition, headers, timestamp)
+                found.stream, *as_sent(key, value, partition, headers, timestamp)
             )
         except (TypeError, ValueError) as error:
             raise TestRunnerError(f"a record for {stream}: {error}") from None
+
+    def send_frame(self, stream: str, frame: object, *, key: str | None = None) -> int:
+        """Append each row of a pandas DataFrame or an Arrow table to an input; return how many.
+
+        The columns ``key``, ``value``, ``partition`` and ``timestamp`` are these parts of a record.
+        Without a column ``value``, a dict of the other columns is the value. ``key``: another
+        column that has the keys. NaN is null. TestRunnerError: there is no such column, or it is
+        no frame; else as ``send``.
+        """
+        count = 0
+        for count, record in enumerate(records_of(frame, key), start=1):  # noqa: B007 - of the rows
+            self.send(stream, **record)
+        return count
 
     def run(self) -> int:
         """Process and commit all input; return the number of records.
@@ -346,6 +362,27 @@ class TestRunner:
             )
             for _, number, offset, stored in sorted(every, key=lambda item: item[0])
         ]
+
+    def frame(self, stream: str, *, committed: bool = True) -> pd.DataFrame:
+        """Return the records of ``output`` as a DataFrame, a row each.
+
+        Columns: ``key``, ``value`` or its fields if all values are dicts, ``partition``,
+        ``offset``, ``timestamp``.
+        """
+        return frame_of(self.output(stream, committed=committed))
+
+    def __repr__(self) -> str:
+        job = self._job.job.name
+        lines = [f"TestRunner of {job}: {'it runs' if self.is_running else self._why}"]
+        task = self._job.task
+        hidden = {store.changelog for store in self._job.stores}
+        hidden.add(SystemStream(task.checkpoint_system, task.checkpoint_topic))
+        # Systems of the same addresses share one broker.
+        brokers = {id(broker): (system, broker) for system, broker in self._around.brokers.items()}
+        for system, broker in brokers.values():
+            streams = {SystemStream(system, topic) for topic in broker.topics} - hidden
+            lines += [f"  {stream}: {last_of(self.output(str(stream)))}" for stream in streams]
+        return "\n".join([*lines[:1], *sorted(lines[1:])])
 
     def store(
         self, name: str, *, partition: int | None = None, task: str | None = None
@@ -549,21 +586,3 @@ def _brokers_of(
         for broker in by_address.values():
             broker.makes_topics = False
     return brokers
-
-
-def _as_sent(
-    key: object, value: object, partition: object, headers: object, timestamp: object
-) -> tuple[Any, ...]:
-    """Return (key, value, partition, headers, timestamp) of an input's record, checked.
-
-    TypeError, ValueError: no producer could send it.
-    """
-    require_bytes("key", key)
-    require_bytes("value", value)
-    return (
-        key,
-        value,
-        None if partition is None else partition_number(partition),
-        None if headers is None else checked_headers(headers),
-        None if timestamp is None else whole_ms(timestamp),
-    )

@@ -287,7 +287,7 @@ def test_what_a_test_asks_for_must_be_there() -> None:
         runner.send("kafka.in", value={})
     with pytest.raises(TestRunnerError, match="use it in a with statement"):
         TestRunner(keys, task=Count).run()
-    with pytest.raises(TestRunnerError, match="its with statement is over"):
+    with pytest.raises(TestRunnerError, match="it is closed"):
         runner.restart()
     with pytest.raises(StoreError, match="write fewer"):
         _NoWorkers().run([])

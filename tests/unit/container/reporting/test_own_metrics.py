@@ -72,7 +72,7 @@ def test_misuse_is_one_line_and_changes_nothing(wrong: Callable[[Any], object], 
 
 
 def test_the_number_of_series_has_a_limit(caplog: pytest.LogCaptureFixture) -> None:
-    """Those beyond it count for nobody, in one line of the log; those before go on."""
+    """Those beyond it are not reported, with one line in the log; those before go on."""
     own, metrics, other = _tasks()
     for number in range(MOST_SERIES + 50):
         metrics.counter("users", id=str(number)).inc()
