@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -21,7 +22,10 @@ _SELF = "self"
 _CONTEXT = "context"
 _FORMER = ("collector", "coordinator")
 """The parameters of a StreamTask in the place of the context."""
-_BOUND = (FunctionType, staticmethod, classmethod, functools.partialmethod)
+_BOUND = (
+    *(FunctionType, staticmethod, classmethod, functools.partialmethod),
+    *((functools.partial,) if sys.version_info >= (3, 14) else ()),
+)
 """Attributes that a class binds; other descriptors are the job's own code, which is not run."""
 
 
@@ -78,8 +82,8 @@ def method_fault(
     if isinstance(own, _BOUND):
         # As an object of the class would have it: none is made, whose code would run.
         own = own.__get__(_Nobody(), owner)
-    elif hasattr(type(own), "__get__"):
-        return None
+    elif hasattr(type(own), "__get__") and not isinstance(own, functools.partial):
+        return None  # Python 3.13 has a partial announce that 3.14 binds it
     parameters = list(inspect.signature(of_base).parameters.values())[1:]
     fixed = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     former = None

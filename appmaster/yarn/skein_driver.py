@@ -11,14 +11,17 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from packaging.version import Version
 
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
@@ -27,6 +30,7 @@ from homeport.job_coordinator.own_folders import cache_folder
 
 _DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 _POLL_S = 0.05
+_IMPORTING = threading.Lock()
 _DRIVER_VARIABLE = "SKEIN_DRIVER_JAVA_OPTIONS"
 
 Skein = Any
@@ -36,13 +40,39 @@ Skein = Any
 def import_skein(environment: Mapping[str, str]) -> Skein:
     """Return the module skein, imported so that it writes nothing into the user's home folder."""
     os.environ.setdefault("SKEIN_CONFIG", str(cache_folder(environment) / "skein-config"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it compares versions with distutils
+    with _distutils_version():
         import skein  # noqa: PLC0415 - it reads the environment when it is imported
 
     skein.Client.__del__ = _close
     skein.core.secure_channel = _direct_channel
     return skein
+
+
+class _LooseVersion:
+    """A version that Skein compares with a text: all that it takes from distutils."""
+
+    def __init__(self, text: str) -> None:
+        self._version = Version(text)
+
+    def __lt__(self, other: str) -> bool:
+        return self._version < Version(other)
+
+
+@contextlib.contextmanager
+def _distutils_version() -> Iterator[None]:
+    """Let ``distutils.version``, which Python 3.12 lacks, be ours while Skein is imported."""
+    name = "distutils.version"
+    ours: Any = ModuleType(name)
+    ours.LooseVersion = _LooseVersion
+    with _IMPORTING:
+        former = sys.modules.get(name)
+        sys.modules[name] = ours
+        try:
+            yield
+        finally:
+            del sys.modules[name]
+            if former is not None:
+                sys.modules[name] = former
 
 
 def _direct_channel(address: str, security: Skein) -> Skein:

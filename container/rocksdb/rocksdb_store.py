@@ -8,7 +8,7 @@ the memory tables reached the disk, the store and its position agree.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,6 +50,8 @@ _PROPERTIES = {
 """{figure: RocksDB's property}. All stores share the cache."""
 _BEHIND_POSITION = POSITION_KEY + b"\x00"
 _Range = tuple[bytes, bytes | None]
+_Scan = Generator[tuple[bytes, bytes], None, None]
+_Parts = list[tuple[_Range, Iterator[tuple[bytes, bytes]]]]
 _Found = TypeVar("_Found")
 _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
@@ -182,7 +184,7 @@ class RocksDbStore:
         """
         self.path = path
         self._on_failure = on_failure
-        self._scans: weakref.WeakSet[Generator[tuple[bytes, bytes], None, None]] = weakref.WeakSet()
+        self._scans: weakref.WeakKeyDictionary[_Scan, _Parts] = weakref.WeakKeyDictionary()
         self._options = without_wal()
         try:
             self._db = open_with(path, memory.options(config))
@@ -222,9 +224,7 @@ class RocksDbStore:
         values: list[bytes | None] = found or []
         return values
 
-    def scan(
-        self, start: bytes | None = None, end: bytes | None = None
-    ) -> Generator[tuple[bytes, bytes], None, None]:
+    def scan(self, start: bytes | None = None, end: bytes | None = None) -> _Scan:
         """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
         # Bounds leave the position out: a comparison of each key would cost more.
         before = (start or b"", POSITION_KEY if end is None else min(end, POSITION_KEY))
@@ -232,7 +232,7 @@ class RocksDbStore:
         # An iterator of RocksDB's stays at the moment at which it was made.
         parts = [(part, self._items(*part)) for part in (before, after) if _has_room(*part)]
         pairs = self._pairs(parts)
-        self._scans.add(pairs)
+        self._scans[pairs] = parts
         return pairs
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
@@ -241,9 +241,7 @@ class RocksDbStore:
         )
         return items
 
-    def _pairs(
-        self, parts: Iterable[tuple[_Range, Iterator[tuple[bytes, bytes]]]]
-    ) -> Generator[tuple[bytes, bytes], None, None]:
+    def _pairs(self, parts: _Parts) -> _Scan:
         # A generator can be closed, which lets RocksDB's iterators go.
         for (start, end), items in parts:
             pair = None
@@ -289,8 +287,9 @@ class RocksDbStore:
         It raises as ``write``.
         """
         # RocksDB stays open, and its directory locked, for as long as one of them is.
-        for scan in list(self._scans):
+        for scan, parts in list(self._scans.items()):
             scan.close()
+            parts.clear()  # which a generator that never ran holds on to, from Python 3.13 on
         self._call(self._db.close)
 
     def _call(self, action: Callable[[], _Found]) -> _Found:

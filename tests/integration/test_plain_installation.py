@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from flights_demo.common import reference
 from flights_demo.job import EXAMPLE, DemoJob
 from flights_demo.names import judge
 from flights_demo.verdict import Reader, compare, next_offsets, outputs_of, skipped_flights
-from installations import Installation, link_extra
+from installations import Installation, closure, declared, link_extra
+from new_jobs import commands, last, made, produce
 from page_commands import PAGE, commands_of
 
 from homeport.local_cluster.cluster import LocalCluster
@@ -159,6 +162,46 @@ def test_sparks_class_data_archive_is_made_at_its_first_use(
     second = _pipeline(installation, tmp_path, makes=True)
     assert second.stdout.splitlines() == ["1", "lasts"], second.stderr
     assert "class-data archive: used" in second.stderr
+
+
+RUNNER = """
+import importlib.util, shutil, sys
+from pathlib import Path
+from homeport.testing import TestRunner
+_, file, given, sent = sys.argv
+with TestRunner(Path(file)) as runner:
+    for amount in (5, 7):
+        runner.send(given, key="ann", value={"amount": amount})
+    runner.run()
+    print([record.value["total"] for record in runner.output(sent)])
+print(shutil.which("java"), importlib.util.find_spec("pyspark"), importlib.util.find_spec("py4j"))
+"""
+
+
+def test_a_job_of_tasks_needs_neither_pyspark_nor_java(kafka: str, tmp_path: Path) -> None:
+    """Its test, and its processes on this machine: neither is there."""
+    names = closure(declared()) - {"pyspark", "py4j"}
+    lean = Installation(tmp_path / "lean", names=names)
+    job = f"totals-{uuid.uuid4().hex[:6]}"
+    folder = made(tmp_path, job)
+    environment = {"HOME": str(tmp_path), "PATH": str(lean.python.parent)}
+    environment["HOMEPORT_BOOTSTRAP_SERVERS"] = kafka
+
+    def run(*command: str) -> str:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    local, *_ = commands(folder)
+    homeport, *arguments = shlex.split(local)
+    file = next(a.partition("=")[2] for a in arguments if a.startswith("--config-path="))
+    said = run(str(lean.python), "-I", "-c", RUNNER, file, f"{job}-in", f"{job}-out")
+    assert said.splitlines() == ["[5.0, 12.0]", "None None None"]
+    produce(kafka, f"{job}-in", (5, 7))
+    run(str(lean.python.parent / homeport), *arguments)
+    assert last(kafka, f"{job}-out", 12) == {b"ann": 12.0}
 
 
 def _run_producer(cluster: LocalCluster, *arguments: str) -> None:

@@ -6,8 +6,6 @@ import configparser
 import importlib.metadata
 import subprocess
 import sys
-import sysconfig
-import venv
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -58,14 +56,22 @@ class Installation:
     interpreter of this test has. So what is not declared cannot be imported.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        python: str = sys.executable,
+        names: Iterable[str] | None = None,
+        wheel: Path | None = None,
+    ) -> None:
+        """``python``: of the environment; ``names``: of other packages; ``wheel``: one is built."""
         self.python = folder / "env" / "bin" / "python"
-        self.site = _site_packages(folder / "env")
-        venv.EnvBuilder(symlinks=True, with_pip=False).create(folder / "env")
-        self.pip("install", "--no-compile", str(build_wheel(folder)))
+        command = [python, "-m", "venv", "--without-pip", str(folder / "env")]
+        subprocess.run(command, check=True)
+        (self.site,) = folder.glob("env/lib/python3.*/site-packages")
+        self.pip("install", "--no-compile", str(wheel or build_wheel(folder)))
         (metadata,) = importlib.metadata.distributions(name="homeport", path=[str(self.site)])
         plain = [line for line in metadata.requires or () if "extra ==" not in line]
-        for name in closure(plain):
+        for name in closure(plain) if names is None else names:
             _link(importlib.metadata.distribution(name), self.site)
 
     def pip(self, command: str, *arguments: str) -> str:
@@ -96,9 +102,9 @@ def _link(distribution: importlib.metadata.Distribution, folder: Path) -> None:
             link.symlink_to(str(distribution.locate_file(file)))
 
 
-def _site_packages(prefix: Path) -> Path:
-    places = {"base": str(prefix), "platbase": str(prefix)}
-    return Path(sysconfig.get_path("purelib", "venv", places))
+def is_pure(name: str) -> bool:
+    """Whether this distribution, as it is installed here, serves each Python."""
+    return "-none-any\n" in (importlib.metadata.distribution(name).read_text("WHEEL") or "")
 
 
 def _pip(command: str, *arguments: str, python: Path | None = None) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -22,6 +25,21 @@ def test_skein_is_kept_out_of_the_home_folder(
     monkeypatch.delenv("SKEIN_CONFIG")
     import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
     assert os.environ["SKEIN_CONFIG"] == str(tmp_path / "skein-config")
+
+
+def test_skein_needs_no_distutils(tmp_path: Path) -> None:
+    """Which Python 3.12 lacks; what stands in for it goes with the import."""
+    script = (
+        "import os, sys; sys.modules['distutils'] = None\n"
+        "from homeport.appmaster.yarn.skein_driver import import_skein\n"
+        "import_skein(os.environ); print('distutils.version' in sys.modules)\n"
+        "from skein.utils import LooseVersion as V; print(V('1.9.1') < '1.18.0')"
+    )
+    environment = {**os.environ, "HOMEPORT_CACHE_DIR": str(tmp_path)}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "False\nTrue\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -69,6 +87,7 @@ def test_a_caller_that_fails_does_not_wait_for_the_driver(
         fail_beside_it()
     pid = int((tmp_path / "pid").read_text(encoding="ascii"))
     assert not Path(f"/proc/{pid}").exists()
+    gc.collect()  # the log ends here, not in another test
 
 
 def _program(path: Path, line: str) -> None:
