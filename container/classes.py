@@ -103,6 +103,8 @@ def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -
 def load_function(name: str) -> Callable[..., Any]:
     """Return the pipeline function that ``module:function`` names; ConfigError: it names none."""
     found = user_object(PIPELINE_CLASS, name)
+    if isinstance(found, DeclaredJob):
+        found = found.pipeline_function()
     if not callable(found) or isinstance(found, type):
         raise ConfigError(
             PIPELINE_CLASS,

@@ -10,17 +10,22 @@ import importlib
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 
-from homeport.config.declarations.task_keys import TASK_CLASS
+from homeport.config.declarations.task_keys import (
+    TASK_CLASS,
+    TASK_PIPELINE_CLASS,
+    TASK_PIPELINE_SQL,
+)
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
 from homeport.config.secret_names import shown_value
 from homeport.config.system_stream import SystemStream
 
 SUFFIX = ".py"
 _OPTION = "--config-path"
+_OF_CODE = frozenset(key.name for key in (TASK_CLASS, TASK_PIPELINE_CLASS, TASK_PIPELINE_SQL))
 _FOUND: dict[Path, DeclaredJob] = {}
 """The jobs that this process has found, by their files."""
 
@@ -54,6 +59,14 @@ class DeclaredJob(ABC):
             ConfigError: the job has no function for what tasks get.
         """
 
+    @abstractmethod
+    def pipeline_function(self) -> Callable[..., object]:
+        """Return the job's pipeline, a function of ``frames`` by their names.
+
+        Raises:
+            ConfigError: it has none.
+        """
+
 
 def job_in(path: Path) -> DeclaredJob:
     """Import the file and return the one job that it declares.
@@ -72,7 +85,7 @@ def job_in(path: Path) -> DeclaredJob:
     (name,) = jobs.values()
     job: DeclaredJob = getattr(module, name)
     _FOUND[path] = job
-    if TASK_CLASS.name not in job.config_of(None):
+    if _OF_CODE.isdisjoint(job.config_of(None)):
         rule = f"{name} is made by another module, in which containers do not find it"
         raise _refused(path, rule, 'call Job itself there, as in job = Job("daily-totals")')
     return job
@@ -89,7 +102,10 @@ def place_of(error: ConfigError) -> str | None:
 
 def _shown(job: DeclaredJob, key: str) -> str | None:
     """Return the value that the job itself has for ``key``, as errors show it."""
-    value = job.config_of(None).get(key)
+    try:
+        value = job.config_of(None).get(key)
+    except ConfigError:  # a file that it names is not there
+        return None
     return None if value is None else shown_value(key, value)
 
 

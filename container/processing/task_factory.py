@@ -177,7 +177,8 @@ class RowSender(BatchTask):
         leaving = Leaving.of(Config(context.config))
         assert leaving is not None  # noqa: S101 - only then is this the job's task
         self._stream = str(leaving.stream)
-        self._key = _encoder(keys.STREAM_KEY_SERDE, leaving.stream, leaving.key_serde)
+        key_serde = None if leaving.has_plain_key else leaving.key_serde
+        self._key = _encoder(keys.STREAM_KEY_SERDE, leaving.stream, key_serde)
         is_encoded = leaving.is_json or leaving.is_one_column
         msg_serde = None if is_encoded else leaving.msg_serde
         self._value = _encoder(keys.STREAM_MSG_SERDE, leaving.stream, msg_serde)

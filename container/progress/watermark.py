@@ -95,7 +95,8 @@ def newest_times(
 
     A source is (system, stream, partition). A column that has neither whole numbers nor timestamps,
     as a pipeline may make, has no time. ``last_ms``: a later time does not count. Rows without
-    columns for their source, as a pipeline may leave them, are of all ``sources``.
+    columns for their source, as a pipeline may leave them, are of all ``sources`` that these
+    columns leave.
     """
     kind = rows.column(column).type
     if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
@@ -104,11 +105,23 @@ def newest_times(
     rows = rows.set_column(at, column, times_of(rows, column))
     if last_ms is not None:
         rows = rows.filter(pc.less_equal(rows.column(column), last_ms))
-    if len(sources) == 1 or not set(_PLACE) <= set(rows.column_names):
+    place = [name for name in _PLACE if name in rows.column_names]
+    if len(sources) == 1 or place[-2:] != _PLACE[-2:]:
         newest = pc.max(rows.column(column)).as_py()
         found = [(source, newest) for source in sources]
     else:
-        groups = rows.group_by(_PLACE).aggregate([(column, "max")])
-        columns = [groups.column(name).to_pylist() for name in (*_PLACE, f"{column}_max")]
-        found = [((system, stream, p), at) for system, stream, p, at in zip(*columns, strict=True)]
+        groups = rows.group_by(place).aggregate([(column, "max")])
+        columns = [groups.column(name).to_pylist() for name in (*place, f"{column}_max")]
+        found = [
+            (source, at)
+            for *parts, at in zip(*columns, strict=True)
+            for source in sources_of(sources, parts)
+        ]
     return [(source, newest) for source, newest in found if newest is not None]
+
+
+def sources_of(sources: Sequence[Hashable], place: Sequence[object]) -> Sequence[Hashable]:
+    """Return the source (system, stream, partition); of ``place`` without a system, all such."""
+    if len(place) == len(_PLACE):
+        return [tuple(place)]
+    return [source for source in sources if isinstance(source, tuple) and source[1:] == (*place,)]

@@ -52,6 +52,11 @@ class Leaving:
         return self.msg_serde in {None, "json"}
 
     @property
+    def has_plain_key(self) -> bool:
+        """Return whether the key is the bytes of the column ``key``; else a serde makes it."""
+        return self.key_serde is None or self.key_serde in _AS_IT_IS
+
+    @property
     def is_one_column(self) -> bool:
         """Return whether the value is the column ``value``; else a serde gets {column: value}."""
         return self.msg_serde in _AS_IT_IS
@@ -75,7 +80,7 @@ def leaving_rows(frame: DataFrame, leaving: Leaving, named: Named) -> DataFrame:
 
 
 def _key(frame: DataFrame, leaving: Leaving, named: Named) -> Column:
-    if leaving.key_serde is not None:
+    if not leaving.has_plain_key:
         return _column(KEY)
     kind = frame.schema[KEY].dataType.simpleString()
     if kind not in _TEXTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from homeport.config.java_names import Kind, short_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.timers_section import TimersConfig
 from homeport.container.api import IncomingMessage, KeyValueStore, MessageCollector, TaskContext
-from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
+from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times, sources_of
 from homeport.container.serde.serdes import serde
 from homeport.container.windows import facts
 from homeport.container.windows.aggregates import (
@@ -218,8 +218,10 @@ class Windows:
         results = add(own, what, time_ms)
         if results is None:
             self._lose([Late(own, what, time_ms)], collector, late=1)
-        source = (message.system, message.stream, message.partition)
-        sources = (source,) if message.partition >= 0 else self._watermark.sources
+        sources: Sequence[Hashable] = self._watermark.sources
+        if message.partition >= 0:
+            place = (message.system, message.stream, message.partition)
+            sources = sources_of(sources, place if message.system else place[1:])
         return [*(results or ()), *self._saw([(place, time_ms) for place in sources])]
 
     def add_table(

@@ -25,13 +25,14 @@ from homeport.config.secret_names import warnings_of_overrides
 from homeport.job_coordinator.model.wire_form import json_text
 
 ConfigPath = Annotated[
-    str, typer.Option("--config-path", help="The job's properties file: a path or a file: URL.")
+    str,
+    typer.Option(
+        "--config-path", help="The job's file, Python or properties: a path or a file: URL."
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option(
-        "--config", help="key=value, laid over the properties file; may be given many times."
-    ),
+    typer.Option("--config", help="key=value, laid over the job's file; may be given many times."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a script.")]
 ShowSecrets = Annotated[

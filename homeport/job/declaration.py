@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -12,15 +12,17 @@ from typing import Any, Generic, TypeVar, overload
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.loading.declared_job import DeclaredJob
-from homeport.config.system_stream import SystemStream, is_topic_name
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
+from homeport.container.classes import checked_task_class
 from homeport.job.declared_keys import DeclaredKeys
 from homeport.job.functions import Functions, require_plain, task_class_of
-from homeport.job.handles import Calls, Input, Output, Store
+from homeport.job.handles import Calls, Input, Output, Reference
 from homeport.job.kafka import Kafka
-from homeport.job.python_types import serde_of
+from homeport.job.pipelines import FrameFunction, Rows
+from homeport.job.schemas import Of
+from homeport.job.stores import SYSTEM, Stores
 
-_SYSTEM = "kafka"
 _PARTITIONS = "task.outputs.create.partitions"
 _PACKAGE = "yarn.package.path"
 
@@ -28,6 +30,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _Batch = TypeVar("_Batch", bound=Callable[[Any], object])
+_Task = TypeVar("_Task", StreamTask, BatchTask)
 
 
 class Each(Generic[K, V]):
@@ -52,7 +55,7 @@ class Each(Generic[K, V]):
         return function
 
 
-class Job(DeclaredJob):
+class Job(Stores, DeclaredJob):
     """A stateful job over Kafka, in one Python file.
 
     The keys that a properties file would have follow from what is declared; ``keys`` adds others.
@@ -78,6 +81,7 @@ class Job(DeclaredJob):
         standbys: int = 0,
         keys: Mapping[str, object] | None = None,
     ) -> None:
+        super().__init__()
         self.name = name
         names = sys._getframe(1).f_globals  # noqa: SLF001 - of the file that declares
         self._module: str = names.get("__name__", "__main__")
@@ -87,16 +91,17 @@ class Job(DeclaredJob):
         self._functions = Functions()
         self._inputs = dict[str, Input[Any, Any]]()
         self._outputs = dict[str, Output[Any, Any]]()
+        self._rows: Rows | None = None
         brokers = kafka if isinstance(kafka, Kafka) else Kafka(servers=kafka)
         self._keys = DeclaredKeys()
         self._keys |= {
             "job.name": name,
-            "job.default.system": _SYSTEM,
+            "job.default.system": SYSTEM,
             "job.container.count": containers,
             "job.host-affinity.enabled": True,
-            f"systems.{_SYSTEM}.samza.factory": "kafka",
-            f"systems.{_SYSTEM}.samza.offset.default": "oldest",
-            **brokers.keys(_SYSTEM, Path() if self._file is None else self._file.parent),
+            f"systems.{SYSTEM}.samza.factory": "kafka",
+            f"systems.{SYSTEM}.samza.offset.default": "oldest",
+            **brokers.keys(SYSTEM, Path() if self._file is None else self._file.parent),
         }
         if standbys:
             self._keys["job.hotstandby.enabled"] = True
@@ -111,12 +116,12 @@ class Job(DeclaredJob):
     @overload
     def input(self, name: str) -> Input[bytes, bytes]: ...
     @overload
-    def input(self, name: str, *, key: type[K]) -> Input[K, bytes]: ...
+    def input(self, name: str, *, key: Of[K]) -> Input[K, bytes]: ...
     @overload
-    def input(self, name: str, *, value: type[V]) -> Input[bytes, V]: ...
+    def input(self, name: str, *, value: Of[V]) -> Input[bytes, V]: ...
     @overload
-    def input(self, name: str, *, key: type[K], value: type[V]) -> Input[K, V]: ...
-    def input(self, name: str, *, key: type = bytes, value: type = bytes) -> Input[Any, Any]:
+    def input(self, name: str, *, key: Of[K], value: Of[V]) -> Input[K, V]: ...
+    def input(self, name: str, *, key: Of[Any] = bytes, value: Of[Any] = bytes) -> Input[Any, Any]:
         """Declare a topic that the job reads, with the types of its keys and values."""
         made: Input[Any, Any] = Input(self._stream("job.input", name, key, value), key, value)
         if name in self._inputs:
@@ -128,18 +133,23 @@ class Job(DeclaredJob):
     def output(self, name: str, *, partitions: int | None = None) -> Output[bytes, bytes]: ...
     @overload
     def output(
-        self, name: str, *, key: type[K], partitions: int | None = None
+        self, name: str, *, key: Of[K], partitions: int | None = None
     ) -> Output[K, bytes]: ...
     @overload
     def output(
-        self, name: str, *, value: type[V], partitions: int | None = None
+        self, name: str, *, value: Of[V], partitions: int | None = None
     ) -> Output[bytes, V]: ...
     @overload
     def output(
-        self, name: str, *, key: type[K], value: type[V], partitions: int | None = None
+        self, name: str, *, key: Of[K], value: Of[V], partitions: int | None = None
     ) -> Output[K, V]: ...
     def output(
-        self, name: str, *, key: type = bytes, value: type = bytes, partitions: int | None = None
+        self,
+        name: str,
+        *,
+        key: Of[Any] = bytes,
+        value: Of[Any] = bytes,
+        partitions: int | None = None,
     ) -> Output[Any, Any]:
         """Declare a topic that the job writes.
 
@@ -158,92 +168,113 @@ class Job(DeclaredJob):
                 raise ConfigError(_PARTITIONS, text, rule, remedy)
         return made
 
-    def store(
-        self, name: str, *, key: type[K], value: type[V], changelog: str | None = None
-    ) -> Store[K, V]:
-        """Declare a store with the types of its keys and values.
-
-        ``changelog``: its topic; default ``<job>-<store>-changelog``. It is settled once the job
-        has state.
-        """
-        prefix = f"stores.{name}"
-        if not name:
-            raise ConfigError("job.store", name, "it is empty", "give the store a name")
-        if f"{prefix}.factory" in self._keys:
-            raise ConfigError("job.store", name, "there is such a store", "give another name")
-        topic = f"{self.name}-{name}-changelog" if changelog is None else changelog
-        self._keys |= {
-            f"{prefix}.factory": "rocksdb",
-            f"{prefix}.changelog": f"{_SYSTEM}.{topic}",
-            f"{prefix}.key.serde": self._serde(f"the store {name}", "key", key),
-            f"{prefix}.msg.serde": self._serde(f"the store {name}", "msg", value),
-        }
-        return Store(name, key, value, self._calls)
-
-    def _stream(self, what: str, name: str, key: object, value: object) -> SystemStream:
-        if not is_topic_name(name):
-            rule = "a topic has letters, digits, '.', '_' and '-'"
-            raise ConfigError(what, name, rule, "give the name of a topic, as in orders")
-        at = f"{_streams(name)}.samza"
-        for part, of_type in (("key", key), ("msg", value)):
-            serde = self._serde(f"{what} {name}", part, of_type)
-            found = self._keys.setdefault(f"{at}.{part}.serde", serde)
-            if found != serde:
-                rule = f"it is declared with other types, of the serde {found}"
-                raise ConfigError(what, name, rule, "give the same types in both places")
-        return SystemStream(_SYSTEM, name)
-
-    def _serde(self, what: str, part: str, of_type: object) -> str:
-        """Return the name of the serde; a class of the job's own gets an entry of its name."""
-        is_key = part == "key"
-        what = f"{'key' if is_key else 'value'} of {what}"
-        module = self._file.stem if self._file is not None else "__main__"  # in a notebook
-        serde = serde_of(what, of_type, module, is_key=is_key)
-        if ":" not in serde:
-            return serde
-        name = serde.partition(":")[2]
-        known = self._keys.setdefault(f"serializers.registry.{name}.class", serde)
-        if known != serde:
-            rule = f"it is {serde}, and {known} has that name too"
-            raise ConfigError(what, name, rule, "give one of them another name")
-        return name
-
     # -- its functions
 
-    def each(self, stream: Input[K, V]) -> Each[K, V]:
+    @overload
+    def each(self, stream: Input[K, V]) -> Each[K, V]: ...
+    @overload
+    def each(self, stream: Rows) -> Each[Any, Any]: ...
+    def each(self, stream: Input[Any, Any] | Rows) -> Each[Any, Any]:
         """Decorate the function for each record of ``stream``: key and value, in order.
 
-        It may take the message too, or alone, and may be a coroutine.
+        It may take the message too, or alone, and may be a coroutine. Of rows of a pipeline, the
+        key is their column ``key``, and the value a mapping of all columns.
         """
-        self._require_own(stream)
+        self._require_own("job.each", stream)
 
         def add(function: Callable[..., object]) -> None:
             self._require_no("a function of batches", self._functions.batch)
+            self._require_no("a task class", self._functions.task)
             name = str(stream)
             self._require_no(f"a function for {name}", self._functions.each.get(name))
             self._functions.add_each(name, function)
 
         return Each(add)
 
-    def batch(self, *streams: Input[Any, Any]) -> Callable[[_Batch], _Batch]:
-        """Decorate the function for the records of all inputs, in Arrow tables of BATCH_SCHEMA."""
+    def batch(self, *streams: Input[Any, Any] | Rows) -> Callable[[_Batch], _Batch]:
+        """Decorate the function for the records of all inputs, in Arrow tables of BATCH_SCHEMA.
+
+        The rows of a pipeline come in tables of their columns.
+        """
 
         def add(function: _Batch) -> _Batch:
-            for stream in streams:
-                self._require_own(stream)
-            missing = {*self._inputs.values()} - {*streams}
-            if missing or not streams:
-                names = ", ".join(sorted(map(str, missing)))
-                rule = "a function of batches gets the records of all inputs"
-                raise ConfigError("job.batch", names or None, rule, "name them all")
+            self._require_all("job.batch", streams)
             self._require_no("a function of batches", self._functions.batch)
             self._require_no("a function of records", next(iter(self._functions.each), None))
             self._require_no("a function of intervals", self._functions.every)
+            self._require_no("a task class", self._functions.task)
             require_plain("job.batch", function, 1)
             self._functions.batch = function
             return function
 
         return add
+
+    def pipeline(
+        self,
+        *frames: Input[Any, Any] | Reference[Any, Any],
+        output: Output[Any, Any] | None = None,
+        unordered: bool = False,
+    ) -> Callable[[FrameFunction], Rows]:
+        """Decorate a PySpark function of frames of all inputs, and of references, in this order.
+
+        It returns a frame, whose rows go to a function under ``@job.each`` or ``@job.batch``.
+
+        Args:
+            frames: what the function gets: a frame of each input's micro-batch, and of references.
+            output: where the rows leave, in the place of such a function.
+            unordered: whether rows may lack ``stream``, ``partition`` and ``offset``.
+        """
+
+        def add(function: FrameFunction) -> Rows:
+            self._require_no("a pipeline", self._rows)
+            inputs = [each for each in frames if not isinstance(each, Reference)]
+            self._require_all("job.pipeline", inputs)
+            require_plain("job.pipeline", function, len(frames))
+            names = tuple(e.name if isinstance(e, Reference) else e.stream.stream for e in frames)
+            return self._piped(Rows(names, function, "", output, unordered))
+
+        return add
+
+    def sql(
+        self, text: str, *, output: Output[Any, Any] | None = None, unordered: bool = False
+    ) -> Rows:
+        """Return the rows of one query, whose tables are inputs and references by their names.
+
+        ``output``, ``unordered``: as of ``pipeline``.
+        """
+        return self._piped(Rows((), None, text, output, unordered))
+
+    def _piped(self, rows: Rows) -> Rows:
+        self._require_no("a pipeline", self._rows)
+        self._require_no("a function of records", next(iter(self._functions.each), None))
+        self._require_no("a function of batches", self._functions.batch)
+        if (
+            rows.output is not None
+            and self._outputs.get(rows.output.stream.stream) is not rows.output
+        ):
+            rule = f"it is no output of the job {self.name!r}"
+            raise ConfigError("job.pipeline", str(rows.output), rule, "declare it by job.output")
+        self._rows = rows
+        self._keys |= rows.keys()
+        return rows
+
+    def task(self, own: type[_Task]) -> type[_Task]:
+        """Decorate a StreamTask or BatchTask that takes the place of functions of records.
+
+        Its methods may use the job's stores, outputs, references and windows.
+        """
+        made: object = own
+        if not (isinstance(made, type) and issubclass(made, StreamTask | BatchTask)):
+            rule = "it must be a subclass of StreamTask or BatchTask"
+            raise ConfigError("job.task", str(getattr(own, "__name__", own)), rule, "derive it")
+        functions = self._functions
+        self._require_no("a task class", functions.task)
+        self._require_no("a function of records", next(iter(functions.each), None))
+        self._require_no("a function of batches", functions.batch)
+        self._require_no("a function of intervals", functions.every)
+        self._require_no("a function for timers", functions.timer)
+        functions.task = own
+        return own
 
     def on_start(self, function: _Function) -> _Function:
         """Decorate a function that each task calls before its first record."""
@@ -264,6 +295,7 @@ class Job(DeclaredJob):
         def add(function: _Function) -> _Function:
             self._require_no("such a function", self._functions.every)
             self._require_no("a function of batches", self._functions.batch)
+            self._require_no("a task class", self._functions.task)
             require_plain("job.every", function, 0)
             self._functions.every = function
             self._keys["task.window.ms"] = ms
@@ -274,6 +306,7 @@ class Job(DeclaredJob):
     def on_timer(self, function: _Function) -> _Function:
         """Decorate the function for timers that are due; it takes the timer."""
         self._require_no("a function for timers", self._functions.timer)
+        self._require_no("a task class", self._functions.task)
         require_plain("job.on_timer", function, 1)
         self._functions.timer = function
         return function
@@ -312,12 +345,19 @@ class Job(DeclaredJob):
     def config_of(self, environment: Mapping[str, str] | None) -> Config:
         """Return the keys that a properties file for the job would have."""
         module, variable = self._place()
+        read = [*(f"{SYSTEM}.{name}" for name in self._inputs), *self._read]
         made = self._keys.texts(environment)
-        made.setdefault("task.inputs", ",".join(f"{_SYSTEM}.{name}" for name in self._inputs))
+        made.setdefault("task.inputs", ",".join(read))
+        if self._broadcast:
+            made.setdefault("task.broadcast.inputs", ",".join(self._broadcast))
         if self._outputs:
-            made.setdefault("task.outputs", ",".join(f"{_SYSTEM}.{n}" for n in self._outputs))
+            made.setdefault("task.outputs", ",".join(f"{SYSTEM}.{n}" for n in self._outputs))
         if variable:
-            made.setdefault("task.class", f"{module}:{variable}")
+            place, rows = f"{module}:{variable}", self._rows
+            if rows is not None and rows.function is not None:
+                made.setdefault("task.pipeline.class", place)
+            if rows is None or rows.output is None:
+                made.setdefault("task.class", place)
         return Config({**made, **self._package()})
 
     def line_of(self, key: str) -> int | None:
@@ -328,13 +368,23 @@ class Job(DeclaredJob):
         self, streams: Collection[SystemStream], *, has_pipeline: bool
     ) -> type[StreamTask | BatchTask]:
         """Return the class whose objects call the functions of the job."""
-        made = task_class_of(self._functions, self._calls, has_pipeline=has_pipeline)
-        if self._functions.batch is None and not has_pipeline:
+        functions = self._functions
+        if functions.task is not None:
+            checked_task_class(f"{self._place()[0]}:{functions.task.__name__}", functions.task)
+        made = task_class_of(functions, self._calls, has_pipeline=has_pipeline)
+        if functions.batch is None and functions.task is None and not has_pipeline:
             for stream in map(str, streams):
                 if stream not in self._functions.each:
                     rule = "the job has no function for its records"
                     raise ConfigError("job.each", stream, rule, "write one, or remove the input")
         return made
+
+    def pipeline_function(self) -> Callable[..., object]:
+        """Return the function of the job's pipeline, of frames by their names."""
+        if self._rows is None or self._rows.function is None:
+            rule = f"the job {self.name!r} has no pipeline in Python"
+            raise ConfigError("task.pipeline.class", None, rule, "write one under @job.pipeline")
+        return self._rows.of_frames
 
     def _package(self) -> dict[str, str]:
         """Return the key of the job's package; a path in ``keys`` begins in the file's folder."""
@@ -349,19 +399,36 @@ class Job(DeclaredJob):
         module = sys.modules.get(self._module)
         names = [] if module is None else [n for n, found in vars(module).items() if found is self]
         name = self._module
-        if name == "__main__":  # a file that Python runs, or a notebook
-            name = self._file.stem if self._file is not None else ""
+        if name == "__main__" and self._file is not None:  # Python runs the file; else a notebook
+            name = self._file.stem
         return (name, names[0]) if name and names else ("", "")
 
-    def _require_own(self, stream: Input[Any, Any]) -> None:
+    def _require_own(self, what: str, stream: object) -> None:
+        """Require what a function may get: an input, or rows of the pipeline where there is one."""
+        rows = self._rows
+        if rows is not None and stream is rows:
+            if rows.output is not None:
+                rule = f"its rows leave to {rows.output}"
+                raise ConfigError(what, str(stream), rule, "remove the function, or output=")
+            return
         if not any(stream is own for own in self._inputs.values()):
             rule = f"it is not an input of the job {self.name!r}"
-            raise ConfigError("job.each", str(stream), rule, "declare it by job.input")
+            raise ConfigError(what, str(stream), rule, "declare it by job.input")
+        if rows is not None:
+            rule = "its records go to the pipeline"
+            raise ConfigError(what, str(stream), rule, f"give {rows}, the pipeline's rows")
+
+    def _require_all(self, what: str, streams: Sequence[Input[Any, Any] | Rows]) -> None:
+        """Require all that the job reads, as one function gets it."""
+        for stream in streams:
+            self._require_own(what, stream)
+        missing = {*self._inputs.values()} - {*streams} if self._rows is None else set()
+        if missing or not streams:
+            names = ", ".join(sorted(map(str, missing)))
+            kind = "a pipeline" if what == "job.pipeline" else "a function of batches"
+            rule = f"{kind} gets the records of all inputs"
+            raise ConfigError(what, names or None, rule, "name them all")
 
     def _require_no(self, what: str, found: object) -> None:
         if found is not None:
             raise ConfigError("job", self.name, f"it has {what} already", "remove one of the two")
-
-
-def _streams(name: str) -> str:
-    return f"systems.{_SYSTEM}.streams.{name}"

@@ -16,7 +16,12 @@ _PROJECT = "homeport."
 
 
 class Late(ABC):
-    """A value that is not known where the job is declared."""
+    """A value that is not known where the job is declared.
+
+    ``is_outside``: whether it is of the environment or a secret, which tests do without.
+    """
+
+    is_outside = True
 
     @abstractmethod
     def text(self, key: str, environment: Mapping[str, str]) -> str:
@@ -70,14 +75,14 @@ class DeclaredKeys:
     def texts(self, environment: Mapping[str, str] | None) -> dict[str, str]:
         """Return all keys with their texts.
 
-        ``environment``: where late values are; None: their keys are left out.
+        ``environment``: where late values are; None: keys of those outside are left out.
         """
         texts: dict[str, str] = {}
         for key, value in {**self._made, **self._given}.items():
             if isinstance(value, str):
                 texts[key] = value
-            elif environment is not None:
-                texts[key] = value.text(key, environment)
+            elif environment is not None or not value.is_outside:
+                texts[key] = value.text(key, environment or {})
         return texts
 
 

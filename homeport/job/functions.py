@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from homeport.config.errors import ConfigError, HomeportError
 from homeport.container.api import BatchTask, IncomingMessage, StreamTask, TaskContext, Timer
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.job.handles import Call, Calls, CoroutineCall, Handle
+from homeport.job.windows import Window, due
 
 Function = Callable[..., object]
 _PAIR, _MOST = 2, 3
@@ -24,7 +26,8 @@ class Functions:
     """The functions of one job.
 
     ``each``: {``system.stream``: of its records, from a message}. ``pairs``: those of ``each`` that
-    take key and value alone, and are no coroutines, as they are.
+    take key and value alone, and are no coroutines, as they are. ``windows``: by their stores.
+    ``task``: the job's own class, in the place of other functions.
     """
 
     each: dict[str, Function] = field(default_factory=dict)
@@ -33,6 +36,8 @@ class Functions:
     start: list[Function] = field(default_factory=list)
     every: Function | None = None
     timer: Function | None = None
+    windows: dict[str, Window[Any, Any]] = field(default_factory=dict)
+    task: type[StreamTask | BatchTask] | None = None
 
     def add_each(self, stream: str, function: Function) -> None:
         """Add the function for the records of ``stream``, a ``system.stream``.
@@ -50,8 +55,8 @@ class Functions:
         return any(inspect.iscoroutinefunction(function) for function in self.each.values())
 
 
-def of_message(function: Function) -> Function:
-    """Return ``function``, for records, as a function of the message.
+def of_message(function: Function, what: str = "job.each") -> Function:
+    """Return ``function``, for records, as a function of the message; ``what``: its decorator.
 
     It takes the message, or key and value, or key, value and message.
 
@@ -61,7 +66,7 @@ def of_message(function: Function) -> Function:
     count = parameters_of(function)
     if not 1 <= count <= _MOST:
         raise ConfigError(
-            "job.each",
+            what,
             _name_of(function),
             f"it takes {count} arguments",
             "let it take (key, value), (key, value, message) or (message)",
@@ -85,7 +90,7 @@ def _name_of(function: Function) -> str:
     return str(getattr(function, "__name__", function))
 
 
-def require_plain(what: str, function: Function, count: int) -> None:
+def require_plain(what: str, function: Function, count: int | None = None) -> None:
     """Require that the function runs when it is called, and takes ``count`` arguments.
 
     Raises:
@@ -100,7 +105,7 @@ def require_plain(what: str, function: Function, count: int) -> None:
         if is_kind(function):
             raise ConfigError(what, name, f"it is {kind}, which never runs here", remedy)
     found = parameters_of(function)
-    if found != count:
+    if count is not None and found != count:
         rule = f"it takes {found} arguments"
         raise ConfigError(what, name, rule, f"let it take {count}")
 
@@ -131,6 +136,8 @@ def task_class_of(
     Raises:
         ConfigError: the job has no function for its records.
     """
+    if functions.task is not None:
+        return _own_task(functions.task, functions, calls)
     if functions.batch is not None:
         return _batch_task(functions, functions.batch, calls)
     if functions.each:
@@ -170,9 +177,12 @@ class _Calling:
 
     def __init__(self, functions: Functions, calls: Calls, context: TaskContext) -> None:
         self._calls = calls
+        self._windows = functions.windows
         self._methods: Sequence[tuple[Handle, Mapping[str, Function]]] = ()
         self._send: Function | None = None
         self.call = Call(context)
+        for window in functions.windows.values():
+            window.begin(context)
         self.started = [self(function) for function in functions.start]
 
     def __enter__(self) -> None:
@@ -193,6 +203,13 @@ class _Calling:
     def __call__(self, function: Function, *arguments: object) -> Any:  # noqa: ANN401 - see above
         with self:
             return function(*arguments)
+
+    def closes_windows(self, timer: Timer) -> bool:
+        """Close windows whose input rests, where the timer is for that; return whether it is."""
+        call = due(timer, self._windows)
+        if call is not None:
+            self(call)
+        return call is not None
 
 
 def _stream_task(functions: Functions, calls: Calls, *, has_pipeline: bool) -> type[StreamTask]:
@@ -220,6 +237,8 @@ def _stream_task(functions: Functions, calls: Calls, *, has_pipeline: bool) -> t
             return None if functions.every is None else self._calling(functions.every)
 
         def on_timer(self, timer: Timer, context: TaskContext) -> Any:  # noqa: ANN401 - as above
+            if self._calling.closes_windows(timer):
+                return None
             if functions.timer is None:
                 return super().on_timer(timer, context)
             return self._calling(functions.timer, timer)
@@ -256,8 +275,62 @@ def _batch_task(functions: Functions, batch: Function, calls: Calls) -> type[Bat
             return self._calling(batch, table)
 
         def on_timer(self, timer: Timer, context: TaskContext) -> Any:  # noqa: ANN401 - as above
+            if self._calling.closes_windows(timer):
+                return None
             if functions.timer is None:
                 return super().on_timer(timer, context)
             return self._calling(functions.timer, timer)
 
     return Batches
+
+
+_HOOKS: dict[type, tuple[str, ...]] = {
+    StreamTask: ("process", "window", "on_timer", "end_of_stream", "close"),
+    BatchTask: ("process_batch", "on_timer", "end_transaction", "end_of_stream", "close"),
+}
+
+
+def _own_task(
+    own: type[StreamTask | BatchTask], functions: Functions, calls: Calls
+) -> type[StreamTask | BatchTask]:
+    """Return the job's own class, whose methods may use its handles."""
+    hooks = _HOOKS[StreamTask if issubclass(own, StreamTask) else BatchTask]
+    made = {name: _with_handles(name, getattr(own, name), calls) for name in ("init", *hooks)}
+    begin = made["init"]
+
+    def init(self: Any, context: TaskContext) -> Any:  # noqa: ANN401 - of the class below
+        self.homeport_calling = _Calling(functions, calls, context)
+        return begin(self, context)
+
+    made |= {"init": init, "__module__": own.__module__, "__doc__": own.__doc__}
+    process = getattr(own, "process", None)
+    if process is None or inspect.iscoroutinefunction(process):
+        return type(own.__name__, (own,), made)
+    made |= {"calling": lambda self: self.homeport_calling, "of_pairs": lambda *_: None}
+    made["called"] = process
+    return type(own.__name__, (own, FunctionTask), made)
+
+
+def _with_handles(name: str, hook: Callable[..., Any], calls: Calls) -> Any:  # noqa: ANN401 - a method
+    """Return the method of a task of the job's own, with handles that stand for the task."""
+
+    @functools.wraps(hook)
+    def call(self: Any, *arguments: Any) -> Any:  # noqa: ANN401 - of any hook
+        calling = self.homeport_calling
+        if name == "on_timer" and calling.closes_windows(arguments[0]):
+            return None
+        return calling(hook, self, *arguments)
+
+    @functools.wraps(hook)
+    async def coroutine(self: Any, *arguments: Any) -> Any:  # noqa: ANN401 - of any hook
+        calling = self.homeport_calling
+        if name == "on_timer" and calling.closes_windows(arguments[0]):
+            return None
+        current = CoroutineCall(calling.call.context)
+        calls.of_coroutines.set(current)
+        try:
+            return await hook(self, *arguments)
+        finally:
+            current.thread = None
+
+    return coroutine if inspect.iscoroutinefunction(hook) else call

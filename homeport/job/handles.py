@@ -25,6 +25,7 @@ from homeport.container.api import (
     Partitioner,
     TaskContext,
 )
+from homeport.job.schemas import Of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -91,8 +92,8 @@ class Input(Generic[K, V]):
     """One stream that the job reads."""
 
     stream: SystemStream
-    key: type[K]
-    value: type[V]
+    key: Of[K]
+    value: Of[V]
 
     def __str__(self) -> str:
         return str(self.stream)
@@ -121,7 +122,7 @@ class Output(Handle, Generic[K, V]):
         calls: the calls of the job.
     """
 
-    def __init__(self, stream: SystemStream, key: type[K], value: type[V], calls: Calls) -> None:
+    def __init__(self, stream: SystemStream, key: Of[K], value: Of[V], calls: Calls) -> None:
         super().__init__(calls)
         self.stream, self.key, self.value = stream, key, value
         self.name = str(stream)
@@ -170,26 +171,15 @@ def _send_to(name: str, collector: MessageCollector) -> Callable[..., None]:
 
 
 def _shown(of_type: object) -> str:
-    return getattr(of_type, "__name__", str(of_type))
+    return getattr(of_type, "__name__", repr(of_type))
 
 
-_BOUND = (
-    "get",
-    "put",
-    "delete",
-    "get_all",
-    "put_all",
-    "delete_all",
-    "range",
-    "prefix",
-    "all",
-    "get_arrow",
-    "put_arrow",
-)
+_READ = ("get", "get_all", "range", "prefix", "all", "get_arrow")
+_WRITTEN = ("put", "delete", "put_all", "delete_all", "put_arrow")
 
 
-class Store(Handle, Generic[K, V]):
-    """One store of the job; each task has its own part.
+class Reference(Handle, Generic[K, V]):
+    """One store that an input fills; a task has its own part, or the whole that its container has.
 
     Args:
         name: as it is declared.
@@ -198,17 +188,20 @@ class Store(Handle, Generic[K, V]):
         calls: the calls of the job.
     """
 
-    def __init__(self, name: str, key: type[K], value: type[V], calls: Calls) -> None:
+    _bound: tuple[str, ...] = _READ
+
+    def __init__(self, name: str, key: Of[K], value: Of[V], calls: Calls) -> None:
         super().__init__(calls)
         self.name, self.key, self.value = name, key, value
 
     def __repr__(self) -> str:
-        return f"Store({self.name!r}, key={_shown(self.key)}, value={_shown(self.value)})"
+        shown = f"{self.name!r}, key={_shown(self.key)}, value={_shown(self.value)}"
+        return f"{type(self).__name__}({shown})"
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return the methods of the task's part."""
         part = context.store(self.name)
-        return {name: getattr(part, name) for name in _BOUND}
+        return {name: getattr(part, name) for name in self._bound}
 
     def _part(self) -> KeyValueStore[K, V]:
         """Return the part of the task that is called."""
@@ -224,14 +217,6 @@ class Store(Handle, Generic[K, V]):
         """Return the value of ``key``, ``default`` where there is none."""
         return self._part().get(key, default)
 
-    def put(self, key: K, value: V | None) -> None:
-        """Put ``value`` under ``key``; None deletes it."""
-        self._part().put(key, value)
-
-    def delete(self, key: K) -> None:
-        """Delete the value of ``key``; nothing happens where there is none."""
-        self._part().delete(key)
-
     def __getitem__(self, key: K) -> V:
         """Return the value of ``key``; KeyError where there is none."""
         found = self.get(key)
@@ -239,28 +224,12 @@ class Store(Handle, Generic[K, V]):
             raise KeyError(key)
         return found
 
-    def __setitem__(self, key: K, value: V) -> None:
-        """Put ``value`` under ``key``."""
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        """Delete the value of ``key``; nothing happens where there is none."""
-        self.delete(key)
-
     def __contains__(self, key: K) -> bool:
         return self.get(key) is not None
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """Return the values of those of ``keys`` that have one."""
         return self._part().get_all(keys)
-
-    def put_all(self, pairs: Mapping[K, V | None]) -> None:
-        """Put each value under its key; None deletes it."""
-        self._part().put_all(pairs)
-
-    def delete_all(self, keys: Iterable[K]) -> None:
-        """Delete the values of ``keys``."""
-        self._part().delete_all(keys)
 
     def range(self, start: K, end: K) -> KeyValueIterator[K, V]:
         """Return pairs with start <= key < end, in order. See ``ReadableStore.range``."""
@@ -277,6 +246,36 @@ class Store(Handle, Generic[K, V]):
     def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
         """Return the values of ``keys``, in their order, null where there is none."""
         return self._part().get_arrow(keys)
+
+
+class Store(Reference[K, V]):
+    """One store of the job; each task has its own part."""
+
+    _bound = (*_READ, *_WRITTEN)
+
+    def put(self, key: K, value: V | None) -> None:
+        """Put ``value`` under ``key``; None deletes it."""
+        self._part().put(key, value)
+
+    def delete(self, key: K) -> None:
+        """Delete the value of ``key``; nothing happens where there is none."""
+        self._part().delete(key)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        """Put ``value`` under ``key``."""
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        """Delete the value of ``key``; nothing happens where there is none."""
+        self.delete(key)
+
+    def put_all(self, pairs: Mapping[K, V | None]) -> None:
+        """Put each value under its key; None deletes it."""
+        self._part().put_all(pairs)
+
+    def delete_all(self, keys: Iterable[K]) -> None:
+        """Delete the values of ``keys``."""
+        self._part().delete_all(keys)
 
     def put_arrow(
         self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray

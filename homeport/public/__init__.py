@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from homeport.job.declaration import Job
     from homeport.job.kafka import Kafka, env
+    from homeport.job.schemas import Avro, Json, Protobuf
 
     __version__: str
 
@@ -53,6 +54,7 @@ __all__ = [
     "AdjunctDataStoreManager",
     "AdjunctDataStoreManagerFactory",
     "AdjunctEntries",
+    "Avro",
     "BaseStorageManager",
     "BatchTask",
     "Counter",
@@ -62,6 +64,7 @@ __all__ = [
     "Histogram",
     "IncomingMessage",
     "Job",
+    "Json",
     "Kafka",
     "KeyValueExtractor",
     "KeyValueExtractorFactory",
@@ -72,6 +75,7 @@ __all__ = [
     "OffsetManager",
     "Partition",
     "Partitioner",
+    "Protobuf",
     "ReadOnlyStoreError",
     "ReadableStore",
     "RecordTooLargeError",
@@ -85,8 +89,11 @@ __all__ = [
 ]
 _API = "homeport.container.api"
 _ELSEWHERE = {
+    "Avro": "homeport.job.schemas",
     "Job": "homeport.job.declaration",
+    "Json": "homeport.job.schemas",
     "Kafka": "homeport.job.kafka",
+    "Protobuf": "homeport.job.schemas",
     "env": "homeport.job.kafka",
 }
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
+import python_job_of_all
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
 from yarn_jobs import KEYS, Job, wait_for
 
@@ -83,3 +88,98 @@ def _shows_its_metrics(job: Job) -> None:
         return any(s["metrics"].get("job", {}).get("records", 0) > 0 for s in snapshots)
 
     wait_for(has_snapshot, job)
+
+
+PARTITIONS = 3
+PLANES = {f"N{number}": f"model {number % 3}" for number in range(9)}
+"""Those of N9 are unknown."""
+TAILS = (*PLANES, "N9")
+
+
+class Flights:
+    """Flights of ten planes, each ten seconds after the one before, and what is right of them."""
+
+    def __init__(self, servers: str, name: str) -> None:
+        self.servers, self.name = servers, name
+        self.right = Counter[tuple[str, int]]()
+        self.at_ms = 0
+
+    def topics(self) -> None:
+        """The inputs exist, and the planes are there."""
+        topics = [NewTopic(f"{self.name}-{of}", PARTITIONS) for of in ("flights", "planes")]
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        made = admin.create_topics(topics)
+        assert [found.result(30) for found in made.values()] == [None, None]
+        producer = Producer({"bootstrap.servers": self.servers, "partitioner": "murmur2_random"})
+        for tail, model in PLANES.items():
+            producer.produce(f"{self.name}-planes", key=tail, value=model)
+        assert producer.flush(30) == 0
+
+    def fly(self, rounds: int) -> None:
+        """Each plane has so many more flights, and every third has none of any miles."""
+        producer = Producer({"bootstrap.servers": self.servers, "partitioner": "murmur2_random"})
+        for _ in range(rounds):
+            for number, tail in enumerate(TAILS):
+                miles = 0 if number % 3 == 2 else number + 1
+                self._send(producer, tail, miles, self.at_ms)
+                start_ms = self.at_ms - self.at_ms % python_job_of_all.SIZE_MS
+                if miles:
+                    self.right[f"{tail} {PLANES.get(tail)}", start_ms] += miles
+            self.at_ms += 10_000
+        assert producer.flush(30) == 0
+
+    def end(self) -> None:
+        """All windows of before close in each partition, and one flight comes too late."""
+        producer = Producer({"bootstrap.servers": self.servers})
+        for partition in range(PARTITIONS):
+            self._send(producer, "end", 1, self.at_ms + 200_000, partition)
+        producer.flush(30)
+        self._send(producer, "late", 4, 1, 0)
+        assert producer.flush(30) == 0
+
+    def _send(
+        self, producer: Producer, tail: str, miles: int, at_ms: int, partition: int = -1
+    ) -> None:
+        value = json.dumps({"tail": tail, "miles": miles})
+        topic = f"{self.name}-flights"
+        producer.produce(topic, key=tail, value=value, timestamp=at_ms, partition=partition)
+
+    def windows(self) -> list[tuple[tuple[str, int], int]]:
+        """What the job has sent of closed windows, as committed."""
+        found = []
+        for record in committed(self.servers, f"{self.name}-summed", PARTITIONS):
+            value = json.loads(record.value() or b"")
+            found.append((((record.key() or b"").decode(), value["from"]), value["miles"]))
+        return found
+
+    def late(self) -> list[tuple[bytes | None, bytes | None]]:
+        """What the job has sent of late flights."""
+        records = committed(self.servers, f"{self.name}-lost", PARTITIONS)
+        return [(record.key(), record.value()) for record in records]
+
+
+def test_a_job_of_every_kind_is_exact_over_sigkill(make_job: Callable[[str], Job]) -> None:
+    """A pipeline with reference data, windows and late records, in one file, with Spark on YARN."""
+    job = make_job("job-of-all")
+    keys = {key: v for key, v in job.values.items() if not key.startswith(_DECLARED)}
+    keys |= {"cluster-manager.container.memory.mb": "1280", "job.container.count": "2"}
+    text = Path(python_job_of_all.__file__).read_text("utf-8")
+    text = text.replace('NAME = "job-of-all"', f"NAME = {job.name!r}")
+    text = text.replace('"here:1"', repr(job.servers))
+    job.text = text.replace('keys={"cluster', f'keys={{**{keys!r}, "cluster')
+    job.path = job.path.with_name("job_of_all.py")
+    flights = Flights(job.servers, job.name)
+    flights.topics()
+    flights.fly(20)
+    job.run()
+    pids = job.settled()
+    wait_for(lambda: len(flights.windows()) > 0, job)
+    os.kill(pids["1"], signal.SIGKILL)
+    flights.fly(20)
+    wait_for(lambda: job.pids().get("1", pids["1"]) != pids["1"], job)
+    flights.end()
+    wait_for(lambda: len(flights.windows()) >= len(flights.right), job)
+    wait_for(lambda: len(flights.late()) > 0, job)
+    assert sorted(flights.windows()) == sorted(flights.right.items())
+    assert flights.late() == [(b"late None", (4).to_bytes(8, "big"))]
+    job.end()

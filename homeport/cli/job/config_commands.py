@@ -23,11 +23,12 @@ from homeport.cli.job.job_view import JobView, OpenJob, open_job
 from homeport.cli.options import (
     AsJson,
     FromJob,
-    Given,
     Named,
+    Overrides,
     ShowSecrets,
     described,
     indented_json,
+    loaded,
     new_app,
     note,
     note_origin,
@@ -106,11 +107,27 @@ def get(
 
 
 @app.command("show", short_help="print the keys that a job's file gives")
-def show(*, given: Given, as_json: AsJson = False, show_secrets: ShowSecrets = False) -> None:
+@described(
+    file=typer.Argument(help="The job's file, in the place of --config-path."),
+    config_path="The job's file, Python or properties: a path or a file: URL.",
+)
+def show(
+    file: str | None = None,
+    *,
+    config_path: str | None = None,
+    config: Overrides = None,
+    as_json: AsJson = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
     """Prints the keys of the job's file, Python or properties, after --config and rewriters.
 
     It reads the file alone; `get` prints what is in force in the running job.
     """
+    path = file or config_path
+    if path is None or (file and config_path):
+        rule = "the job's file is required" if path is None else f"{file} names a file too"
+        raise ConfigError("--config-path", config_path, rule, "write config show daily_totals.py")
+    given = loaded(path, config)
     found = given if show_secrets else masked(given)
     lines = [f"{name}={value}" for name, value in found.items()]
     print(indented_json(dict(found)) if as_json else printable_lines(lines))

@@ -299,7 +299,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         ),
     ),
     "each without an input": (
-        lambda: Job("fresh").each(repr),  # type: ignore[arg-type]  # the mistake
+        lambda: Job("fresh").each(repr),  # type: ignore[call-overload]  # the mistake
         (
             "job.each = '<built-in function repr>': it is not an input of the job 'fresh'; declare "
             "it by job.input"

@@ -73,6 +73,19 @@ def test_a_pipeline_may_make_times_of_another_type() -> None:
     assert newest_times(pa.table({"at": ["late", "later"]}), "at", ["x"]) == []
 
 
+def test_rows_without_a_system_are_of_the_sources_with_their_partition() -> None:
+    """A pipeline's rows have the other columns by themselves."""
+    places = {name: PLACES[name] for name in ("stream", "partition")}
+    rows = pa.table({**places, "timestamp": [5, 9, 4, 3]})
+    sources = [("k", "a", 0), ("k", "b", 0), ("k", "b", 1), ("l", "b", 1), "x"]
+    assert newest_times(rows, "timestamp", sources) == [
+        (("k", "a", 0), 9),
+        (("k", "b", 0), 4),
+        (("k", "b", 1), 3),
+        (("l", "b", 1), 3),
+    ]
+
+
 def test_rows_that_name_no_place_are_of_all_sources() -> None:
     """As rows of a pipeline may be; of one source they are anyway."""
     rows = pa.table({"at": [3, 7]})

@@ -1,0 +1,215 @@
+"""Windows of event time: a handle that adds records to sums per key, and gives closed windows."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from homeport.config.errors import ConfigError
+from homeport.container.api import IncomingMessage, MessageCollector, TaskContext, Timer
+from homeport.container.windows import (
+    Aggregate,
+    Hopping,
+    Late,
+    Session,
+    Tumbling,
+    WindowResult,
+    Windows,
+)
+from homeport.job.handles import Calls, Handle
+
+A = TypeVar("A")
+V = TypeVar("V")
+Emit: TypeAlias = Literal["close", "update"]
+SERDES = ("json", "long", "double", "string", "bytes")
+"""The serdes of stores that can keep windows."""
+_ADDED = (int, float, str, bytes, list)
+_TIMER = "homeport.windows"
+_ADVANCE_MS = 1_000
+"""So often a task closes windows whose input rests."""
+
+
+@dataclass
+class WindowSpec:
+    """How the windows of one store are made, and the functions for what comes of them.
+
+    ``parts``: {context of a task: its windows, and their lock}.
+    """
+
+    name: str
+    span: Hopping | Session
+    aggregate: Aggregate
+    emit: Emit
+    late_ms: int | None
+    keep_ms: int
+    closed: Callable[[Any], object] | None = None
+    late: Callable[[Any], object] | None = None
+    parts: WeakKeyDictionary[TaskContext, tuple[Windows, threading.RLock]] = field(
+        default_factory=WeakKeyDictionary, repr=False
+    )
+
+    def of(self, context: TaskContext) -> tuple[Windows, threading.RLock]:
+        """Return the windows of a task; it makes them, and a timer, at its start."""
+        found = self.parts.get(context)
+        if found is None:
+            made = Windows(
+                context,
+                self.name,
+                self.span,
+                self.aggregate,
+                emit=self.emit,
+                lateness_ms=self.late_ms,
+                retention_ms=self.keep_ms,
+                on_late=None if self.late is None else self._late,
+            )
+            found = self.parts[context] = made, threading.RLock()
+            self.wait(context)
+        return found
+
+    def wait(self, context: TaskContext) -> None:
+        """Schedule the next look at windows whose input rests."""
+        context.scheduler.schedule(_TIMER, self.name, after_ms=_ADVANCE_MS)
+
+    def _late(self, late: Late, _collector: MessageCollector) -> None:
+        assert self.late is not None  # noqa: S101 - only then is this called
+        self.late(late)
+
+
+class Window(Handle, Generic[A, V]):
+    """The windows of one store. ``A``: what is added; ``V``: what a window has of it."""
+
+    def __init__(self, spec: WindowSpec, value: object, calls: Calls) -> None:
+        super().__init__(calls)
+        self.spec, self.value = spec, value
+        self.name = spec.name
+
+    def __repr__(self) -> str:
+        return f"Window({self.name!r}, {self.spec.span.text})"
+
+    def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:  # noqa: ARG002 - see below
+        """Return none: each call looks up its task."""
+        return {}
+
+    def begin(self, context: TaskContext) -> None:
+        """Make the windows of a task, at its start."""
+        self.spec.of(context)
+
+    def add(
+        self,
+        message: IncomingMessage,
+        value: A,
+        *,
+        key: str | None = None,
+        at_ms: int | None = None,
+    ) -> None:
+        """Add ``value`` to the windows of the message's key and time, or of ``key`` and ``at_ms``.
+
+        Windows that close by it go to the function under ``@job.closed`` before the call returns.
+        """
+        windows, lock, context = self._task()
+        with lock:
+            self._give(windows.add(message, context, key=key, value=value, at_ms=at_ms))
+
+    def add_table(
+        self,
+        table: pa.Table,
+        sums: Sequence[tuple[str, str]],
+        *,
+        key: str = "key",
+        at: str = "timestamp",
+    ) -> None:
+        """Add all rows of a batch. See ``Windows.add_table``."""
+        windows, lock, context = self._task()
+        with lock:
+            self._give(windows.add_table(table, context, sums, key=key, at=at))
+
+    def at(self, key: str, time_ms: int) -> list[WindowResult]:
+        """Return the windows of ``key`` that have ``time_ms``. See ``Windows.at``."""
+        windows, lock, _ = self._task()
+        with lock:
+            return windows.at(key, time_ms)
+
+    def advance(self, to_ms: int | None = None) -> None:
+        """Advance event time to at least ``to_ms``, and close what ends by it."""
+        windows, lock, _ = self._task()
+        with lock:
+            self._give(windows.advance(to_ms))
+
+    def tick(self) -> None:
+        """Close windows whose input rests, and come again."""
+        windows, lock, context = self._task()
+        with lock:
+            self._give(windows.advance())
+        self.spec.wait(context)
+
+    def _task(self) -> tuple[Windows, threading.RLock, TaskContext]:
+        context = self.calls.current(f"the window {self.name}").context
+        windows, lock = self.spec.of(context)
+        return windows, lock, context
+
+    def _give(self, found: Sequence[WindowResult]) -> None:
+        if self.spec.closed is not None:
+            for result in found:
+                self.spec.closed(result)
+
+
+def due(timer: Timer, windows: Mapping[str, Window[Any, Any]]) -> Callable[[], object] | None:
+    """Return what to call for a timer of windows; None: it is the job's own."""
+    if timer.name != _TIMER:
+        return None
+    window = windows.get(timer.key)
+    return (lambda: None) if window is None else window.tick
+
+
+def span_of(name: str, size: int | None, step: int | None, gap: int | None) -> Hopping | Session:
+    """Return the span of windows of ``size`` ms every ``step`` ms, or of sessions with ``gap``.
+
+    Raises:
+        ConfigError: neither or both are given, or one does not fit.
+    """
+    given = f"size={size}, step={step}, gap={gap}"
+    if (size is None) == (gap is None) or (size is None and step is not None):
+        rule = "windows have a size, and perhaps a step, or they are sessions with a gap"
+        raise ConfigError(
+            "job.window", name, f"{rule}; given: {given}", "give size= or gap=, in ms"
+        )
+    try:
+        if gap is not None:
+            return Session(gap)
+        assert size is not None  # noqa: S101 - for the type checker: one of both is there
+        return Tumbling(size) if step is None else Hopping(size, step)
+    except (TypeError, ValueError) as error:
+        raise ConfigError("job.window", name, str(error), "correct it") from None
+
+
+def aggregate_of(
+    name: str,
+    value: Any,  # noqa: ANN401 - a type, or a schema
+    *,
+    add: Callable[[Any, Any], Any] | None,
+    merge: Callable[[Any, Any], Any] | None,
+    init: Callable[[], Any] | None,
+    meaning: str | None,
+) -> Aggregate:
+    """Return how windows sum up; without ``add``, values are added by ``+``.
+
+    Raises:
+        ConfigError: values of the type cannot be added so, or a function does not fit.
+    """
+    if add is None:
+        if value not in _ADDED:
+            rule = f"{getattr(value, '__name__', value)} has no sum"
+            raise ConfigError("job.window", name, rule, "give add=, of the sum and one more value")
+        add, merge, meaning = operator.add, operator.add, meaning or "sum"
+    if init is None and (value in (Any, object) or not isinstance(value, type)):
+        raise ConfigError("job.window", name, "it has no first value", "give init=")
+    try:
+        return Aggregate(init or value, add, merge, meaning)
+    except TypeError as error:
+        raise ConfigError("job.window", name, str(error), "correct it") from None

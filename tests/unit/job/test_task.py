@@ -1,0 +1,194 @@
+"""A task class in the place of functions: its methods use the handles of the job."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from homeport import BatchTask, IncomingMessage, Job, StreamTask, TaskContext, Timer
+from homeport.config.errors import ConfigError
+from homeport.container.callables import TaskFailedError
+from homeport.job.handles import OutsideOfCallError
+from homeport.testing import TestRunner
+
+
+def _job(name: str, **keys: str) -> tuple[Job, Any, Any]:
+    job = Job(name, kafka="k:1", keys={k.replace("_", "."): v for k, v in keys.items()})
+    job.input("in", key=str, value=float)
+    return job, job.store("total", key=str, value=float), job.output("out", key=str, value=float)
+
+
+def _sent(runner: TestRunner) -> list[tuple[object, object]]:
+    return [(record.key, record.value) for record in runner.output("out")]
+
+
+def test_the_methods_of_a_class_use_handles() -> None:
+    """Each of them, in the form with one context; its own state stays its own."""
+    job, total, out = _job("totals", task_window_ms="1000")
+
+    @job.task
+    class Totals(StreamTask):
+        def init(self, context: TaskContext) -> None:
+            self.count = total.get("count", 0.0)
+            context.scheduler.schedule("later", after_ms=5_000)
+
+        def process(self, message: IncomingMessage, context: TaskContext) -> None:
+            self.count += 1
+            total[message.key] = total.get(message.key, 0.0) + message.value
+            out.send(message.key, total[message.key])
+            context.send("kafka.other", b"x")
+
+        def window(self, _context: TaskContext) -> None:
+            out.send("window", self.count)
+
+        def on_timer(self, timer: Timer, _context: TaskContext) -> None:
+            out.send(timer.name, self.count)
+
+        def end_of_stream(self, _context: TaskContext) -> None:
+            out.send("end", self.count)
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=2)
+        runner.send("in", key="a", value=3)
+        runner.run()
+        assert _sent(runner) == [("a", 2.0), ("a", 5.0)]
+        runner.advance(1_000)
+        runner.advance(4_000)
+        runner.drain()
+        sent = _sent(runner)[2:]
+        assert sent[0] == ("window", 2.0)
+        assert ("later", 2.0) in sent
+        assert sent[-1] == ("end", 2.0)
+    with pytest.raises(OutsideOfCallError):
+        total.get("a")
+
+
+def test_a_class_may_have_the_form_of_samza() -> None:
+    """With a collector and a coordinator."""
+    job, total, out = _job("former")
+
+    class Former(StreamTask):
+        def process(self, message: Any, collector: Any, coordinator: Any) -> None:  # noqa: ANN401 - as it was written
+            total[message.key] = message.value
+            collector.send("kafka.out", total[message.key], message.key)
+            coordinator.commit()
+
+        def close(self) -> None:
+            out.name  # noqa: B018 - a name needs no call
+
+    assert job.task(Former) is Former
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=1)
+        runner.run()
+        assert _sent(runner) == [("a", 1.0)]
+
+
+def test_coroutines_of_a_class_have_calls_of_their_own() -> None:
+    """Two wait at once, and each sends for its own record."""
+    job, total, out = _job("coroutines", task_max_concurrency="4")
+    spans = job.window("spans", value=float, size=10)
+    job.closed(spans)(lambda _key, value: out.send("closed", value))
+
+    @job.task
+    class Waits(StreamTask):
+        async def init(self, _context: TaskContext) -> None:
+            total["begun"] = 1
+
+        async def process(self, message: IncomingMessage, _context: TaskContext) -> None:
+            await asyncio.sleep(0)
+            total[message.key] = message.value
+            spans.add(message, message.value)
+            await asyncio.sleep(0)
+            out.send(message.key, total[message.key])
+
+    with TestRunner(job) as runner:
+        for number, key in enumerate("abc"):
+            runner.send("in", key=key, value=number, timestamp=number * 20)
+        runner.run()
+        sent = _sent(runner)
+        assert sorted(pair for pair in sent if pair[0] != "closed") == [
+            ("a", 0.0),
+            ("b", 1.0),
+            ("c", 2.0),
+        ]
+        assert ("closed", 0.0) in sent
+        assert runner.store("total").get("begun") == 1.0
+
+
+def test_a_batch_task_uses_them_too() -> None:
+    """Its timers beside those of windows."""
+    job, total, out = _job("batches")
+    spans: Any = job.window(
+        "spans", value=float, add=lambda own, part: own + part["offset_sum"], size=9
+    )
+    job.closed(spans)(out.send)
+
+    @job.task
+    class Batches(BatchTask):
+        def process_batch(self, table: pa.Table, context: TaskContext) -> None:
+            total["rows"] = total.get("rows", 0) + table.num_rows
+            rows = table.set_column(1, "key", table.column("key").cast(pa.string()))
+            spans.add_table(rows, [("offset", "sum")])
+            context.scheduler.schedule("own", after_ms=3_000)
+
+        def on_timer(self, timer: Timer, _context: TaskContext) -> None:
+            out.send(timer.name, total["rows"])
+
+        def end_transaction(self, _context: TaskContext) -> None:
+            total["ends"] = total.get("ends", 0) + 1
+
+    with TestRunner(job) as runner:
+        for time in (1, 2, 20):
+            runner.send("in", key="a", value=0, timestamp=time)
+        runner.run()
+        assert _sent(runner) == [("a", 1.0)]
+        runner.advance(3_000)
+        assert ("own", 3.0) in _sent(runner)
+        assert runner.store("total").get("ends", 0) >= 1
+
+
+class Generates(StreamTask):
+    """A call of it runs nothing."""
+
+    def process(self, message: IncomingMessage, context: TaskContext) -> Any:  # noqa: ANN401 - the fault
+        """Send nothing."""
+        yield message, context
+
+
+def test_what_the_class_raises_is_skipped_where_the_job_says_so() -> None:
+    """The frames between it and the container are not the class's own."""
+    job, total, _ = _job("ignores", task_ignored_exceptions="ZeroDivisionError")
+
+    @job.task
+    class Divides(StreamTask):
+        def process(self, message: IncomingMessage, _context: TaskContext) -> None:
+            total[message.key] = 1 / message.value
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=0)
+        runner.send("in", key="b", value=2)
+        runner.run()
+        assert dict(runner.store("total").all()) == {"b": 0.5}
+
+
+def test_a_fault_of_the_class_is_found_before_it_is_called() -> None:
+    """As one of a class that a key names."""
+    job, *_ = _job("generates")
+    job.task(Generates)
+    with pytest.raises(ConfigError, match="its process is a generator: a call of it runs nothing"):
+        TestRunner(job)
+    other, *_ = _job("raises")
+
+    @other.task
+    class Raises(StreamTask):
+        def init(self, context: TaskContext) -> None:
+            raise KeyError(context.task_name)
+
+        def process(self, message: IncomingMessage, context: TaskContext) -> None:
+            """Nothing comes here."""
+
+    with pytest.raises(TaskFailedError, match="failed in init: KeyError"), TestRunner(other):
+        pass
