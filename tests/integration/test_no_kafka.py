@@ -98,6 +98,10 @@ def test_run_local_names_the_key_that_makes_an_output(kafka: str, job: str, tmp_
     missing = _refused(tmp_path, kafka, "run-local")
     assert f"task.outputs = 'kafka.{job}-out': topic '{job}-out' does not exist" in missing
     assert "; create it, or set task.outputs.create.partitions, or correct the name" in missing
+    twice = f"--config=task.inputs=kafka.kafka.{job}-in"
+    assert f"name, which is {job}-in without its system kafka\n" in _refused(
+        tmp_path, kafka, "run-local", twice
+    )
     made = ("--config=task.outputs.create.partitions=2", "--config=job.drain=true")
     with _begun(tmp_path, kafka, "run-local", *made) as begun:
         _, said = begun.communicate(timeout=_LIMIT_S)

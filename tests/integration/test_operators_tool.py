@@ -509,14 +509,15 @@ def test_a_tail_goes_on_with_new_records(operator: Operator) -> None:
 
 
 def test_a_kafka_that_is_away_gives_one_line(operator: Operator) -> None:
-    """As is a job that never ran."""
+    """After one that says what it waits for. A job that never ran has one too."""
     away = {"systems__kafka__consumer__bootstrap__servers": "127.0.0.1:1"}
     commands = (("job-model",), ("config", "get"), ("locality",), ("coordinator-stream", "show"))
     with ThreadPoolExecutor(len(commands)) as pool:  # each waits as long as it may
         done = list(pool.map(lambda words: operator.call(*words, **away), commands))
     for tool in done:
         assert (tool.returncode, tool.stdout) == (1, "")
-        assert re.fullmatch(r"error: .*Kafka at 127\.0\.0\.1:1 .*\n", tool.stderr)
+        said = r"no answer from Kafka at .* more\nerror: .*Kafka at 127\.0\.0\.1:1 .*\n"
+        assert re.fullmatch(said, tool.stderr)
     never = operator.refusal("job-model", job__name="never-ran")
     assert "run the job once with run-job" in never
 

@@ -25,5 +25,11 @@ def check_kafka(config: Config) -> None:
                     use.key,
                     f"{name}.{use.name}",
                     f"topic {use.name!r} does not exist at {system.bootstrap_servers}",
-                    use.remedy,
+                    use.remedy + _twice(name, use.name),
                 )
+
+
+def _twice(system: str, topic: str) -> str:
+    """Return a hint where the topic's name begins with that of its system, as kafka.kafka.x."""
+    bare = topic.removeprefix(f"{system}.")
+    return "" if bare == topic else f", which is {bare} without its system {system}"
