@@ -25,9 +25,13 @@ REPEATED = {"failover": 5, "throughput": 3, "startup": 5}
 """{benchmark that measures the same again and again: how often, unless ``--runs`` says it}."""
 COMPARED = "throughput"
 CONTESTANTS = ("ours", "class", "quix", "spark")
-_ALL_CONTESTANTS = (*CONTESTANTS, "faust")
-"""Faust takes minutes for a million records, and has to be named."""
-_TAKE_PART = {"output": {"ours", "quix"}, "count": set(_ALL_CONTESTANTS), "front": {"class"}}
+_ALL_CONTESTANTS = (*CONTESTANTS, "faust", "bytewax")
+"""Faust takes minutes for a million records; it and Bytewax have to be named."""
+_TAKE_PART = {
+    "output": {"ours", "quix", "faust", "bytewax"},
+    "count": {*CONTESTANTS, "faust"},
+    "front": {"class"},
+}
 """{section of throughput: the contestants that have its work}."""
 _RECORDS = 1_000_000
 

@@ -59,9 +59,16 @@ def _quix(kind: str, outputs: Callable[[Input], object]) -> Command:
     return _program("quix_job", partial(python_of, "quix"), outputs, lambda _: kind)
 
 
+def _faust(kind: str) -> Command:
+    return _program("faust_job", partial(python_of, "faust"), _RECORDS, lambda _: kind)
+
+
 OUTPUT = (
     Contestant("ours", "StreamTask", _ours("stream")),
+    Contestant("ours", "function under @job.each", _ours("each")),
     Contestant("quix", "Quix Streams", _quix("output", _RECORDS)),
+    Contestant("faust", "Faust", _faust("output")),
+    Contestant("bytewax", "Bytewax", _program("bytewax_job", partial(python_of, "bytewax"))),
 )
 COUNT = (
     Contestant("ours", "typed pipeline + BatchTask", _ours("typed")),
@@ -71,7 +78,7 @@ COUNT = (
     Contestant(
         "spark", "Spark Structured Streaming", _program("spark_job", _own, lambda _: spark_jars())
     ),
-    Contestant("faust", "Faust", _program("faust_job", partial(python_of, "faust"), _RECORDS)),
+    Contestant("faust", "Faust", _faust("count")),
 )
 FRONT = (
     Contestant("ours", "function under @job.each", _ours("each")),
@@ -86,7 +93,7 @@ FRONT = (
 class Took:
     """One run of one that is warm, to its last commit. Seconds; of all its processes.
 
-    Of ours from the start of its loop, of Spark from that of its query, of Quix Streams and Faust,
+    Of ours from the start of its loop, of Spark from that of its query, of the others,
     whose start cannot be had apart, from their first record.
     """
 

@@ -24,8 +24,8 @@ _COMMIT_S = 1.0
 
 
 def main() -> None:
-    """``SERVERS NAME INPUT RECORDS``: ends after so many records of its input."""
-    servers, name, given, records = sys.argv[1:]
+    """``SERVERS NAME INPUT RECORDS KIND``: ends after so many records of its input."""
+    servers, name, given, records, kind = sys.argv[1:]
     folder = tempfile.mkdtemp(prefix="homeport-bench-")
     app = faust.App(
         name,
@@ -40,6 +40,7 @@ def main() -> None:
         web_enabled=False,
     )
     table = app.Table("counts", default=int, partitions=PARTITIONS, key_type=bytes, value_type=int)
+    sent = app.topic(f"{name}-out", key_type=bytes, value_serializer="raw")
     began: list[Spent] = []
 
     async def end() -> None:
@@ -58,7 +59,10 @@ def main() -> None:
         async for key, value in stream.items():
             if not began:
                 began.append(Spent(tree_cpu_s))
-            if value["n"] < LIMIT:
+            if kind == "output":
+                table[key] += value["n"]
+                await sent.send(key=key, value=b"%d" % table[key])
+            elif value["n"] < LIMIT:
                 table[key] += 1
             seen += 1
             if seen == int(records):
