@@ -27,7 +27,7 @@ from flights_demo.common import (
     run_producer,
     until_consumed,
 )
-from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, DemoJob
+from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, DemoJob, file_of, package_of
 from flights_demo.moves import Moves
 from flights_demo.options import ALONE, parse_arguments
 from flights_demo.rescale import Rescale
@@ -70,8 +70,9 @@ class Demo:
             overrides += fail_host.OVERRIDES + fail_host.PREWARMED * options.prewarm
         servers, file = cluster.bootstrap_servers, cluster.job_file(EXAMPLE)
         if options.form is not None:
-            file = EXAMPLE / f"{options.form}.properties"
+            file = file_of(options.form)
         self._job = DemoJob(EXAMPLE, cluster.env(), servers, overrides, file=file)
+        self._job.package = package_of(options.form)
         if options.attached is not None:
             self._job.limit_s = FIRST_LIMIT_S
         self._job.count *= 2 if options.standbys else 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from flights_demo.job import EXAMPLE, ROOT
 from flights_demo.names import Reference, Verdict, judge
-from flights_demo.options import ALONE
+from flights_demo.options import ALONE, APP
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import (
     PARTITIONS,
@@ -146,7 +146,7 @@ def check_result(reader: Reader, screen: Screen, form: str | None) -> list[Verdi
     for line in [*judged.wrong, *judged.mixed, *judged.back][:_SHOWN]:
         screen.say(f"DIFFERENT {line}")
     verdicts += judged.verdicts()
-    skipped = skipped_flights(reader)
+    skipped = skipped_flights(reader, int.from_bytes if form == APP else int)
     text = f"{skipped:,} flights without a tail number were skipped and counted"
     return [*verdicts, (text, skipped == WITHOUT_TAIL_NUMBER)]
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from flights_demo.options import APP
 from flights_demo.screen import DemoError
 from homeport.job_coordinator.http.pinned_tls import client_context
 
@@ -27,6 +28,16 @@ FIRST_LIMIT_S = 300.0
 """On hosts that unpack an environment first."""
 TOOL_LIMIT_S = 300.0
 _END_LIMIT_S = 20.0
+
+
+def file_of(form: str) -> Path:
+    """The file of the flights job in one of its forms."""
+    return EXAMPLE / (f"{form}.py" if form == APP else f"{form}.properties")
+
+
+def package_of(form: str | None) -> Path:
+    """What ``run-job`` ships of the flights job in one of its forms; None: the usual one."""
+    return file_of(APP) if form == APP else EXAMPLE / "package"
 
 
 class DemoJob:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-FORMS = ("stream-task", "batch-task", "sql-and-task", "sql-alone")
+FORMS = ("app", "stream-task", "batch-task", "sql-and-task", "sql-alone")
 """The flights job in other words: the names of its files in examples/flights."""
-WITHOUT_PIPELINE = frozenset({"stream-task", "batch-task"})
+WITHOUT_PIPELINE = frozenset({"app", "stream-task", "batch-task"})
+APP = "app"
+"""The form that is one Python file."""
 ALONE = "sql-alone"
 """The form without a task, and so without a store."""
 
@@ -32,7 +34,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --fail-host         a node loses power in mid-run; its containers go on elsewhere
   scripts/demo --moves             an operator moves a container, drains a host, upgrades the job
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
-  scripts/demo --form sql-alone    the same job as one statement of SQL
+  scripts/demo --form app          the same job as one Python file
   scripts/demo --standalone        without YARN: processors under ZooKeeper, one dies, all restart
   scripts/demo --kill-loop 7       twenty SIGKILLs under two jobs, and each record counts once
 """
@@ -56,8 +58,9 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--form",
         choices=FORMS,
-        help="the same job written in another way: a StreamTask, a BatchTask without a pipeline, a"
-        " task after SQL, or one statement of SQL alone (default: a task after a pipeline)",
+        help="the same job written in another way: one Python file, a StreamTask, a BatchTask"
+        " without a pipeline, a task after SQL, or one statement of SQL alone (default: a task"
+        " after a pipeline)",
     )
     # Runs in the client of a cluster that is up (docker/demo), with the archive of its environment.
     parser.add_argument("--attached", metavar="ARCHIVE", help=argparse.SUPPRESS)
@@ -200,6 +203,8 @@ def _refuse_forms(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         parser.error("--form sql-alone has no state: leave out --standbys and --fail-host")
     if options.form in WITHOUT_PIPELINE and options.prewarm:
         parser.error(f"--form {options.form} has no pipeline to prewarm: leave out --prewarm")
+    if options.form == APP and options.moves:
+        parser.error("--moves upgrades a folder of modules: leave out --form app")
     if options.form is not None and options.attached is not None:
         parser.error("in containers the job has its usual form: leave out --form")
 

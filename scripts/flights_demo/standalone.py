@@ -25,7 +25,7 @@ from flights_demo.common import (
     run_producer,
     until_consumed,
 )
-from flights_demo.job import EXAMPLE
+from flights_demo.job import EXAMPLE, file_of, package_of
 from flights_demo.names import Verdict
 from flights_demo.processors import Processors, Settled
 from flights_demo.screen import DemoError, Screen
@@ -126,10 +126,10 @@ class StandaloneDemo:
             self._restart_all(processors)
 
     def _new_processors(self) -> Processors:
-        file = f"{self._form or EXAMPLE.name}.properties"
+        file = file_of(self._form or EXAMPLE.name)
         keys = {
             "systems.kafka.consumer.bootstrap.servers": self._servers,
-            "yarn.package.path": str(EXAMPLE / "package"),
+            "yarn.package.path": str(package_of(self._form)),
             "job.coordinator.zk.connect": self._zookeeper.connect,
             "job.coordinator.zk.root": _ROOT,
             "job.coordinator.zk.session.timeout.ms": str(SESSION_MS),
@@ -139,7 +139,7 @@ class StandaloneDemo:
         logs = self._logs / "processors"
         logs.mkdir(parents=True, exist_ok=True)
         return Processors(
-            [f"--config-path={EXAMPLE / file}", *(f"--config={k}={v}" for k, v in keys.items())],
+            [f"--config-path={file}", *(f"--config={k}={v}" for k, v in keys.items())],
             {**self._environment, NODE_VARIABLE: "processors"},
             self._state,
             logs,

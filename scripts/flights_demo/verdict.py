@@ -137,12 +137,15 @@ def compare(found: Mapping[str, Any], expected: dict[str, dict[str, Any]]) -> li
     return differences
 
 
-def skipped_flights(reader: Reader) -> int:
-    """How many flights without a tail number the job's state says it skipped."""
+def skipped_flights(reader: Reader, number: Callable[[bytes], int] = int) -> int:
+    """How many flights without a tail number the job's state says it skipped.
+
+    ``number``: reads a value of the state.
+    """
     newest: dict[bytes | None, int] = {}
     for partition in range(PARTITIONS):
         for key, value in reader.records("flights-skipped-changelog", partition):
-            newest[key] = 0 if value is None else int(value)
+            newest[key] = 0 if value is None else number(value)
     return sum(newest.values())
 
 

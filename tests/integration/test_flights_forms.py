@@ -1,4 +1,4 @@
-"""The flights job in its five forms, on a real broker, with a SIGKILL in the midst of each."""
+"""The flights job in its six forms, on a real broker, with a SIGKILL in the midst of each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import data
 import pyarrow as pa
 import pytest
 from flights_demo.common import reference
+from flights_demo.job import file_of
 from flights_demo.names import judge
 from reference_streams import (
     AIRLINES,
@@ -30,7 +31,7 @@ from homeport.testing.partitioner import partition_of
 
 FOLDER = Path(__file__).parents[2] / "examples" / "flights"
 ALONE = "sql-alone"
-FORMS = ("stream-task", "batch-task", "flights", "sql-and-task", ALONE)
+FORMS = ("app", "stream-task", "batch-task", "flights", "sql-and-task", ALONE)
 SOME = 3_000
 PARTITIONS = 2
 
@@ -49,7 +50,7 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
     made: list[Job] = []
 
     def of(form: str) -> Job:
-        given = load(str(FOLDER / f"{form}.properties"))
+        given = load(str(file_of(form)))
         kinds = ("task.", "stores.", "cluster-m", "systems.kafka.streams.", "serializers.")
         keys = {_own(k): _own(v) for k, v in given.items() if k.startswith(kinds)}
         keys |= {
@@ -65,10 +66,11 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
         also = {} if form == ALONE else {PLANES: PARTITIONS, AIRPORTS: 1, AIRLINES: 1}
         job = make_job(kafka, tmp_path, "", keys, also, policy="delete")
         made.append(job)
-        for file in (FOLDER / "package").iterdir():
+        for file in [FOLDER / "app.py", *(FOLDER / "package").iterdir()]:
             if file.is_file():
                 text = file.read_text(encoding="utf-8").replace("FROM flights", "FROM input")
                 text = text.replace('"plane-summary"', f'"{job.topic("out")}"')
+                text = text.replace('input("flights"', f'input("{job.topic("in")}"')
                 (job.folder / "package" / file.name).write_text(text, encoding="utf-8")
         return job
 

@@ -39,7 +39,12 @@ def fill(servers: str, target: str, records: Iterable[Record]) -> int:
         BenchmarkError: the broker did not take them in time.
     """
     producer = Producer(
-        {"bootstrap.servers": servers, "linger.ms": 5, "queue.buffering.max.messages": 2 * _QUEUED}
+        {
+            "bootstrap.servers": servers,
+            "enable.idempotence": True,  # a retry of a new broker changes the order else
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 2 * _QUEUED,
+        }
     )
     written = 0
     for partition, key, value in records:

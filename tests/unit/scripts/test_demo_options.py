@@ -20,6 +20,8 @@ LEAVE_OUT = "leave out"
         (["--prewarm"], "--prewarm goes with --fail-host only"),
         (["--fail-host", "--prewarm", "--form", "stream-task"], "has no pipeline to prewarm"),
         (["--fail-host", "--prewarm", "--form", "batch-task"], "has no pipeline to prewarm"),
+        (["--fail-host", "--prewarm", "--form", "app"], "has no pipeline to prewarm"),
+        (["--moves", "--form", "app"], "leave out --form app"),
         (["--moves", "--chaos", "1"], LEAVE_OUT),
         (["--moves", "--fail-host"], LEAVE_OUT),
         (["--moves", "--kill-container"], LEAVE_OUT),
