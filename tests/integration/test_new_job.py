@@ -11,14 +11,23 @@ from pathlib import Path
 
 import pytest
 from clusters_under_test import LocalUnderTest
-from new_jobs import HOMEPORT, last, made, produce, run_by_its_readme
+from new_jobs import HOMEPORT, await_value, made, produce, run_by_its_readme
 from suites import long
 
 
-@pytest.mark.parametrize("kind", ["--sql", long("--pipeline")])
-def test_the_test_of_a_job_with_spark_passes_as_it_is(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--sql"],
+        ["--pipeline"],
+        long(["--properties", "--sql"]),
+        long(["--properties", "--pipeline"]),
+    ],
+    ids=" ".join,
+)
+def test_the_test_of_a_job_with_spark_passes_as_it_is(options: list[str], tmp_path: Path) -> None:
     """As its user runs it: pytest, in the folder of the job."""
-    made(tmp_path, "daily-totals", kind, "--properties")
+    made(tmp_path, "daily-totals", *options)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path / "daily-totals",
@@ -31,13 +40,14 @@ def test_the_test_of_a_job_with_spark_passes_as_it_is(kind: str, tmp_path: Path)
     assert "2 passed" in done.stdout
 
 
-@pytest.mark.parametrize("kind", ["--task", "--batch"])
+@pytest.mark.parametrize("kind", ["--task", "--pipeline", long("--batch"), long("--sql")])
 def test_a_new_job_runs_by_the_commands_of_its_readme(
     cluster: LocalUnderTest, kind: str, tmp_path: Path
 ) -> None:
     """On this machine first, then on YARN: the trial has taken nothing from the job itself."""
     name = f"totals-{uuid.uuid4().hex[:6]}"
-    run_by_its_readme(made(tmp_path, name, kind), cluster, Path(sys.executable).parent)
+    sends = {"amount": 150.0} if kind == "--sql" else {"total": 250.0}
+    run_by_its_readme(made(tmp_path, name, kind), cluster, Path(sys.executable).parent, sends)
 
 
 def test_a_new_job_with_properties_runs_on_this_machine_and_makes_its_output(
@@ -50,7 +60,7 @@ def test_a_new_job_with_properties_runs_on_this_machine_and_makes_its_output(
     options = [f"--config-path={name}.properties", f"--work-dir={tmp_path / 'work'}"]
     with subprocess.Popen([*HOMEPORT, "run-local", *options], cwd=folder) as job:
         try:
-            assert last(kafka, f"{name}-out", 12) == {b"ann": 12}
+            await_value(kafka, f"{name}-out", {"total": 12})
         finally:
             job.send_signal(signal.SIGTERM)
         assert job.wait(60) == 0

@@ -18,7 +18,7 @@ from flights_demo.job import EXAMPLE, DemoJob
 from flights_demo.names import judge
 from flights_demo.verdict import Reader, compare, next_offsets, outputs_of, skipped_flights
 from installations import Installation, closure, declared, link_extra
-from new_jobs import commands, last, made, produce
+from new_jobs import await_value, commands, made, produce
 from page_commands import PAGE, commands_of
 
 from homeport.local_cluster.cluster import LocalCluster
@@ -201,7 +201,7 @@ def test_a_job_of_tasks_needs_neither_pyspark_nor_java(kafka: str, tmp_path: Pat
     assert said.splitlines() == ["[5.0, 12.0]", "None None None"]
     produce(kafka, f"{job}-in", (5, 7))
     run(str(lean.python.parent / homeport), *arguments)
-    assert last(kafka, f"{job}-out", 12) == {b"ann": 12.0}
+    await_value(kafka, f"{job}-out", {"total": 12.0})
 
 
 def _run_producer(cluster: LocalCluster, *arguments: str) -> None:

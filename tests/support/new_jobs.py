@@ -19,16 +19,21 @@ HOMEPORT = [sys.executable, "-m", "homeport.cli.main"]
 _LIMIT_S = 120.0
 
 
-def run_by_its_readme(folder: Path, cluster: LocalUnderTest, programs: Path) -> None:
-    """On this machine, then on YARN, by its Python's ``programs``, with the right totals."""
+TOTAL = {"total": 250.0}
+
+
+def run_by_its_readme(
+    folder: Path, cluster: LocalUnderTest, programs: Path, sends: dict[str, float] = TOTAL
+) -> None:
+    """On this machine, then on YARN, by its Python's ``programs``; each run sends this in the end."""
     name = folder.name
-    produce(cluster.bootstrap_servers, f"{name}-in", (5, 7))
+    produce(cluster.bootstrap_servers, f"{name}-in", (100, 150))
     local, on_yarn, status, kill = commands(folder)
     call(local, folder, cluster, programs)
-    assert last(cluster.bootstrap_servers, f"{name}-out", 12) == {b"ann": 12.0}
+    await_value(cluster.bootstrap_servers, f"{name}-out", sends)
     call(on_yarn, folder, cluster, programs)
     try:
-        assert last(cluster.bootstrap_servers, f"{name}-out", 12, times=2) == {b"ann": 12.0}
+        await_value(cluster.bootstrap_servers, f"{name}-out", sends, times=2)
         assert f"{name}-1: deployed" in call(status, folder, cluster, programs)
     finally:
         said = call(kill, folder, cluster, programs)
@@ -76,21 +81,20 @@ def call(command: str, folder: Path, cluster: LocalUnderTest, programs: Path) ->
     return done.stdout
 
 
-def last(servers: str, topic: str, total: float, times: int = 1) -> dict[bytes | None, float]:
-    """The newest total of each key, once ``total`` has come so often."""
+def await_value(servers: str, topic: str, wanted: dict[str, float], times: int = 1) -> None:
+    """The value has come so often, under the key of what was sent."""
     options = {"bootstrap.servers": servers, "group.id": topic, "enable.auto.commit": False}
     refresh = {"topic.metadata.refresh.interval.ms": 500, "auto.offset.reset": "earliest"}
     consumer = Consumer({**options, **refresh})
     consumer.subscribe([topic])
-    found: dict[bytes | None, float] = {}
+    found: list[object] = []
     deadline = time.monotonic() + _LIMIT_S
     try:
-        while times:
-            assert time.monotonic() < deadline, f"found {found}, {times} are missing"
+        while found.count(wanted) < times:
+            assert time.monotonic() < deadline, f"{wanted} is missing in {found}"
             message = consumer.poll(0.2)
             if message is not None and message.error() is None:
-                found[message.key()] = json.loads(message.value() or b"{}")["total"]
-                times -= found[message.key()] == total
+                assert message.key() == b"ann"
+                found.append(json.loads(message.value() or b"{}"))
     finally:
         consumer.close()
-    return found

@@ -29,7 +29,6 @@ _SUMMARIES = {
     "pipeline": "A running total of the amounts of each key; Spark reads the records.",
     "sql": "The records whose amount is large, as one SQL statement.",
 }
-_IN_PYTHON = ("task", "batch")
 _IN_PROPERTIES = ("task", "pipeline", "sql")
 _STORE = """\
 
@@ -45,8 +44,8 @@ stores.totals.msg.serde={serde}
     name=typer.Argument(help="Of the job and of its folder, as in daily-totals."),
     task="A function or task that gets one record at a time (default).",
     batch="A function that gets Arrow tables.",
-    pipeline="A Spark pipeline before a task that gets batches, with --properties.",
-    sql="One SQL statement, without a task, with --properties.",
+    pipeline="A Spark pipeline before a function or task.",
+    sql="One SQL statement, without a task.",
     properties="Task class and properties file, with Samza's keys, in place of one Python file.",
     source=typer.Option("--input", help="Topic, or system.stream; default NAME-in."),
     target=typer.Option("--output", help="Topic, or system.stream; default NAME-out."),
@@ -89,7 +88,7 @@ def new(  # noqa: PLR0913 - each is an option of the command
         "input": given.stream,
         "output": sent.stream,
     }
-    make = _in_properties if properties or kind not in _IN_PYTHON else _in_python
+    make = _in_properties if properties else _in_python
     _write(Path(name), make(kind, values, brokers))
     note(f"next: cd {name}; pytest; README.md says how to run the job")
 

@@ -28,6 +28,8 @@ _HERE = Path.cwd()
 FORMS: dict[str, tuple[str, ...]] = {
     "records": (),
     "tables": ("--batch",),
+    "spark": ("--pipeline",),
+    "statement": ("--sql",),
     "task": ("--properties",),
     "pipeline": ("--properties", "--pipeline"),
     "sql": ("--properties", "--sql"),
@@ -81,7 +83,7 @@ def test_a_properties_file_without_brokers_follows_its_environment(
     assert "at `$HOMEPORT_BOOTSTRAP_SERVERS`. A" in Path("daily-totals/README.md").read_text()
 
 
-@pytest.mark.parametrize("kind", ["--task", "--batch"])
+@pytest.mark.parametrize("kind", ["--task", "--batch", "--pipeline", "--sql"])
 def test_each_kind_in_python_is_a_configuration_that_is_taken(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +95,8 @@ def test_each_kind_in_python_is_a_configuration_that_is_taken(
     with _imported("web-totals", monkeypatch) as config:
         assert validate(config) == ()
         assert config["task.inputs"] == "kafka.web.clicks"
-        assert config["task.outputs"] == "kafka.web-totals"
+        to = "task.pipeline.output" if kind == "--sql" else "task.outputs"
+        assert config[to] == "kafka.web-totals"
         assert config[key] == "after:1"
     assert _made(tmp_path) == {
         "web-totals/.gitignore",
