@@ -25,7 +25,7 @@ TOTAL = {"total": 250.0}
 def run_by_its_readme(
     folder: Path, cluster: LocalUnderTest, programs: Path, sends: dict[str, float] = TOTAL
 ) -> None:
-    """On this machine, then on YARN, by its Python's ``programs``; each run sends this in the end."""
+    """On this machine, then on YARN, by its Python's ``programs``; each ends with what it sends."""
     name = folder.name
     produce(cluster.bootstrap_servers, f"{name}-in", (100, 150))
     local, on_yarn, status, kill = commands(folder)

@@ -44,6 +44,18 @@ def test_the_job_of_a_page_passes_the_test_of_the_page(
     run()
 
 
+def test_the_comparison_counts_the_lines_of_its_code() -> None:
+    """Each the same way; and its job is the one of the front page."""
+    text = (ROOT / "docs" / "comparison.md").read_text("utf-8")
+    code = re.findall(r"^## (.+?)\n\n```[a-z]+\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = {name: len([ln for ln in block.splitlines() if ln]) for name, block in code}
+    table = re.findall(r"^\| ([A-Z][A-Za-z ]+?)(?: [0-9.]+)? \| (\d+) \|", text, re.MULTILINE)
+    assert lines == {name: int(count) for name, count in table}
+    assert len(lines) == 5
+    functions = [block[block.index("@job") :] for block in (code[0][1], _blocks()[0])]
+    assert functions[0] == functions[1]
+
+
 def test_values_of_a_class_are_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing field has its default; what is no order is dropped where bad records are."""
     module = _loaded("orders_by_currency", _blocks()[2], monkeypatch)
