@@ -27,7 +27,7 @@ EXTRA_OF = {
 }
 """The modules that need an extra. All of them can be imported without it."""
 TOOLS = ("scripts", "tests", "examples")
-COMPARED = frozenset({"faust", "quixstreams"})
+COMPARED = frozenset({"bytewax", "faust", "quixstreams"})
 """What benchmarks compare with, each in an environment and with pins of its own (``quix.txt``).
 
 Quix Streams holds confluent-kafka below the version that is pinned here.
@@ -128,11 +128,11 @@ def test_what_benchmarks_compare_with_is_pinned() -> None:
     """Each line of its pins has one version."""
     folder = ROOT / "scripts" / "benchmarks" / "throughput"
     pinned = []
-    for peer in ("quix", "faust"):
+    for peer in ("quix", "faust", "bytewax"):
         lines = (folder / f"{peer}.txt").read_text(encoding="utf-8").splitlines()
         pinned += [line for line in lines if not line.startswith("#")]
     assert all("==" in line for line in pinned)
-    assert _names(pinned) >= {"faust-streaming", "quixstreams"}
+    assert _names(pinned) >= {"bytewax", "faust-streaming", "quixstreams"}
 
 
 def test_every_pin_is_needed() -> None:
