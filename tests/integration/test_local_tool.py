@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import uuid
@@ -12,8 +13,13 @@ import pytest
 from json_answers import require_promised
 from kazoo.client import KazooClient
 
+from homeport.appmaster.yarn.host_affinity import warnings
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.cli.yarn.cluster_check import cluster_facts
+from homeport.config.config import Config
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster
+from homeport.local_cluster.net.addresses import block_of
 
 _LIMIT_S = 120.0
 
@@ -72,3 +78,14 @@ def test_a_cluster_is_used_by_commands_alone(name: str) -> None:
     _local(name, "down")
     assert processes.of_cluster(cluster_id) == {}
     assert json.loads(_local(name, "status", "--json"))["state"] == "down"
+
+
+def test_run_job_has_nothing_to_warn_of_on_a_users_cluster(name: str) -> None:
+    """By what its daemons show; its address is that of the name, from any cache folder."""
+    _local(name, "up", "--nodes", "1")
+    variables = {**os.environ, **json.loads(_local(name, "env", "--json"))}
+    job = Config({"job.name": "flights", "job.default.system": "kafka"})
+    facts = cluster_facts(job, ResourceManagerRest.from_environment(variables), variables)
+    assert facts.node_name == "nm1"
+    assert [str(warning) for warning in warnings(job, facts)] == []
+    assert variables["HOMEPORT_BOOTSTRAP_SERVERS"] == f"{block_of(name)}.2:9092"
