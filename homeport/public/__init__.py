@@ -97,15 +97,15 @@ _ELSEWHERE = {
     "env": "homeport.job.kafka",
 }
 
+if not TYPE_CHECKING:  # else a type checker would take any name
 
-def __getattr__(name: str) -> object:
-    """Return a public name, from the module that has it; or the version of the installation."""
-    if name == "__version__":
-        return import_module("importlib.metadata").version("homeport")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(_ELSEWHERE.get(name, _API)), name)
-    return found
+    def __getattr__(name: str) -> object:
+        """Return a public name, from the module that has it; or the version installed."""
+        if name == "__version__":
+            return import_module("importlib.metadata").version("homeport")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_ELSEWHERE.get(name, _API)), name)
 
 
 def __dir__() -> list[str]:

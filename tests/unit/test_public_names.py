@@ -17,6 +17,9 @@ import pytest
 import typer
 from aiohttp import web
 
+import homeport
+import homeport.testing
+import homeport.windows
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.lease.lease_server import LeaseServer
@@ -26,6 +29,8 @@ from homeport.cli.main import COMMANDS
 from homeport.cli.yarn import run_job
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.loading.declared_job import DeclaredJob
+from homeport.container import api, windows
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     MessageType,
     Namespace,
@@ -114,6 +119,20 @@ def _records() -> Iterator[str]:
     yield from (*MessageType, *Namespace)
 
 
+def _names() -> Iterator[str]:
+    """Yield each name that a job or its test imports, and what a class has of its own."""
+    for module in (homeport, homeport.testing, homeport.windows):
+        for name in sorted(module.__all__):
+            found = getattr(module, name)
+            yield f"{module.__name__}.{name}"
+            if isinstance(found, type):
+                own = [c for c in found.__mro__ if c.__module__.startswith("homeport.")]
+                members = {member for c in own for member in vars(c) if member[0] != "_"}
+                # What commands ask a job for is no promise.
+                members -= {*vars(DeclaredJob)}
+                yield from (f"{module.__name__}.{name}.{member}" for member in sorted(members))
+
+
 def _require(path: Path, lines: Iterator[str], config: pytest.Config) -> None:
     """Compare with the file; with ``--rewrite`` it becomes what the code has."""
     found = sorted(lines)
@@ -132,6 +151,7 @@ def _require(path: Path, lines: Iterator[str], config: pytest.Config) -> None:
         ("commands", _commands),
         ("configuration-keys", _keys),
         ("metrics", _metrics),
+        ("python-names", _names),
         ("records", _records),
     ],
 )
@@ -152,7 +172,21 @@ def test_routes_are_those_of_the_file(
 def test_each_file_has_its_names() -> None:
     """A file that no test reads would promise nothing."""
     files = {path.stem for path in GOLDEN.iterdir()}
-    assert files == {"commands", "configuration-keys", "metrics", "records", "routes"}
+    assert files == {
+        *("commands", "configuration-keys", "metrics", "python-names", "records", "routes")
+    }
+
+
+def test_former_names_of_modules_have_the_same_objects() -> None:
+    """Jobs that were written with them run on; what is no public name is an error as usual."""
+    for name in homeport.__all__:
+        if hasattr(api, name):
+            assert getattr(homeport, name) is getattr(api, name)
+    assert {*windows.__all__} == {*homeport.windows.__all__}
+    assert homeport.windows.Windows is windows.Windows
+    assert {*homeport.__all__} <= {*dir(homeport)}
+    with pytest.raises(AttributeError, match="module 'homeport' has no attribute 'StreamTusk'"):
+        _ = homeport.StreamTusk  # type: ignore[attr-defined]  # that is the fault
 
 
 @pytest.mark.parametrize(("known", "word"), [("a\nb\n", "gone"), ("", "new names")])
