@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import pyarrow as pa
 
@@ -99,7 +99,13 @@ class Input(Generic[K, V]):
         return str(self.stream)
 
 
-class Handle(threading.local):
+if TYPE_CHECKING:
+    _EachThread = object  # type checkers take any name for one of a ``threading.local``
+else:
+    _EachThread = threading.local
+
+
+class Handle(_EachThread):
     """What a call binds; each thread has its own attributes."""
 
     def __init__(self, calls: Calls) -> None:

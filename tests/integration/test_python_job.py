@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import python_job_of_all
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from forked_tool import WRITER, run_forked
 from topic_records import committed
 from yarn_jobs import KEYS, Job, wait_for
 
@@ -65,7 +67,28 @@ def test_a_job_moves_from_a_properties_file_to_a_python_file(
     shown = job.operator("config", "show")
     assert f"task.class={job.path.stem}:job" in shown.stdout.splitlines()
     _shows_its_metrics(job)
+    _takes_each_command(job)
     job.end()
+
+
+def _takes_each_command(job: Job) -> None:
+    """Each names the job by its Python file; one gives the running job new code from another."""
+    for words in (("doctor",), ("config", "diff"), ("explain", "0"), ("job-model",), ("status",)):
+        done = job.operator(*words)
+        assert done.returncode == 0, (words, done.stderr, done.stdout)
+    key = "task.commit.ms"
+    write = ["--type=set-config", f"--key={key}", "--value=700", f"--config-path={job.path}"]
+    written = run_forked(write, job.environment, limit_s=60, module=WRITER)
+    assert written.returncode == 0, written.stderr
+    assert job.operator("config", "get", key).stdout == "700\n"
+    new = job.path.parent / "new" / job.path.name
+    new.parent.mkdir()
+    new.write_text(job.text.replace("counts.get(key, 0) + 1", "counts.get(key, 0) + 1000"))
+    done = job.operator("upgrade", f"--package={new}", "--watch-ms=1000", limit_s=240)
+    assert done.returncode == 0, done.stderr
+    job.produce(KEYS)
+    wait_for(lambda: sum(job.counts().values()) >= 900 + 1000 * KEYS, job)
+    assert sorted(job.counts().values()) == [1000 + 900 // KEYS] * KEYS
 
 
 def _shows_its_metrics(job: Job) -> None:
@@ -102,7 +125,8 @@ class Flights:
     def __init__(self, servers: str, name: str) -> None:
         self.servers, self.name = servers, name
         self.right = Counter[tuple[str, int]]()
-        self.at_ms = 0
+        hour_ms = 3_600_000
+        self.first_ms = self.at_ms = int(time.time() * 1000) // hour_ms * hour_ms - hour_ms
 
     def topics(self) -> None:
         """The inputs exist, and the planes are there."""
@@ -134,7 +158,7 @@ class Flights:
         for partition in range(PARTITIONS):
             self._send(producer, "end", 1, self.at_ms + 200_000, partition)
         producer.flush(30)
-        self._send(producer, "late", 4, 1, 0)
+        self._send(producer, "late", 4, self.first_ms, 0)
         assert producer.flush(30) == 0
 
     def _send(

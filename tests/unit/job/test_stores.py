@@ -282,3 +282,26 @@ def test_dead_letters_are_two_keys() -> None:
         (record,) = runner.output("bad")
         assert record.value == b"no double"
         assert {"homeport.reason", "homeport.source.offset"} <= {*record.headers}
+
+
+def test_a_message_without_a_system_is_of_the_partition_with_its_number() -> None:
+    """As rows of a pipeline, which have the other columns by themselves; others hold it back."""
+    job = Job("places", kafka="k:1")
+    first, second = job.input("a", key=str, value=float), job.input("b", key=str, value=float)
+    spans = job.window("spans", value=float, size=10)
+    out = job.output("out", key=str, value=float)
+    job.closed(spans)(out.send)
+
+    def add(_key: str, value: float, message: IncomingMessage) -> None:
+        spans.add(message._replace(system=""), value)
+
+    job.each(first)(add)
+    job.each(second)(add)
+    with TestRunner(job) as runner:
+        for stream, time in (("a", 1), ("a", 50), ("b", 9)):
+            runner.send(stream, key="x", value=1, timestamp=time)
+        runner.run()
+        assert runner.output("out") == []
+        runner.send("b", key="x", value=1, timestamp=10)
+        runner.run()
+        assert [record.value for record in runner.output("out")] == [2.0]
