@@ -86,6 +86,12 @@ ALL: tuple[SamzaKey, ...] = (
         harmless="1",
     ),
     *_keys(
+        "checkpoints of parts of partitions are not read",
+        "job.elasticity.checkpoints.enabled",
+        remedy="write false, or remove it",
+        harmless="false",
+    ),
+    *_keys(
         "nothing changes sizes by itself here",
         "job.autosizing.enabled",
         remedy="write false, and set job.container.count and cluster-manager.container.* yourself",
@@ -110,7 +116,10 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys(
         "a container runs its tasks in one thread",
-        "job.container.thread.pool.size job.container.commit.thread.pool.<part>",
+        (
+            "job.container.thread.pool.size job.container.commit.thread.pool.<part> "
+            "job.container.task.executor.factory"
+        ),
         harmless="0 1",
     ),
     *_keys(
@@ -119,6 +128,17 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys("checkpoints are always checked", "job.checkpoint.validation.enabled", harmless="true"),
     *_keys("the driver is started by the supervisor", "job.coordinator.execute"),
+    *_keys("job.coordinator.system has the coordinator stream", "job.coordinatorstream.<part>"),
+    *_keys(
+        "job.coordinator.factory names what coordinates",
+        "job.coordination.utils.factory job.coordinator.azure.<part>",
+    ),
+    *_keys("a job has no intermediate streams", "job.intermediate.stream.partitions"),
+    *_keys(
+        "yarn.kerberos.principal and yarn.kerberos.keytab are the login",
+        "job.security.manager.factory",
+        harmless="org.apache.samza.job.yarn.samzayarnsecuritymanagerfactory",
+    ),
     *_keys("the broker's limit holds", "job.coordinator.max.message.bytes"),
     *_keys(
         "an assignment that stays is never published again",
@@ -202,9 +222,13 @@ ALL: tuple[SamzaKey, ...] = (
         "micro-batches take what each partition has", "task.chooser.class task.consumer.batch.size"
     ),
     *_keys("version 1 is written", "task.checkpoint.write.versions"),
+    *_keys("checkpoints are in Kafka", "task.checkpoint.path"),
+    *_keys("a container's log is a file of its own", "task.log4j.<part>"),
+    *_keys("calls are always timed", "metrics.timer.<part>"),
+    *_keys("a snapshot has all metrics", "metrics.reporter.<reporter>.blacklist"),
     *_keys(
         "the last one of either version is read",
-        "task.checkpoint.read.versions task.live.checkpoint.max.age",
+        "task.checkpoint.read.versions task.live.checkpoint.max.age task.checkpoint.skip-migration",
     ),
     *_keys(
         "state and checkpoint are always one transaction",
@@ -216,7 +240,10 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys(
         "records of inputs are never deleted",
-        "systems.<system>.streams.<stream>.samza.delete.committed.messages",
+        (
+            "systems.<system>.samza.delete.committed.messages "
+            "systems.<system>.streams.<stream>.samza.delete.committed.messages"
+        ),
         harmless="false",
     ),
     *_keys(
@@ -227,6 +254,17 @@ ALL: tuple[SamzaKey, ...] = (
     *_keys(
         "write systems.<system>.samza.<property>, which says the same",
         "systems.<system>.default.stream.samza.<property>",
+    ),
+    *_keys(
+        "topics of outputs have the broker's settings, those of state their own",
+        (
+            "systems.<system>.default.stream.cleanup.policy "
+            "systems.<system>.default.stream.min.insync.replicas "
+            "systems.<system>.default.stream.partitions "
+            "systems.<system>.default.stream.retention.bytes "
+            "systems.<system>.default.stream.retention.ms "
+            "systems.<system>.default.stream.segment.ms"
+        ),
     ),
     *_keys(
         "the consumer's own fetch properties hold",

@@ -37,12 +37,18 @@ def load(
     is a Java properties file, in UTF-8 or, where it is not UTF-8, in ISO-8859-1 as Java
     reads it. A path is taken as it stands; in a URL of the form ``file:/p``, ``file:///p`` or
     ``file://localhost/p`` percent escapes are replaced. Where no key names the brokers of
-    ``job.default.system``, they are those of ``$HOMEPORT_BOOTSTRAP_SERVERS``. ConfigError: the file
-    cannot be read or is malformed, an override has no ``=``, or a rewriter fails. UnavailableError:
-    a rewriter needs Kafka, which does not answer.
+    ``job.default.system``, after the rewriters, they are those of ``$HOMEPORT_BOOTSTRAP_SERVERS``.
+    ConfigError: the file cannot be read or is malformed, an override has no ``=``, or a rewriter
+    fails. UnavailableError: a rewriter needs Kafka, which does not answer.
     """
     given = Config(_given(config_path)).merged(dict(_override(item) for item in overrides))
-    return rewritten(_with_brokers(given, os.environ), os.environ, topics_of)
+    asked = None if topics_of is None else _of_environment(topics_of)
+    return _with_brokers(rewritten(given, os.environ, asked), os.environ)
+
+
+def _of_environment(topics_of: TopicsOf) -> TopicsOf:
+    """Return ``topics_of`` for a configuration that a rewriter may still give its brokers."""
+    return lambda config, system: topics_of(_with_brokers(config, os.environ), system)
 
 
 def _with_brokers(config: Config, environment: Mapping[str, str]) -> Config:

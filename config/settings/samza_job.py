@@ -17,7 +17,7 @@ from msgspec import Meta
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key
-from homeport.config.declarations.unknown_keys import meant_by, meant_key
+from homeport.config.declarations.unknown_keys import meant_key, require_known
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.sections import SystemConfig
@@ -107,7 +107,8 @@ def _of_key(config: Config, name: str) -> Finding:
         if samza_key is not None:
             return _of_samza(name, samza_key.objection(config, name))
         if key is None:
-            return _of_unknown(name)
+            require_known(Config({name: config[name]}))
+            return Finding(name, Verdict.OWN, "only the job's own code reads it")
         key.check(config, name)
     except ConfigError as error:
         return Finding(name, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
@@ -126,14 +127,6 @@ def _of_samza(name: str, objection: str | None) -> Finding:
     if objection is None:
         return Finding(name, Verdict.TAKEN)
     return Finding(name, Verdict.NO_EFFECT, objection.partition("has no effect here: ")[2])
-
-
-def _of_unknown(name: str) -> Finding:
-    meant = meant_by(name)
-    if meant is not None:
-        about = f"neither Homeport nor Samza has it: did you mean {meant}?"
-        return Finding(name, Verdict.NO_EFFECT, about)
-    return Finding(name, Verdict.OWN, "only the job's own code reads it")
 
 
 def _between(config: Config) -> Iterator[Finding]:

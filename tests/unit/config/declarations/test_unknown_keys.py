@@ -212,3 +212,39 @@ def test_a_key_that_no_program_reads_is_refused_in_a_jobs_own_file() -> None:
         with pytest.raises(ConfigError) as caught:
             require_known(Config({**known, name: "x"}))
         assert str(caught.value) == f"{name} = 'x': no program reads this key; {remedy}, {allow}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "job.container.task.executor.factory",
+        "job.coordination.utils.factory",
+        "job.coordinator.azure.blob.length",
+        "job.coordinatorstream.config.factory",
+        "job.intermediate.stream.partitions",
+        "job.security.manager.factory",
+        "metrics.reporter.snapshot.blacklist",
+        "metrics.timer.debug.enabled",
+        "metrics.timer.enabled",
+        "systems.kafka.default.stream.cleanup.policy",
+        "systems.kafka.samza.delete.committed.messages",
+        "task.checkpoint.path",
+        "task.checkpoint.skip-migration",
+        "task.log4j.location.info.enabled",
+        "task.log4j.system",
+    ],
+)
+def test_a_key_that_samza_reads_is_refused_by_none(name: str) -> None:
+    """A file that comes from Samza has it: a line gives the reason why it does nothing."""
+    config = Config({name: "x"})
+    require_known(config)
+    (said,) = warnings_about(config)
+    assert said.startswith(f"{name} is known to Samza and has no effect here: ")
+
+
+def test_checkpoints_of_elastic_tasks_are_refused() -> None:
+    """Without them the job would begin elsewhere."""
+    name = "job.elasticity.checkpoints.enabled"
+    with pytest.raises(ConfigError, match="write false, or remove it"):
+        warnings_about(Config({name: "true"}))
+    assert warnings_about(Config({name: "false"})) == ()

@@ -14,6 +14,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.loading.loader import load
 from homeport.config.loading.properties_format import parse_properties
+from homeport.config.settings.sections import SystemConfig
 
 
 def _file(folder: Path, data: bytes) -> Path:
@@ -168,3 +169,36 @@ def test_brokers_that_no_key_names_are_the_environments(
         found = load(path, [f"{name}=mine:1"])
         assert (found[name], found.get(key, "mine:1")) == ("mine:1", "mine:1")
     assert load(str(_file(tmp_path, b"a=1\n"))) == Config({"a": "1"})
+
+
+def test_brokers_that_a_rewriter_names_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any form; a rewriter that asks Kafka before has those of the environment."""
+    prefix = "job.config.rewriter"
+    lines = [
+        "job.default.system=kafka",
+        "job.config.rewriters=all,env",
+        f"{prefix}.all.class=regex-topics",
+        f"{prefix}.all.regex=a.*",
+        f"{prefix}.all.system=kafka",
+        f"{prefix}.env.class=environment",
+    ]
+    path = str(_file(tmp_path, "\n".join(lines).encode()))
+    asked: list[str] = []
+
+    def topics_of(config: Config, system: str) -> list[str]:
+        asked.append(SystemConfig.of(config, system).bootstrap_servers)
+        return ["a1"]
+
+    monkeypatch.setenv("HOMEPORT_BOOTSTRAP_SERVERS", "local:1")
+    found = load(path, topics_of=topics_of)
+    assert (found["task.inputs"], asked) == ("kafka.a1", ["local:1"])
+    assert SystemConfig.of(found, "kafka").bootstrap_servers == "local:1"
+    for name in ("consumer.bootstrap.servers", "producer.bootstrap.servers"):
+        variable = f"SAMZA_SYSTEMS_KAFKA_{name.upper().replace('.', '_')}"
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, "mine:1")
+            system = SystemConfig.of(load(path, topics_of=topics_of), "kafka")
+            assert system.consumer["bootstrap.servers"] == "mine:1"
+            assert system.producer["bootstrap.servers"] == "mine:1"
