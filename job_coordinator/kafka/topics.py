@@ -73,7 +73,7 @@ class TopicSpec:
     """The required form of a topic.
 
     ``replication_key``: the configuration key that sets its replication. ``is_default``: no key
-    sets it; a Kafka of one broker, as for development, has one replica then.
+    sets it; a Kafka that has had one broker alone, as for development, has one replica then.
     """
 
     name: str
@@ -227,7 +227,7 @@ class TopicAdmin:
         return created
 
     def _replication(self, spec: TopicSpec) -> int:
-        if not spec.is_default or len(self._metadata().brokers) > 1:
+        if not spec.is_default or not self._is_of_one_broker():
             return spec.replication
         _LOG.info(
             "topic %s gets one replica, not %d, as this Kafka has one broker; %s sets their number",
@@ -236,6 +236,12 @@ class TopicAdmin:
             self._general_key(),
         )
         return 1
+
+    def _is_of_one_broker(self) -> bool:
+        """Return whether Kafka has one broker; of several that are down, replicas remain listed."""
+        found = self._metadata()
+        parts = (part for topic in found.topics.values() for part in topic.partitions.values())
+        return len({*found.brokers, *(replica for part in parts for replica in part.replicas)}) == 1
 
     def delete(self, name: str) -> None:
         """Delete the topic of that name, as far as one broker knows.

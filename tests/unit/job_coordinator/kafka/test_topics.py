@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
     ClusterMetadata,
     ConfigResource,
     ListOffsetsResultInfo,
+    NewTopic,
     PartitionMetadata,
     TopicMetadata,
 )
@@ -169,6 +170,45 @@ def test_a_broker_that_does_not_know_a_new_topic_is_behind(
     monkeypatch.setattr(topics_module, "_MADE", {("b:1", "a"): time.monotonic() - 60})
     brokers.errors = [KafkaError.UNKNOWN_TOPIC_OR_PART]
     assert TopicAdmin(SYSTEM).existing_ids(["a"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("alive", "replicas", "key", "wanted"),
+    [
+        ([1], [], None, 1),
+        ([1], [1], None, 1),
+        ([1], [1, 2], None, 3),
+        ([1], [2], None, 3),
+        ([1, 2], [1], None, 3),
+        ([1], [1], "2", 2),
+    ],
+)
+def test_one_replica_is_for_a_kafka_of_one_broker(
+    monkeypatch: pytest.MonkeyPatch,
+    alive: list[int],
+    replicas: list[int],
+    key: str | None,
+    wanted: int,
+) -> None:
+    """Not for one whose other brokers are down: the job's state would stay without a copy."""
+    given = {} if key is None else {"job.coordinator.replication.factor": key}
+    spec = coordinator_topic_spec(JobConfig.of(_CONFIG.merged(given)))
+    part = SimpleNamespace(replicas=replicas)
+    topics = {"orders": SimpleNamespace(partitions={0: part} if replicas else {})}
+    metadata = SimpleNamespace(brokers=dict.fromkeys(alive, "h:1"), topics=topics)
+    asked: list[int] = []
+
+    def refuse(topics: list[NewTopic], **_: object) -> Mapping[str, Future[None]]:
+        asked.append(topics[0].replication_factor)
+        future: Future[None] = Future()
+        future.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+        return {topics[0].topic: future}
+
+    admin = SimpleNamespace(list_topics=lambda timeout: metadata, create_topics=refuse)  # noqa: ARG005 - as the library
+    monkeypatch.setattr(clients, "admin", lambda _: admin)
+    with pytest.raises(UnavailableError):
+        TopicAdmin(SYSTEM).ensure(spec)
+    assert asked == [wanted]
 
 
 def answer(offset: int) -> Future[ListOffsetsResultInfo]:
