@@ -11,7 +11,7 @@ import math
 import sys
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from homeport.container.api import Counter, Gauge, Histogram
@@ -57,7 +57,10 @@ class _Series:
         return OwnMetric(self.name, self.kind, self.labels, value, self.bounds, buckets)
 
     def _number(self, value: float) -> float:
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
         if not math.isfinite(number):
             raise ValueError(f"metric {self.name!r}: {value!r} is no finite number")
         return number
@@ -186,7 +189,8 @@ class TaskMetrics:
 
     def histogram(self, name: str, bounds: Sequence[float] = BOUNDS, /, **labels: str) -> Histogram:
         """Return the histogram; see ``Metrics``."""
-        return self._found(_Histogram, name, labels, tuple(bounds))
+        given: Any = tuple(bounds) if isinstance(bounds, Iterable) else bounds  # refused below
+        return self._found(_Histogram, name, labels, given)
 
     def _found(
         self,

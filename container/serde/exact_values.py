@@ -59,9 +59,13 @@ def double(value: Any) -> float:  # noqa: ANN401 - a user's value
     if is_float(value):
         return float(value)
     number = whole(value)
-    if number.bit_length() > 1024 or int(float(number)) != number:  # noqa: PLR2004 - of a double
+    try:
+        found = float(number)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found) or int(found) != number:
         raise ValueError(f"{number} does not fit a double")
-    return float(number)
+    return found
 
 
 def single(value: Any) -> float:  # noqa: ANN401 - a user's value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -48,7 +49,7 @@ def _require_carried(context: TaskContext, store: str, aggregate: Aggregate) -> 
     ConfigError: it does not.
     """
     name, first = keys.STORE_MSG_SERDE.read(Config(context.config), store), aggregate.init()
-    if name is None or first is None or short_name(Kind.SERDE, name) is None:
+    if name is None or _stands_for_none(first) or short_name(Kind.SERDE, name) is None:
         return
     try:
         serde(name).to_bytes(first)
@@ -59,6 +60,13 @@ def _require_carried(context: TaskContext, store: str, aggregate: Aggregate) -> 
             f"it has the aggregates of windows, which begin with {first!r}: {error}",
             "write json, or the serde of their type",
         ) from None
+
+
+def _stands_for_none(first: object) -> bool:
+    """Return whether no store keeps ``first``: None, or infinity, from which a minimum begins."""
+    if isinstance(first, list | tuple | dict):
+        return any(map(_stands_for_none, first.values() if isinstance(first, dict) else first))
+    return first is None or (isinstance(first, float) and not math.isfinite(first))
 
 
 class Windows:

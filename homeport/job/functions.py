@@ -169,17 +169,20 @@ class _Each(dict[tuple[str, str], Function]):
         )
 
 
-class _Calling:
-    """Makes the calls of one task, one at a time; a context within which handles stand for it.
+_Methods = Sequence[tuple[Handle, Mapping[str, Function]]]
 
-    What a function returns by mistake, as a generator, goes back to the container to refuse.
+
+class _Calling:
+    """Makes the calls of one task; a context within which handles stand for it, in this thread.
+
+    Threads may make calls of one task at once. What a function returns by mistake, as a generator,
+    goes back to the container to refuse.
     """
 
     def __init__(self, functions: Functions, calls: Calls, context: TaskContext) -> None:
         self._calls = calls
         self._windows = functions.windows
-        self._methods: Sequence[tuple[Handle, Mapping[str, Function]]] = ()
-        self._send: Function | None = None
+        self._bound: tuple[Function | None, _Methods] = None, ()
         self.call = Call(context)
         for window in functions.windows.values():
             window.begin(context)
@@ -187,16 +190,17 @@ class _Calling:
 
     def __enter__(self) -> None:
         context = self.call.context
-        if context.send != self._send:  # a task may send once it has begun
-            self._send = context.send
-            self._methods = [(handle, handle.methods(context)) for handle in self._calls.handles]
+        send, bound = self._bound
+        if context.send != send:  # a task may send once it has begun
+            send, bound = context.send, [(h, h.methods(context)) for h in self._calls.handles]
+            self._bound = send, bound  # at once: other threads take both
         self._calls.call = self.call
-        for handle, methods in self._methods:
+        for handle, methods in bound:
             vars(handle).update(methods)
 
     def __exit__(self, *_: object) -> None:
         self._calls.call = None
-        for handle, methods in self._methods:
+        for handle, methods in self._bound[1]:  # the names are those of any thread's
             for name in methods:
                 del vars(handle)[name]
 

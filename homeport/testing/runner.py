@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from homeport.config.errors import HomeportError
+from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
@@ -381,8 +381,14 @@ class TestRunner:
         brokers = {id(broker): (system, broker) for system, broker in self._around.brokers.items()}
         for system, broker in brokers.values():
             streams = {SystemStream(system, topic) for topic in broker.topics} - hidden
-            lines += [f"  {stream}: {last_of(self.output(str(stream)))}" for stream in streams]
+            lines += [f"  {stream}: {self._last_of(str(stream))}" for stream in streams]
         return "\n".join([*lines[:1], *sorted(lines[1:])])
+
+    def _last_of(self, stream: str) -> str:
+        try:
+            return last_of(self.output(stream))
+        except Exception as error:  # noqa: BLE001 - a view of them fails nothing
+            return f"they cannot be read: {in_one_line(error)}"
 
     def store(
         self, name: str, *, partition: int | None = None, task: str | None = None
@@ -427,7 +433,7 @@ class TestRunner:
                 entries[key] = msg_serde.from_bytes(stored.value)
         return entries
 
-    def metrics(self, name: str, **labels: str) -> float:
+    def metrics(self, name: str, /, **labels: str) -> float:
         """Return a metric of the job's own, added up over its tasks since the last start.
 
         Of a histogram ask for ``<name>_count`` or ``<name>_sum``. Without a label, the sum over all

@@ -28,6 +28,7 @@ BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
 _NAME_RULE = "it must have ASCII letters, digits and '_', and begin with no digit"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ENDINGS = ("_total", "_sum", "_count", "_bucket", "_created", "_info")
 _TAKEN = frozenset({"processor", TASK, "le", "quantile"})
 
@@ -86,10 +87,10 @@ def checked_labels(name: object, labels: Mapping[str, object]) -> Labels:
             raise ValueError(f"{what}: label {label!r:.99}: {_NAME_RULE}, nor with '__'")
         if label in _TAKEN:
             raise ValueError(f"{what}: label {label!r} is Homeport's or Prometheus' own: rename it")
-        if not isinstance(value, str) or len(value) > MOST_CHARACTERS:
+        if not isinstance(value, str) or len(value) > MOST_CHARACTERS or _SURROGATE.search(value):
             raise ValueError(
                 f"{what}: label {label}={value!r:.99}: give a str of at most {MOST_CHARACTERS} "
-                "characters"
+                "characters that UTF-8 has"
             )
     return tuple(sorted((label, str(value)) for label, value in labels.items()))
 
@@ -100,11 +101,14 @@ def checked_bounds(name: str, bounds: Iterable[float]) -> tuple[float, ...]:
     Raises:
         ValueError: they are no growing numbers, or too many.
     """
-    found = tuple(map(float, bounds))
+    try:
+        found = tuple(map(float, bounds))
+    except (TypeError, ValueError, OverflowError):
+        found = ()
     grows = all(one < other for one, other in pairwise(found))
     if not (1 <= len(found) <= MOST_BOUNDS and grows and all(map(math.isfinite, found))):
         raise ValueError(
-            f"metric {name!r}: bounds {found!r:.99}: give 1 to {MOST_BOUNDS} finite numbers, each "
+            f"metric {name!r}: bounds {bounds!r:.99}: give 1 to {MOST_BOUNDS} finite numbers, each "
             "greater than the one before"
         )
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
@@ -15,10 +15,10 @@ from waiting import until
 
 from homeport import Job
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.container.api import IncomingMessage, StreamTask, Timer
+from homeport.container.api import IncomingMessage, StreamTask, TaskContext, Timer
 from homeport.container.callables import TaskFailedError
 from homeport.job.functions import Functions, task_class_of
-from homeport.job.handles import Calls
+from homeport.job.handles import Calls, Store
 from homeport.testing import Record, TestRunner
 from tests.unit.job import test_declaration
 
@@ -151,6 +151,39 @@ def test_coroutines_keep_their_task_over_a_wait() -> None:
         runner.run()
         assert [runner.store("kept", partition=n % 2).get(str(n)) for n in range(8)] == [*range(8)]
         assert sorted(record.value["n"] for record in runner.output("out")) == [*range(8)]
+
+
+def test_threads_begin_the_first_calls_of_a_task_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one of them binds is not bound in part for the other."""
+    job, source, target, kept = _job("threads", task_max_concurrency=2)
+    runs, waits, bound = threading.Event(), threading.Lock(), Store.methods
+
+    def methods(
+        store: Store[Any, Any], context: TaskContext
+    ) -> Mapping[str, Callable[..., object]]:
+        if threading.current_thread() is not threading.main_thread() and waits.acquire(
+            blocking=False
+        ):
+            assert runs.wait(60)  # the other call comes first
+        return bound(store, context)
+
+    monkeypatch.setattr(Store, "methods", methods)
+
+    @job.on_start
+    def begin() -> None:
+        kept["starts"] = 1
+
+    @job.each(source)
+    def add(key: str, value: dict[str, int]) -> None:
+        runs.set()
+        kept[key] = value["n"]
+        target.send(key, value)
+
+    with TestRunner(job) as runner:
+        for n in range(2):
+            runner.send("in", key=str(n), value={"n": n})
+        assert runner.run() == 2
+        assert runner.store("kept").get_all(["starts", "0", "1"]) == {"starts": 1, "0": 0, "1": 1}
 
 
 def test_timers_intervals_and_the_start() -> None:

@@ -115,6 +115,18 @@ def test_a_runner_shows_what_its_topics_have() -> None:
     assert repr(runner).startswith("TestRunner of test: it is closed\n")
 
 
+def test_a_runner_shows_that_a_record_cannot_be_read() -> None:
+    """A view of the runner fails nothing."""
+
+    def process(_: IncomingMessage, context: TaskContext) -> None:
+        context.send("out", b"{bad")
+
+    with TestRunner(KEYS, task=task_of(process)) as runner:  # type: ignore[arg-type]  # as above
+        runner.send("in", key="a", value={})
+        runner.run()
+        assert repr(runner).endswith("kafka.out: they cannot be read: not JSON: b'{bad'")
+
+
 @pytest.mark.parametrize("calls", ["1", "2"])
 @pytest.mark.parametrize("factory", ["in-memory", "rocksdb"])
 def test_a_store_shows_its_types_and_first_pairs(factory: str, calls: str) -> None:

@@ -68,12 +68,12 @@ def test_functions_of_a_job_have_them() -> None:
 
     @job.each(source)
     def count(key: str, _value: str) -> None:
-        job.context.metrics.counter("records", key=key).inc()
+        job.context.metrics.counter("records", key=key, name="n").inc()
 
     with TestRunner(job) as runner:
         runner.send("in", key="a", value="x")
         runner.run()
-        assert runner.metrics("starts") == runner.metrics("records", key="a") == 1
+        assert runner.metrics("starts") == runner.metrics("records", key="a", name="n") == 1
 
 
 def test_a_name_that_prometheus_does_not_take_fails_the_task_in_one_line() -> None:

@@ -159,6 +159,14 @@ def test_a_value_that_a_serde_cannot_carry_is_refused(name: str, column: pa.Arra
         _form(name).to_bytes(column)
 
 
+@pytest.mark.parametrize("value", [2**53 + 1, 2**1024 - 1, 2**1024, True, "1"], ids=range(5))
+def test_an_integer_that_is_no_double_is_refused(value: object) -> None:
+    """In one form, however large it is."""
+    assert serde("double").to_bytes(2**1023) == serde("double").to_bytes(2.0**1023)
+    with pytest.raises(TypeError, match="the serde 'double'"):
+        serde("double").to_bytes(value)
+
+
 def test_narrower_and_wider_columns_are_taken() -> None:
     """Whatever Spark or a file made of numbers and texts."""
     assert _form("long").to_bytes(pa.array([1], pa.int8())) == [serde("long").to_bytes(1)]

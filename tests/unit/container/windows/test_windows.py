@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -242,6 +243,18 @@ def test_what_does_not_fit_fails_the_task_in_one_line(
         runner.send("kafka.in", value={"n": 1}, timestamp=1_700_000_000_000, **record)
         with pytest.raises(TaskFailedError, match=said):
             runner.run()
+
+
+@pytest.mark.parametrize("serde", ["long", "json"])
+def test_an_aggregate_may_begin_with_infinity(serde: str) -> None:
+    """No store keeps it: a minimum is a number once the window has a record."""
+    KEPT["aggregate"] = Aggregate(
+        lambda: [math.inf] if serde == "json" else math.inf,
+        lambda found, value: [value["n"]] if serde == "json" else min(found, value["n"]),
+    )
+    with TestRunner(config(serde), task=WindowTask) as runner:
+        runner.send("kafka.in", key="a", value={"n": 4}, timestamp=1_700_000_000_000)
+        assert runner.run() == 1
 
 
 def _refusing(total: int, value: dict[str, int]) -> int:

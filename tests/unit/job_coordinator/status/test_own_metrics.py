@@ -50,6 +50,7 @@ def test_names_and_labels_that_prometheus_takes() -> None:
         ("x", {"ä": "1"}, "label 'ä': it must"),
         ("x", {"processor": "1"}, "label 'processor' is Homeport's or Prometheus' own"),
         ("x", {"le": "1"}, "label 'le' is"),
+        ("x", {"a": "b\ud800"}, "characters that UTF-8 has"),
         ("x", {"a": 1}, "label a=1: give a str of at most 128 characters"),
         ("x", {"a": "1" * (MOST_CHARACTERS + 1)}, "give a str of at most 128"),
     ],
@@ -65,9 +66,17 @@ def test_others_are_refused_in_one_line(name: str, labels: Mapping[str, object],
 def test_bounds_grow() -> None:
     """They become numbers."""
     assert checked_bounds("x", [1, 2.5]) == (1.0, 2.5)
-    for wrong in ([], [2, 1], [1, 1], [float("nan")], [1, float("inf")], [float("-inf"), 1]):
+    for wrong in (
+        *(5, None, "ab", [10**400]),
+        [],
+        [2, 1],
+        [1, 1],
+        [float("nan")],
+        [1, float("inf")],
+        [float("-inf"), 1],
+    ):
         with pytest.raises(ValueError, match=r"metric 'x': bounds .* each greater than the one"):
-            checked_bounds("x", wrong)
+            checked_bounds("x", wrong)  # type: ignore[arg-type]  # a task may give anything
     with pytest.raises(ValueError, match=f"give 1 to {MOST_BOUNDS} finite numbers"):
         checked_bounds("x", range(MOST_BOUNDS + 1))
 
