@@ -189,6 +189,9 @@ class _Calling:
         self.started = [self(function) for function in functions.start]
 
     def __enter__(self) -> None:
+        if self._calls.call is self.call:  # a method of the job's own task calls another
+            self._calls.within += 1
+            return
         context = self.call.context
         send, bound = self._bound
         if context.send != send:  # a task may send once it has begun
@@ -199,6 +202,9 @@ class _Calling:
             vars(handle).update(methods)
 
     def __exit__(self, *_: object) -> None:
+        if self._calls.within:
+            self._calls.within -= 1
+            return
         self._calls.call = None
         for handle, methods in self._bound[1]:  # the names are those of any thread's
             for name in methods:
@@ -258,13 +264,14 @@ def _async_task(
     class Coroutines(records):  # type: ignore[misc]  # as above
         async def process(self, message: IncomingMessage, context: TaskContext) -> None:
             call = CoroutineCall(context)
-            calls.of_coroutines.set(call)
+            outer = calls.of_coroutines.set(call)
             try:
                 found = each[message.system, message.stream](message)
                 if isinstance(found, Awaitable):
                     await found
             finally:
                 call.thread = None  # what the coroutine has begun and not awaited goes on
+                calls.of_coroutines.reset(outer)
 
     return Coroutines
 
@@ -331,10 +338,11 @@ def _with_handles(name: str, hook: Callable[..., Any], calls: Calls) -> Any:  # 
         if name == "on_timer" and calling.closes_windows(arguments[0]):
             return None
         current = CoroutineCall(calling.call.context)
-        calls.of_coroutines.set(current)
+        outer = calls.of_coroutines.set(current)
         try:
             return await hook(self, *arguments)
         finally:
             current.thread = None
+            calls.of_coroutines.reset(outer)
 
     return coroutine if inspect.iscoroutinefunction(hook) else call

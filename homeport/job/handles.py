@@ -58,10 +58,12 @@ class Calls(threading.local):
 
     ``call``: the one that this thread makes, None where it makes none. A thread that makes none
     may run the job's coroutines, whose calls a ContextVar keeps apart; that costs ten times as
-    much, so functions do without. ``handles``: what a call binds.
+    much, so functions do without. ``within``: how many calls of the same task are within it.
+    ``handles``: what a call binds.
     """
 
     call: Call | None = None
+    within = 0
 
     def __init__(
         self, job: str, of_coroutines: ContextVar[CoroutineCall | None], handles: list[Handle]

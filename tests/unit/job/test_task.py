@@ -192,3 +192,80 @@ def test_a_fault_of_the_class_is_found_before_it_is_called() -> None:
 
     with pytest.raises(TaskFailedError, match="failed in init: KeyError"), TestRunner(other):
         pass
+
+
+@pytest.mark.parametrize("calls", ["1", "4"])
+def test_a_method_may_call_another(calls: str) -> None:
+    """Handles stand for the task until the outer one returns, also after an error within."""
+    job, total, out = _job("within", task_max_concurrency=calls)
+
+    @job.task
+    class Within(StreamTask):
+        def process(self, message: IncomingMessage, context: TaskContext) -> None:
+            total[message.key] = message.value
+            self.window(context)
+            with pytest.raises(ZeroDivisionError):
+                self.end_of_stream(context)
+            out.send(message.key, total[message.key])
+
+        def window(self, _context: TaskContext) -> None:
+            total["windows"] = total.get("windows", 0.0) + 1
+
+        def end_of_stream(self, _context: TaskContext) -> None:
+            raise ZeroDivisionError
+
+    with TestRunner(job) as runner:
+        for value in (1, 2):
+            runner.send("in", key="a", value=value)
+        runner.run()
+        assert _sent(runner) == [("a", 1.0), ("a", 2.0)]
+        assert runner.store("total").get("windows") == 2
+
+
+def test_a_method_of_a_batch_task_may_call_another() -> None:
+    """As the end of the input is often one more end of a transaction."""
+    job, total, out = _job("within-batch")
+
+    @job.task
+    class Within(BatchTask):
+        def process_batch(self, table: pa.Table, _context: TaskContext) -> None:
+            total["rows"] = total.get("rows", 0.0) + len(table)
+
+        def end_transaction(self, _context: TaskContext) -> None:
+            out.send("rows", total["rows"])
+
+        def end_of_stream(self, context: TaskContext) -> None:
+            self.end_transaction(context)
+            out.send("end", total["rows"])
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=1)
+        runner.run()
+        runner.drain()
+        assert ("end", 1.0) in _sent(runner)
+
+
+def test_a_coroutine_may_await_another() -> None:
+    """As a method calls another."""
+    job, total, out = _job("within-loop")
+
+    @job.task
+    class Within(StreamTask):
+        async def process(self, message: IncomingMessage, context: TaskContext) -> None:
+            await self.window(context)
+            self.end_of_stream(context)
+            await asyncio.sleep(0)
+            out.send(message.key, total["windows"])
+
+        async def window(self, _context: TaskContext) -> None:
+            total["windows"] = total.get("windows", 0.0) + 1
+
+        def end_of_stream(self, _context: TaskContext) -> None:
+            total["ends"] = total.get("ends", 0.0) + 1
+
+    with TestRunner(job) as runner:
+        for value in (1, 2):
+            runner.send("in", key="a", value=value)
+        runner.run()
+        assert _sent(runner) == [("a", 1.0), ("a", 2.0)]
+        assert runner.store("total").get("ends") == 2

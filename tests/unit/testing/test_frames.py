@@ -124,7 +124,7 @@ def test_a_runner_shows_that_a_record_cannot_be_read() -> None:
     with TestRunner(KEYS, task=task_of(process)) as runner:  # type: ignore[arg-type]  # as above
         runner.send("in", key="a", value={})
         runner.run()
-        assert repr(runner).endswith("kafka.out: they cannot be read: not JSON: b'{bad'")
+        assert repr(runner).endswith("kafka.out: they cannot be read: WireError: not JSON: b'{bad'")
 
 
 @pytest.mark.parametrize("calls", ["1", "2"])
