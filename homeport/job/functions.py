@@ -185,7 +185,7 @@ class _Calling:
         self._bound: tuple[Function | None, _Methods] = None, ()
         self.call = Call(context)
         for window in functions.windows.values():
-            window.begin(context)
+            window.begin(self.call)
         self.started = [self(function) for function in functions.start]
 
     def __enter__(self) -> None:
@@ -262,8 +262,9 @@ def _async_task(
     calls: Calls,
 ) -> type[StreamTask]:
     class Coroutines(records):  # type: ignore[misc]  # as above
-        async def process(self, message: IncomingMessage, context: TaskContext) -> None:
-            call = CoroutineCall(context)
+        async def process(self, message: IncomingMessage, _context: TaskContext) -> None:
+            task = self._calling.call
+            call = CoroutineCall(task.context, task.windows)
             outer = calls.of_coroutines.set(call)
             try:
                 found = each[message.system, message.stream](message)
@@ -337,7 +338,7 @@ def _with_handles(name: str, hook: Callable[..., Any], calls: Calls) -> Any:  # 
         calling = self.homeport_calling
         if name == "on_timer" and calling.closes_windows(arguments[0]):
             return None
-        current = CoroutineCall(calling.call.context)
+        current = CoroutineCall(calling.call.context, calling.call.windows)
         outer = calls.of_coroutines.set(current)
         try:
             return await hook(self, *arguments)

@@ -38,9 +38,13 @@ class OutsideOfCallError(HomeportError):
 
 @dataclass(slots=True)
 class Call:
-    """One call of a function of the job."""
+    """One call of a function of the job.
+
+    ``windows``: {window: those of the task, and their lock}.
+    """
 
     context: TaskContext
+    windows: dict[str, tuple[Any, threading.RLock]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ from homeport.container.windows import (
     WindowResult,
     Windows,
 )
-from homeport.job.handles import Calls, Handle
+from homeport.job.handles import Call, Calls, Handle
 
 A = TypeVar("A")
 V = TypeVar("V")
@@ -37,10 +36,7 @@ _ADVANCE_MS = 1_000
 
 @dataclass
 class WindowSpec:
-    """How the windows of one store are made, and the functions for what comes of them.
-
-    ``parts``: {context of a task: its windows, and their lock}.
-    """
+    """How the windows of one store are made, and the functions for what comes of them."""
 
     name: str
     span: Hopping | Session
@@ -50,27 +46,19 @@ class WindowSpec:
     keep_ms: int
     closed: Callable[[Any], object] | None = None
     late: Callable[[Any], object] | None = None
-    parts: WeakKeyDictionary[TaskContext, tuple[Windows, threading.RLock]] = field(
-        default_factory=WeakKeyDictionary, repr=False
-    )
 
-    def of(self, context: TaskContext) -> tuple[Windows, threading.RLock]:
-        """Return the windows of a task; it makes them, and a timer, at its start."""
-        found = self.parts.get(context)
-        if found is None:
-            made = Windows(
-                context,
-                self.name,
-                self.span,
-                self.aggregate,
-                emit=self.emit,
-                lateness_ms=self.late_ms,
-                retention_ms=self.keep_ms,
-                on_late=None if self.late is None else self._late,
-            )
-            found = self.parts[context] = made, threading.RLock()
-            self.wait(context)
-        return found
+    def made(self, context: TaskContext) -> Windows:
+        """Return new windows of a task, for its start."""
+        return Windows(
+            context,
+            self.name,
+            self.span,
+            self.aggregate,
+            emit=self.emit,
+            lateness_ms=self.late_ms,
+            retention_ms=self.keep_ms,
+            on_late=None if self.late is None else self._late,
+        )
 
     def wait(self, context: TaskContext) -> None:
         """Schedule the next look at windows whose input rests."""
@@ -96,9 +84,10 @@ class Window(Handle, Generic[A, V]):
         """Return none: each call looks up its task."""
         return {}
 
-    def begin(self, context: TaskContext) -> None:
-        """Make the windows of a task, at its start."""
-        self.spec.of(context)
+    def begin(self, call: Call) -> None:
+        """Make the windows of a task, and a timer, at its start."""
+        call.windows[self.name] = self.spec.made(call.context), threading.RLock()
+        self.spec.wait(call.context)
 
     def add(
         self,
@@ -149,9 +138,9 @@ class Window(Handle, Generic[A, V]):
         self.spec.wait(context)
 
     def _task(self) -> tuple[Windows, threading.RLock, TaskContext]:
-        context = self.calls.current(f"the window {self.name}").context
-        windows, lock = self.spec.of(context)
-        return windows, lock, context
+        call = self.calls.current(f"the window {self.name}")
+        windows, lock = call.windows[self.name]
+        return windows, lock, call.context
 
     def _give(self, found: Sequence[WindowResult]) -> None:
         if self.spec.closed is not None:

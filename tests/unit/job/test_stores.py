@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pyarrow as pa
@@ -305,3 +307,29 @@ def test_a_message_without_a_system_is_of_the_partition_with_its_number() -> Non
         runner.send("b", key="x", value=1, timestamp=10)
         runner.run()
         assert [record.value for record in runner.output("out")] == [2.0]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_job_keeps_nothing_of_a_runner_that_is_closed(calls: int, *, is_async: bool) -> None:
+    """Neither its handles nor its windows: a notebook may start many."""
+    job = Job("ended", keys={"task.max.concurrency": calls})
+    source = job.input("in", key=str, value=int)
+    kept = job.store("kept", key=str, value=int)
+    summed = job.window("summed", value=int, size=1_000)
+
+    def keep(message: IncomingMessage) -> None:
+        kept[message.key] = message.value
+        summed.add(message, message.value)
+
+    async def later(message: IncomingMessage) -> None:
+        keep(message)
+
+    job.each(source)(later if is_async else keep)
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=1)
+        runner.run()
+        stores = [weakref.ref(runner.store(name)) for name in ("kept", "summed")]
+    del runner
+    gc.collect()
+    assert [store() for store in stores] == [None, None]
