@@ -189,7 +189,9 @@ class TaskMetrics:
 
     def histogram(self, name: str, bounds: Sequence[float] = BOUNDS, /, **labels: str) -> Histogram:
         """Return the histogram; see ``Metrics``."""
-        given: Any = tuple(bounds) if isinstance(bounds, Iterable) else bounds  # refused below
+        given: Any = bounds
+        if isinstance(given, Iterable):  # else it is refused, with the name
+            given = tuple(given)
         return self._found(_Histogram, name, labels, given)
 
     def _found(

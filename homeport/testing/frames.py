@@ -34,12 +34,13 @@ def records_of(frame: object, key: str | None) -> Iterator[dict[str, Any]]:
             f"the frame has no column {key!r}: it has {', '.join(columns) or 'none'}"
         )
     is_whole = _VALUE in columns
+    parts = _PARTS if key in (None, "key") else _PARTS - {"key"}
     for row in rows:
-        fields = {name: value for name, value in row.items() if name not in _PARTS}
+        fields = {name: value for name, value in row.items() if name not in parts}
         yield {
             "key": row.get("key" if key is None else key),
             "value": row[_VALUE] if is_whole else fields,
-            "partition": row.get("partition"),
+            "partition": _whole(row.get("partition")),
             "timestamp": _ms(row.get("timestamp")),
         }
 
@@ -67,10 +68,15 @@ def _is_missing(value: object) -> bool:
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
+def _whole(number: Any) -> Any:  # noqa: ANN401 - of a column
+    """Return whole numbers as int: a column that lacks one has them as floats."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
 def _ms(time: Any) -> Any:  # noqa: ANN401 - of a column; ``send`` checks it
     """Return a time in ms since 1970; one without a zone is in UTC."""
     if not isinstance(time, datetime):
-        return time
+        return _whole(time)
     return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * _MS_PER_S)
 
 

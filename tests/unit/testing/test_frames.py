@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from homeport import IncomingMessage, Job, TaskContext
-from homeport.testing import TestRunner, TestRunnerError
+from homeport.testing import Record, TestRunner, TestRunnerError
 from homeport.testing.frames import frame_of
 from tests.unit.testing.counting_job import Count, config, task_of
 
@@ -62,6 +62,23 @@ def test_columns_of_a_records_own_names_are_its_parts(time: object) -> None:
         assert [r.partition for r in runner.output("in")][:2] == [1, 0]
     values = [("a", [1]), (None, {"x": 2}), ("a", 5), (None, {"n": 7})]
     assert sent == [(key, value, AT_MS) for key, value in values]
+
+
+def test_a_column_of_numbers_may_lack_some() -> None:
+    """Pandas then has floats of all of them."""
+    rows = {"key": ["a", "b"], "partition": [1, None], "timestamp": [AT_MS, None]}
+    with _echo() as runner:
+        runner.send_frame("in", pd.DataFrame(rows))
+        first, _ = sorted(runner.output("in"), key=lambda record: str(record.key))
+    assert (first.partition, first.timestamp) == (1, AT_MS)
+
+
+def test_a_column_key_is_a_field_where_another_has_the_keys() -> None:
+    """It would be lost."""
+    frame = pd.DataFrame({"name": ["a"], "key": [7]})
+    with _echo() as runner:
+        runner.send_frame("in", frame, key="name")
+        assert runner.output("in")[0] == Record("a", {"name": "a", "key": 7})
 
 
 def test_what_is_no_frame_is_refused_in_one_line() -> None:
