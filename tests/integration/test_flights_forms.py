@@ -80,8 +80,9 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Callable[[str], Job]]:
 
 
 def _own(text: str) -> str:
-    for topic in ("flights", PLANES, AIRPORTS, AIRLINES):
-        own = f"<job>-{'in' if topic == 'flights' else topic}"
+    names = {"flights": "in", "plane-summary": "out"}
+    for topic in (*names, PLANES, AIRPORTS, AIRLINES):
+        own = f"<job>-{names.get(topic, topic)}"
         text = re.sub(rf"(kafka\.(?:streams\.)?){topic}\b", rf"\g<1>{own}", text)
     return text
 
