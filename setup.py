@@ -18,6 +18,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 _PROGRAM = "homeport.container.spark.java_classes"
+_LINK = re.compile(r"\[([^]]+)\]\((?!https?://)[^)]+\)")
 _PYSPARK = re.compile(r"^ +pyspark *(==\S+)$", re.MULTILINE)
 
 
@@ -50,4 +51,14 @@ def _requirements() -> list[str]:
     return [f"pyspark{version}"] if _java() else []
 
 
-setup(cmdclass={"build_py": BuildWithClasses}, setup_requires=_requirements())
+def _description() -> str:
+    """Return README without its links: of pages, which a page of an index has not."""
+    return _LINK.sub(r"\1", Path("README.md").read_text(encoding="utf-8"))
+
+
+setup(
+    cmdclass={"build_py": BuildWithClasses},
+    setup_requires=_requirements(),
+    long_description=_description(),
+    long_description_content_type="text/markdown",
+)

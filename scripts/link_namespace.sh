@@ -10,6 +10,10 @@ for folder in appmaster config container job_coordinator local_cluster homeport/
     ln -sfn "../../../$folder" "$link"
   fi
 done
+mkdir -p "$root/build/ns/homeport/examples"
+ln -sfn ../../../../examples/flights "$root/build/ns/homeport/examples/flights"
+ln -sfn ../../../../docker/observability "$root/build/ns/homeport/examples/observability"
+ln -sfn ../../../docs "$root/build/ns/homeport/docs"
 for file in __init__.py windows.py; do
   ln -sfn "../../../homeport/public/$file" "$root/build/ns/homeport/$file"
 done

@@ -59,6 +59,7 @@ COMMANDS = {
     "coordinator-stream": Command(
         "job.stream_commands", "show the records of a job's coordinator stream, or follow them"
     ),
+    "docs": Command("host.docs_command", "print a page of the documentation of this version"),
     "doctor": Command(
         "yarn.doctor_command",
         "check this machine, Kafka and YARN for a job, and show what to change",

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from check_history.reading import EVENTS, KINDS, TRANSACTIONS, Job, UnreadableError, read_jobs
-from check_history.rules import RULES
-from check_history.run import Incarnation, Run
+from .reading import EVENTS, KINDS, TRANSACTIONS, Job, UnreadableError, read_jobs
+from .rules import RULES
+from .run import Incarnation, Run
 
 _SHOWN = 20
 _TOLERANCE_MS = 1_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from check_history.reading import EVENTS, Event
-from check_history.run import Incarnation, Run
+from .reading import EVENTS, Event
+from .run import Incarnation, Run
 
 
 def owners_have_stopped(run: Run) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from check_history.reading import EVENTS, TRANSACTIONS, Event
-from check_history.run import Incarnation, Run, Transaction
+from .reading import EVENTS, TRANSACTIONS, Event
+from .run import Incarnation, Run, Transaction
 
 _Gap = tuple[int, int]
 """The first offset that was lost, and the one to go on with."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from check_history.reading import Event
+from .reading import Event
 
 _COMMITTED = "transaction-committed"
 

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from check_history.model_rules import (
+from .model_rules import (
     changes_stop_whom_they_change,
     containers_have_their_tasks,
     owners_have_stopped,
 )
-from check_history.offset_rules import offsets_go_on
-from check_history.reading import EVENTS, TRANSACTIONS, Event
-from check_history.run import COMMITTED, ENDING, Incarnation, Run
-from check_history.version_rules import versions_go_on
+from .offset_rules import offsets_go_on
+from .reading import EVENTS, TRANSACTIONS, Event
+from .run import COMMITTED, ENDING, Incarnation, Run
+from .version_rules import versions_go_on
 
 _BOTH = frozenset({EVENTS, TRANSACTIONS})
 _ONLY_EVENTS = frozenset({EVENTS})

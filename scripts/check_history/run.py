@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from check_history.reading import EVENTS, Event, Job, offsets_of
+from .reading import EVENTS, Event, Job, offsets_of
 
 Key = tuple[str, int]
 

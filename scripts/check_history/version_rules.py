@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from check_history.reading import Event
-from check_history.run import Incarnation, Run
+from .reading import Event
+from .run import Incarnation, Run
 
 _ENDED = "ended"
 _Place = tuple[str, ...]

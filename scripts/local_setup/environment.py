@@ -26,6 +26,8 @@ BUILD = ROOT / "build"
 LOG = BUILD / "setup.log"
 PINS = ROOT / "scripts" / "constraints.txt"
 PACKAGES = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
+SHIPPED = ("docs", "docker/observability", "examples/flights", "scripts/check_history")
+"""Folders of other places that the wheel has too."""
 
 _BUILD_TOOLS = ("pip", "setuptools", "wheel")
 _NEEDED_BYTES = 4 * 1024**3
@@ -164,7 +166,7 @@ def _pip_env(scratch: Path) -> dict[str, str]:
 
 def _package_files() -> list[Path]:
     files = [ROOT / n for n in ("setup.cfg", "setup.py", "pyproject.toml", "LICENSE")]
-    for package in PACKAGES:
+    for package in (*PACKAGES, *SHIPPED):
         for folder, below, names in os.walk(ROOT / package):
             below[:] = [name for name in below if name != "__pycache__"]
             files += (Path(folder, name) for name in names if not name.endswith(".pyc"))
@@ -219,7 +221,8 @@ def _ensure_homeport(progress: Progress, java_home: Path | None) -> None:
 def _ensure_links() -> None:
     """The tree of links by which the tools see the sources (scripts/link_namespace.sh)."""
     namespace = BUILD / "ns" / "homeport"
-    linked = (*(p for p in PACKAGES if p != "homeport"), "cli", "job", "testing")
+    own = ("cli", "docs", "examples", "job", "testing")
+    linked = (*(p for p in PACKAGES if p != "homeport"), *own)
     # Without the package itself Python would take the installed one, and none of the sources.
     has_root = (namespace / "__init__.py").is_file()
     if not has_root or not all((namespace / package).is_dir() for package in linked):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,12 +18,13 @@ from flights_demo.common import reference
 from flights_demo.job import EXAMPLE, DemoJob
 from flights_demo.names import judge
 from flights_demo.verdict import Reader, compare, next_offsets, outputs_of, skipped_flights
-from installations import Installation, closure, declared, link_extra
+from installations import ROOT, Installation, closure, declared, link_extra
 from new_jobs import await_value, commands, made, produce
 from page_commands import PAGE, commands_of
 
 from homeport.local_cluster.cluster import LocalCluster
 
+OBSERVABILITY = ROOT / "docker" / "observability"
 LIMIT_S = 180.0
 ALL_MODULES = """
 import importlib, importlib.util, pkgutil, sys, homeport
@@ -162,6 +164,58 @@ def test_sparks_class_data_archive_is_made_at_its_first_use(
     second = _pipeline(installation, tmp_path, makes=True)
     assert second.stdout.splitlines() == ["1", "lasts"], second.stderr
     assert "class-data archive: used" in second.stderr
+
+
+def test_the_wheel_has_what_its_pages_name(installation: Installation, tmp_path: Path) -> None:
+    """Pages, check-history, the examples with all their files; no dead link in its metadata."""
+
+    def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(installation.python.parent / program), *arguments]
+        environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    for example, source in (("flights", EXAMPLE), ("observability", OBSERVABILITY)):
+        assert run("homeport", "new", "--example", example).returncode == 0
+        assert _contents(tmp_path / example) == _contents(source)
+    (tmp_path / "node").mkdir()
+    assert run("check-history", "node").stderr.startswith("error: no *.jsonl below ")
+    assert run("homeport", "docs", "getting-started").stdout == PAGE.read_text(encoding="utf-8")
+    (metadata,) = installation.site.glob("homeport-*.dist-info/METADATA")
+    text = metadata.read_text(encoding="utf-8")
+    assert "from homeport import Job" in text
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", text) == []
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {p.relative_to(folder): p.read_bytes() for p in files if p.suffix != ".pyc"}
+
+
+@pytest.mark.long
+def test_the_flights_example_runs_by_its_readme(
+    installation: Installation, kafka: str, tmp_path: Path
+) -> None:
+    """On this machine, to the end of the input: each plane has a summary."""
+    new = [str(installation.python.parent / "homeport"), "new", "--example", "flights"]
+    subprocess.run(new, cwd=tmp_path, check=True, capture_output=True)
+    link_extra("demo", tmp_path / "extra")
+    readme = (tmp_path / "flights" / "README.md").read_text(encoding="utf-8")
+    lines = [line for line in readme.splitlines() if "producer.py -" in line or "run-local" in line]
+    assert len(lines) == 2
+    path = f"{installation.python.parent}:{os.environ['PATH']}"
+    for line in lines:
+        environment = {**os.environ, "PATH": path, "HOMEPORT_BOOTSTRAP_SERVERS": kafka}
+        environment["PYTHONPATH"] = str(tmp_path / "extra")
+        command = ["/bin/bash", "-c", line.replace("PYTHONPATH=", f"PYTHONPATH={tmp_path}/extra:")]
+        subprocess.run(command, cwd=tmp_path / "flights", env=environment, check=True)
+    reader = Reader(kafka)
+    try:
+        judged = judge(outputs_of(reader), reference())
+    finally:
+        reader.close()
+    assert compare(judged.summaries, expected_summaries()) == []
 
 
 RUNNER = """

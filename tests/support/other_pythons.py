@@ -66,7 +66,7 @@ def _compiled(version: str, python: str) -> Path:
                 shutil.rmtree(former)
             partial = folder / f"{version}-partial"
             pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps"]
-            options = ["--only-binary=:all:", f"--target={partial}"]
+            options = ["--only-binary=:all:", "--no-compile", f"--target={partial}"]
             done = subprocess.run(
                 [*pip, *options, *wanted], capture_output=True, text=True, check=False
             )

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from local_setup.environment import SHIPPED as SHIPPED_FOLDERS
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE_FOLDERS = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
 ROOTS = {
@@ -28,6 +30,13 @@ ROOTS = {
 } | {"homeport": "homeport/public"}
 """The packages below ``homeport`` and their folders: what stands in the folder homeport is the
 product's face."""
+SHIPPED = {
+    "homeport.check_history": "scripts/check_history",
+    "homeport.docs": "docs",
+    "homeport.examples.flights": "examples/flights",
+    "homeport.examples.observability": "docker/observability",
+}
+"""What the wheel has from outside the roots."""
 MODULE_LINES = 600
 FUNCTION_LINES = 60
 FOLDER_MODULES = 20
@@ -165,7 +174,7 @@ def test_each_error_has_a_name_of_its_own() -> None:
 
 
 def test_packages_listed_are_the_packages_there() -> None:
-    """setup.cfg lists exactly the folders that hold an __init__.py, and maps the roots."""
+    """setup.cfg lists the folders that hold an __init__.py, maps the roots, and what it ships."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     listed = config["options"]["packages"].split()
@@ -174,11 +183,13 @@ def test_packages_listed_are_the_packages_there() -> None:
         for file in _files()
         if file.name == "__init__.py" and file.relative_to(ROOT).parts[0] in CODE_FOLDERS
     ]
-    assert listed == sorted(there)
+    shipped = [p for p in listed if p.startswith(tuple(SHIPPED))]
+    assert listed == sorted([*there, *shipped])
     mapped = dict(
         line.split(" = ") for line in config["options"]["package_dir"].split("\n") if line
     )
-    assert mapped == ROOTS
+    assert mapped == {**ROOTS, **SHIPPED}
+    assert sorted(SHIPPED.values()) == sorted(SHIPPED_FOLDERS)
 
 
 def test_what_says_pure_is_held_by_the_contract() -> None:

@@ -42,6 +42,7 @@ stores.totals.msg.serde={serde}
 @app.command()
 @described(
     name=typer.Argument(help="Of the job and of its folder, as in daily-totals."),
+    example="An example in place of a new job: flights, or observability for metrics and alerts.",
     task="A function or task that gets one record at a time (default).",
     batch="A function that gets Arrow tables.",
     pipeline="A Spark pipeline before a function or task.",
@@ -55,8 +56,9 @@ stores.totals.msg.serde={serde}
     ),
 )
 def new(  # noqa: PLR0913 - each is an option of the command
-    name: str,
+    name: str = "",
     *,
+    example: str | None = None,
     task: bool = False,
     batch: bool = False,
     pipeline: bool = False,
@@ -66,10 +68,14 @@ def new(  # noqa: PLR0913 - each is an option of the command
     target: str | None = None,
     brokers: str | None = None,
 ) -> None:
-    """Makes the folder NAME, below the folder where the command runs.
+    """Makes the folder NAME, by default that of the example, below where the command runs.
 
     Run its test by `pytest` in it, and the job by the commands of its README.
     """
+    if example is not None:
+        _write(Path(name or example), _example(example))
+        note(f"next: cd {name or example}; README.md says how to go on")
+        return
     kind = _kind({"task": task, "batch": batch, "pipeline": pipeline, "sql": sql})
     if properties and kind not in _IN_PROPERTIES:
         raise HomeportError(f"--{kind} and --properties exclude each other: give one of them")
@@ -91,6 +97,20 @@ def new(  # noqa: PLR0913 - each is an option of the command
     make = _in_properties if properties else _in_python
     _write(Path(name), make(kind, values, brokers))
     note(f"next: cd {name}; pytest; README.md says how to run the job")
+
+
+def _example(name: str) -> dict[str, str]:
+    """Return {path: text} of an example of the wheel; ConfigError where it has none of the name."""
+    examples = Path(str(resources.files("homeport"))) / "examples"
+    known = sorted(folder.name for folder in examples.iterdir())
+    if name not in known:
+        raise ConfigError("--example", name, "there is no such example", f"{' or '.join(known)}")
+    files = (path for path in sorted((examples / name).rglob("*")) if path.is_file())
+    return {
+        str(path.relative_to(examples / name)): path.read_text(encoding="utf-8")
+        for path in files
+        if path.parent.name != "__pycache__"
+    }
 
 
 def _kind(flags: Mapping[str, bool]) -> str:

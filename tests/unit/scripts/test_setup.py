@@ -44,7 +44,10 @@ def test_the_installed_package_is_hashed_without_compiled_files() -> None:
     """What decides about a new installation is sources only, all five folders of them."""
     files = {file.relative_to(ROOT) for file in environment._package_files()}
     assert not [file for file in files if file.suffix == ".pyc"]
-    assert {f.parts[0] for f in files if len(f.parts) > 1} == set(environment.PACKAGES)
+    assert {f.parts[0] for f in files if len(f.parts) > 1} == {
+        *environment.PACKAGES,
+        *(folder.partition("/")[0] for folder in environment.SHIPPED),
+    }
 
 
 @pytest.mark.parametrize(

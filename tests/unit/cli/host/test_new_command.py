@@ -174,6 +174,8 @@ def test_each_form_passes_mypy_and_ruff(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        (["--example=flight"], "--example = 'flight': .*; flights or observability"),
+        ([], "NAME = '': .*; write it as in daily-totals"),
         (["Daily"], "NAME = 'Daily': .*; write it as in daily-totals"),
         (["../up"], r"NAME = '\.\./up': .*; write"),
         (["class"], "NAME = 'class': .*; write"),
