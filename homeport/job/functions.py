@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.container.api import BatchTask, IncomingMessage, StreamTask, TaskContext, Timer
+from homeport.container.callables import fault_of
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.job.handles import Call, Calls, CoroutineCall, Handle
 from homeport.job.windows import Window, due
@@ -61,19 +62,19 @@ def of_message(function: Function, what: str = "job.each") -> Function:
     It takes the message, or key and value, or key, value and message.
 
     Raises:
-        ConfigError: it takes something else.
+        ConfigError: it takes something else, or is a generator.
     """
-    count = parameters_of(function)
+    count, name = parameters_of(function), _name_of(function)
     if not 1 <= count <= _MOST:
-        raise ConfigError(
-            what,
-            _name_of(function),
-            f"it takes {count} arguments",
-            "let it take (key, value), (key, value, message) or (message)",
-        )
+        remedy = "let it take (key, value), (key, value, message) or (message)"
+        raise ConfigError(what, name, f"it takes {count} arguments", remedy)
+    is_async = inspect.iscoroutinefunction(function)
+    parts = ("key", "value", "message")[:count] if count > 1 else ("message",)
+    fault = fault_of(function, name, parts, may_be_coroutine=is_async)
+    if fault is not None:
+        raise ConfigError(what, name, f"it is {fault.what}", fault.remedy)
     if count == 1:
         return function
-    is_async = inspect.iscoroutinefunction(function)
     return (_async_calls if is_async else _calls)(function, with_message=count == _MOST)
 
 

@@ -223,9 +223,10 @@ class Stores:
         }
 
     def _stream(self, what: str, name: str, key: object, value: object) -> SystemStream:
-        if not is_topic_name(name):
+        given: object = name
+        if not isinstance(given, str) or not is_topic_name(given):
             rule = "a topic has letters, digits, '.', '_' and '-'"
-            raise ConfigError(what, name, rule, "give the name of a topic, as in orders")
+            raise ConfigError(what, str(name), rule, "give the name of a topic, as in orders")
         for part, of_type in (("key", key), ("msg", value)):
             serde = self._serde(f"{what} {name}", part, of_type)
             found = self._keys.setdefault(f"{_of_stream(name)}.{part}.serde", serde)

@@ -291,6 +291,13 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Job("fresh").store("", key=str, value=int),
         "job.store = '': it is empty; give the store a name",
     ),
+    "an input whose name is no text": (
+        lambda: Job("fresh").input(5),  # type: ignore[call-overload]  # the mistake
+        (
+            "job.input = '5': a topic has letters, digits, '.', '_' and '-'; give the name of a "
+            "topic, as in orders"
+        ),
+    ),
     "two numbers of partitions": (
         lambda: (j := Job("fresh"), j.output("a", partitions=3), j.output("b", partitions=4)),
         (

@@ -284,12 +284,33 @@ def test_an_error_of_the_function_is_the_tasks_own() -> None:
 
 
 def test_a_generator_is_no_function_for_records() -> None:
-    """Its body would never run: the container says so instead."""
+    """Its body would never run: at its line, or, where a decorator hides it, in the container."""
     job, source, *_ = _job("generates")
 
-    @job.each(source)
     def yields(key: str, _value: dict[str, object]) -> Any:  # noqa: ANN401 - a generator by mistake
         yield key
+
+    async def yields_later(_message: IncomingMessage) -> Any:  # noqa: ANN401 - as above
+        yield 1
+
+    class Later:
+        async def __call__(self, key: str, value: dict[str, object]) -> None: ...
+
+    def named(key: str, value: dict[str, object], *, more: int) -> None: ...
+
+    mistakes: tuple[tuple[Any, str], ...] = (
+        (yields, "job.each = 'yields': it is a generator: .*; remove its yield"),
+        (yields_later, "job.each = 'yields_later': it is an async generator: .*; remove its yield"),
+        (Later(), "it is a coroutine, which nothing would await; use def"),
+        (named, "it is not to be called with .key, value.: missing a required .*'more'"),
+    )
+    for wrong, said in mistakes:
+        with pytest.raises(ConfigError, match=said):
+            job.each(source)(wrong)
+
+    @job.each(source)
+    def hides(key: str, value: dict[str, object]) -> object:
+        return yields(key, value)
 
     with TestRunner(job) as runner:
         runner.send("in", key="k", value={})
