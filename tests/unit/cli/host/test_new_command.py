@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import homeport
 from homeport.cli.main import run
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
@@ -163,7 +164,10 @@ def test_each_form_passes_mypy_and_ruff(tmp_path: Path, monkeypatch: pytest.Monk
         run(["new", f"{form}-job", *options])
     folders = sorted(str(path) for path in tmp_path.iterdir())
     packages = [f"{folder}/package" for folder in folders if Path(folder, "package").exists()]
-    monkeypatch.setenv("MYPYPATH", ":".join([*folders, *packages]))
+    # mypy takes an installed homeport before the one of PYTHONPATH.
+    own = str(Path(homeport.__file__ or "").parents[1].absolute())
+    found = [] if "site-packages" in own else [own]
+    monkeypatch.setenv("MYPYPATH", ":".join([*folders, *packages, *found]))
     cache = f"--cache-dir={tmp_path / 'cache'}"
     _run(tmp_path, "mypy", "--strict", "--explicit-package-bases", cache, *folders)
     for folder in folders:
