@@ -26,7 +26,7 @@ from homeport.container.spark.jvm import (
     ARCHIVE_NAME,
     COMMAND_NAME,
     PORTABLE_JAVA,
-    java_of_host,
+    environments_folder,
     made_folder,
     spark_and_java,
 )
@@ -52,11 +52,12 @@ def ensure(say: Callable[[str], None]) -> None:
     """Make command and archive in ``made_folder`` where they are missing, in another process.
 
     Without them Spark only starts later: a failure is a warning. It is not tried again while its
-    log is there. ``say``: gets a line for people.
+    log is there. Nothing is made where the cache can have no folder for them: without pyspark, a
+    home, or a Java with its release. ``say``: gets a line for people.
     """
     folder = made_folder()
     log = folder.with_suffix(".log")
-    if (folder / ARCHIVE_NAME).is_file() or log.is_file() or java_of_host() is None:
+    if (folder / ARCHIVE_NAME).is_file() or log.is_file() or folder == environments_folder():
         return
     cache = cache_folder(os.environ)
     try:

@@ -62,12 +62,17 @@ _SCRIPTS_ALONE = frozenset(
 """Properties of a job's JVM that only Spark's scripts apply."""
 
 
+def environments_folder() -> Path:
+    """Return the folder that ``homeport pack`` gives an environment; it may not exist."""
+    return Path(sys.prefix) / "share" / "homeport"
+
+
 def made_folder() -> Path:
     """Return the folder of this environment's archive and command; they may not exist.
 
     An environment that has none of its own has a folder in the cache, for its Java and its jars.
     """
-    own = Path(sys.prefix) / "share" / "homeport"
+    own = environments_folder()
     if (own / COMMAND_NAME).is_file():
         return own
     try:

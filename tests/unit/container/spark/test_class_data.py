@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -19,7 +20,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "spark" / "0123"
     monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(class_data, "made_folder", lambda: made)
-    monkeypatch.setattr(class_data, "java_of_host", lambda: "java")
     return made
 
 
@@ -55,15 +55,40 @@ def test_a_failure_is_a_warning_that_names_the_log(
     assert len(said) == 4
 
 
-def test_without_java_or_a_folder_nothing_is_made(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_folder_in_the_cache_nothing_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cache that others can write is refused in one line."""
+    """Without Java, its release, pyspark or a home, Spark starts as it can, without a line."""
     said: list[str] = []
-    monkeypatch.setattr(class_data, "java_of_host", lambda: None)
+    java, home = tmp_path / "java", tmp_path / "cache"
+    (java / "bin").mkdir(parents=True)
+    (java / "bin" / "java").touch(mode=0o755)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(home))
+    monkeypatch.setenv("JAVA_HOME", str(java))
+    class_data.ensure(said.append)
+    (java / "release").write_text('JAVA_VERSION="17"')
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda _name: None)
+        class_data.ensure(said.append)
+    with monkeypatch.context() as patch:
+        patch.delenv("HOMEPORT_CACHE_DIR")
+        patch.delenv("XDG_CACHE_HOME", raising=False)
+        patch.setattr(Path, "home", _homeless)
+        class_data.ensure(said.append)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
     class_data.ensure(said.append)
     assert said == []
-    monkeypatch.setattr(class_data, "java_of_host", lambda: "java")
+    assert not home.exists()
+
+
+def _homeless() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_a_cache_that_others_can_write_is_refused_in_one_line(folder: Path, tmp_path: Path) -> None:
+    """And costs nothing else."""
+    said: list[str] = []
     folder.parent.mkdir()
     folder.parent.chmod(0o777)
     class_data.ensure(said.append)
