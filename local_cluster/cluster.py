@@ -352,6 +352,7 @@ class LocalCluster:
                 owner=self._owner or processes.own(),
                 daemons={},
                 network=f"hp{cluster_id[:8]}" if self._namespaces else None,
+                keeps_containers=self._keeps_containers,
             )
             self._layout.root.mkdir(mode=0o700, parents=True)
             # Before the first process and namespace: whatever happens next, it finds all of them.
@@ -464,6 +465,8 @@ def _stop_in_order(record: Record, watch: Stopwatch) -> None:
         for process, node in processes.of_cluster(record.cluster_id).items()
         if node in record.addresses.nodes
     }
+    if record.keeps_containers:
+        processes.end_groups(containers)
     processes.wait_gone(containers, SIGKILL_DELAY_MS / 1000)
     if record.addresses.nodes:
         watch.report("nodes stopped")

@@ -116,6 +116,7 @@ class Record(Struct, frozen=True):
     ``owner``: the process that called `up`. ``daemons``: {daemon: its last known process}.
     ``kept``: its owner has left it up on purpose; another command takes it down. ``network``: how
     the names of its network namespaces begin; None: its nodes are on loopback.
+    ``keeps_containers``: its containers outlive their NodeManagers.
     """
 
     cluster_id: str
@@ -126,6 +127,7 @@ class Record(Struct, frozen=True):
     daemons: dict[str, ProcessId]
     kept: bool = False
     network: str | None = None
+    keeps_containers: bool = False
 
     @property
     def living_brokers(self) -> dict[str, ProcessId]:

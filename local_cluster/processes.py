@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -203,6 +203,25 @@ def send(process: ProcessId, number: signal.Signals) -> None:
                 signal.pidfd_send_signal(descriptor, number)
         finally:
             os.close(descriptor)
+
+
+def end_groups(found: Collection[ProcessId]) -> None:
+    """Send SIGTERM to each group that one of these leads, as YARN does.
+
+    Not to a group whose leader comes from another such group: it is left to that one.
+    """
+    pids = {process.pid for process in found}
+    leaders = []
+    for process in found:
+        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
+            living = _living(process)
+            if living is None or os.getpgid(process.pid) != process.pid:
+                continue
+            if os.getpgid(living.ppid()) not in pids:
+                leaders.append(process.pid)
+    for leader in leaders:  # once all are known: an orphan has another parent
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, signal.SIGTERM)
 
 
 def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> set[ProcessId]:

@@ -90,3 +90,31 @@ def test_descendants_are_found_where_their_environment_is_another() -> None:
         finally:
             for process in processes.with_descendants([own]):
                 processes.send(process, signal.SIGKILL)
+
+
+_CONTAINER = """
+trap 'echo ended; exit 0' TERM
+sleep 600 &
+setsid sh -c 'echo $$ runs; exec sleep 600' &
+wait
+"""
+
+
+def test_groups_end_but_for_those_of_their_members() -> None:
+    """As YARN ends a container: what leads a group of its own is left to its parent."""
+    command = ["bash", "-c", _CONTAINER]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        assert started.stdout is not None
+        apart = int(started.stdout.readline().split()[0])
+        family = processes.with_descendants([processes.identity(psutil.Process(started.pid))])
+        left = {process for process in family if process.pid == apart}
+        assert (len(family), len(left)) == (3, 1)
+        processes.end_groups(family)
+        assert processes.wait_gone(family - left, 30) == set()
+        assert started.stdout.readline() == "ended\n"
+        processes.end_groups(family - left)  # they are gone: no error
+        (inner,) = left
+        assert processes.is_alive(inner)
+        processes.kill_one(inner)
