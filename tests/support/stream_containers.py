@@ -21,7 +21,7 @@ from check_history.reading import values_in
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from coordinator_server import Loop
-from topic_records import records_from
+from topic_records import partitions_of, records_from
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
@@ -261,8 +261,7 @@ class Job:
 
     def messages(self, topic: str) -> list[Message]:
         """All committed records of partition after partition."""
-        partitions = AdminClient({"bootstrap.servers": self.servers}).list_topics(topic)
-        places = [TopicPartition(topic, p, 0) for p in sorted(partitions.topics[topic].partitions)]
+        places = [TopicPartition(topic, p, 0) for p in partitions_of(self.servers, topic)]
         return records_from(self.servers, places)
 
     def records_between(self, name: str, partition: int, first: int, last: int) -> int:
@@ -309,7 +308,7 @@ class Job:
         """
         topic = self.topic(name)
         admin = AdminClient({"bootstrap.servers": self.servers})
-        partitions = len(admin.list_topics(topic).topics[topic].partitions)
+        partitions = len(partitions_of(self.servers, topic))
         admin.delete_topics([topic])[topic].result(DEADLINE_S)
         again = NewTopic(topic, partitions, 1, config={"cleanup.policy": "compact"})
         admin.create_topics([again])[topic].result(DEADLINE_S)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -16,6 +17,7 @@ from confluent_kafka.admin import (
 )
 
 _POLL_S = 60.0
+_ANSWER_S = 10.0
 _LINES = 200
 
 
@@ -29,6 +31,22 @@ class _LastLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the line."""
         self.lines.append(f"{record.created:.3f} {record.getMessage()}")
+
+
+def partitions_of(servers: str, topic: str) -> list[int]:
+    """Return the numbers of the topic's partitions; KafkaException: no broker answers in a minute.
+
+    A question that went to a broker which stood still may get no answer: it is asked again.
+    """
+    deadline = time.monotonic() + _POLL_S
+    while True:
+        try:
+            found = AdminClient({"bootstrap.servers": servers}).list_topics(topic, _ANSWER_S)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return sorted(found.topics[topic].partitions)
 
 
 def records_from(servers: str, places: Sequence[TopicPartition]) -> list[Message]:
