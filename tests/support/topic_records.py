@@ -36,7 +36,7 @@ class _LastLines(logging.Handler):
 def partitions_of(servers: str, topic: str) -> list[int]:
     """Return the numbers of the topic's partitions; KafkaException: no broker answers in a minute.
 
-    A question that went to a broker which stood still may get no answer: it is asked again.
+    A request to a broker that stood still may get no answer: another one follows it.
     """
     deadline = time.monotonic() + _POLL_S
     while True:

@@ -170,8 +170,8 @@ def test_each_form_passes_mypy_and_ruff(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("MYPYPATH", ":".join([*folders, *packages, *found]))
     cache = f"--cache-dir={tmp_path / 'cache'}"
     # Only the new folders are judged, by the rules that a new folder has.
-    options = ["--strict", "--explicit-package-bases", "--follow-imports=silent", cache]
-    _run(tmp_path, "mypy", *options, *folders)
+    judged = ["--strict", "--explicit-package-bases", "--follow-imports=silent", cache]
+    _run(tmp_path, "mypy", *judged, *folders)
     for folder in folders:
         for check in (["check"], ["format", "--check"]):
             _run(Path(folder), "ruff", *check, "--isolated", "--no-cache", ".")
