@@ -11,6 +11,7 @@ import pytest
 from homeport.cli.usage import run_program
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.loading.declared_job import place_of
 from homeport.config.loading.loader import load
 from homeport.config.loading.rewriters import rewritten
 from homeport.config.system_stream import SystemStream
@@ -104,6 +105,18 @@ def test_a_key_that_a_later_rule_refuses_has_its_line(
     line = "error: task.commit.ms = '{}': it is odd; double it"
     assert printed("7") == line.format(7) + " (ruled.py, line 2)\n"
     assert printed("9") == line.format(9) + "\n"
+
+
+def test_a_job_whose_schema_cannot_be_read_gives_no_place(tmp_path: Path) -> None:
+    """Its value of the key is not known then."""
+    text = (
+        "from homeport import Avro, Job\n"
+        'job = Job("without-schema", keys={"task.commit.ms": 13})\n'
+        'job.input("in", value=Avro("absent.avsc"))\n'
+    )
+    with pytest.raises(ConfigError, match="the schema cannot be read"):
+        load(_written(tmp_path, text, "without_schema"))
+    assert place_of(ConfigError("task.commit.ms", "13", "it is odd", "double it")) is None
 
 
 @pytest.mark.parametrize(
