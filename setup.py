@@ -1,4 +1,4 @@
-"""Build the wheel: what ``setup.cfg`` cannot say.
+"""Build the parts of the wheel that ``setup.cfg`` cannot declare.
 
 The classes for Spark's JVM are compiled into the wheel, by the compiler that Spark has. So the
 build requires pyspark where there is a Java. Elsewhere the wheel has no classes, and the first
@@ -26,7 +26,7 @@ class BuildWithClasses(build_py):
     """Build the packages, and the jar of the classes for Spark's JVM."""
 
     def run(self) -> None:
-        """Build both; without Java, say that the wheel has no jar."""
+        """Build both; without Java, warn that the wheel has no jar."""
         super().run()
         if self.editable_mode:
             return

@@ -121,7 +121,7 @@ class Handle(_EachThread):
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return the methods that stand in the place of the handle's own in a call of the task."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind has its own; mypy knows no ABC of a threading.local
 
 
 class Output(Handle, Generic[K, V]):

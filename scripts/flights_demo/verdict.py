@@ -138,7 +138,7 @@ def compare(found: Mapping[str, Any], expected: dict[str, dict[str, Any]]) -> li
 
 
 def skipped_flights(reader: Reader, number: Callable[[bytes], int] = int) -> int:
-    """How many flights without a tail number the job's state says it skipped.
+    """Return how many flights without a tail number the job skipped, by its state.
 
     ``number``: reads a value of the state.
     """

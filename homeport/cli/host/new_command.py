@@ -74,7 +74,7 @@ def new(  # noqa: PLR0913 - each is an option of the command
     """
     if example is not None:
         _write(Path(name or example), _example(example))
-        note(f"next: cd {name or example}; README.md says how to go on")
+        note(f"next: cd {name or example}; README.md has the next steps")
         return
     kind = _kind({"task": task, "batch": batch, "pipeline": pipeline, "sql": sql})
     if properties and kind not in _IN_PROPERTIES:
@@ -96,7 +96,7 @@ def new(  # noqa: PLR0913 - each is an option of the command
     }
     make = _in_properties if properties else _in_python
     _write(Path(name), make(kind, values, brokers))
-    note(f"next: cd {name}; pytest; README.md says how to run the job")
+    note(f"next: cd {name}; pytest; README.md shows how to run the job")
 
 
 def _example(name: str) -> dict[str, str]:

@@ -151,7 +151,7 @@ def check(status: ShownStatus, processor: str, destination: str) -> None:
 
 
 def is_there(status: ShownStatus, processor: str, destination: str) -> bool:
-    """Return whether the processor runs on that host, and no command is to move it."""
+    """Return whether the processor runs on that host, and no command moves it."""
     (container,) = (c for c in status.containers if c.processor_id == processor)
     is_moving = any(each.processor_id == processor for each in status.placements)
     return container.phase is Phase.RUNNING and container.host == destination and not is_moving

@@ -22,7 +22,7 @@ OURS = "ours"
 _TIMES_QUIX = 4.0
 """How many times Quix Streams the first of ours is to reach; of others, once."""
 _FRONT = 0.97
-"""The part of a class's rate that a function in its place is to reach."""
+"""The part of a class's rate that a function must reach."""
 _INPUT = "throughput"
 
 Check = Callable[[Results, Contestant, str, Right], None]
