@@ -294,7 +294,7 @@ def _in_its_phase(status: ShownStatus, container: ShownContainer) -> Iterator[st
     elif phase is Phase.QUEUED and wanted:
         yield f"for its turn at {wanted}, which another requests"
     elif phase is Phase.QUEUED and not status.hosts:
-        yield "for the ResourceManager's word of the hosts"
+        yield "for the ResourceManager to name its hosts"
     elif phase is Phase.BACKING_OFF:
         yield "for its retry delay to pass"
     elif phase is Phase.STARTING:

@@ -155,7 +155,7 @@ _COMMAND = {"processor_id": "0", "destination": "nm3", "step": "reserving"}
         ("backing-off", {}, "for its retry delay to pass"),
         ("starting", {}, "for its report that its stores are restored"),
         ("stopping", {}, "for the evidence that it has stopped"),
-        ("queued", {"hosts": []}, "for the ResourceManager's word of the hosts"),
+        ("queued", {"hosts": []}, "for the ResourceManager to name its hosts"),
         (
             "assigned",
             {"change": {"waits": {"0": ["1@4", "2@1"]}}},
