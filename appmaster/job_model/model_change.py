@@ -154,8 +154,7 @@ class ModelPlanner:
         before = self._job_models.model
         model = calculate_job_model(config, counts, next_model.previous_assignment(self._stream))
         if has_state(before.config) and task_names(model) != task_names(before):
-            raise ConfigError(
-                keys.TASK_INPUTS.name,
+            raise keys.TASK_INPUTS.error(
                 config.get(keys.TASK_INPUTS.name),
                 "a job with state keeps its tasks, and these would be others",
                 "submit it under another job.id, or with --reset-state",

@@ -87,8 +87,7 @@ def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
     if labels and partition is not None and not any(map(partition.has, labels)):
         wanting = keys.YARN_CONTAINER_LABEL if yarn.container_label else keys.YARN_QUEUE
         what = f"the label {partition.label!r}" if partition.label else "no label"
-        yield ConfigError(
-            wanting.name,
+        yield wanting.error(
             yarn.container_label or yarn.queue,
             f"containers would need a node with {what}, and no running node is one",
             "label a node by yarn rmadmin -replaceLabelsOnNode, or choose another label or queue",
@@ -119,9 +118,8 @@ def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]
         (keys.YARN_AM_CPU_CORES, yarn.am_cpu_cores, am_cores, counted(am_cores, "core")),
     ):
         if value > limit:
-            yield ConfigError(
-                key.name,
-                str(value),
+            yield key.error(
+                value,
                 f"the cluster grants at most {most} to one container",
                 f"write {limit} or less",
             )
@@ -189,8 +187,7 @@ def warnings(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
     """Yield why containers return late, or not always."""
     queue = YarnConfig.of(config).queue
     if facts.scheduler.kind in {CAPACITY, FAIR} and facts.scheduler.queue(queue) is None:
-        yield ConfigError(
-            keys.YARN_QUEUE.name,
+        yield keys.YARN_QUEUE.error(
             queue,
             "YARN has no such queue now, and its rules of placement choose or make one",
             "name a queue that exists",

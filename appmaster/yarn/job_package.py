@@ -323,4 +323,4 @@ def _changed(path: Path) -> ConfigError:
 
 def _refused(place: Path | str | None, rule: str, remedy: str) -> ConfigError:
     value = None if place is None else str(place)
-    return ConfigError(keys.YARN_PACKAGE_PATH.name, value, rule, remedy)
+    return keys.YARN_PACKAGE_PATH.error(value, rule, remedy)

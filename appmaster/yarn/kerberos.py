@@ -12,7 +12,6 @@ from pathlib import Path
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import YarnConfig
 
 
@@ -38,16 +37,14 @@ def kerberos_login(config: Config) -> KerberosLogin | None:
         present, absent = keys.YARN_KERBEROS_PRINCIPAL, keys.YARN_KERBEROS_KEYTAB
         if principal is None:
             present, absent = absent, present
-        raise ConfigError(
-            present.name,
+        raise present.error(
             principal or keytab,
             f"a login needs both, and {absent.name} is not set",
             f"set {absent.name}, or remove {present.name} and use kinit",
         )
     path = Path(keytab).expanduser().absolute()
     if not path.is_file() or not os.access(path, os.R_OK):
-        raise ConfigError(
-            keys.YARN_KERBEROS_KEYTAB.name,
+        raise keys.YARN_KERBEROS_KEYTAB.error(
             keytab,
             f"{path} is no file that this user may read",
             "name the principal's keytab on this machine",

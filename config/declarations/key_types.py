@@ -123,6 +123,10 @@ class Key(ABC):
             return name
         return next((n for n in (name, *self.legacy) if config.get_str(n) is not None), name)
 
+    def error(self, value: object, rule: str, remedy: str, *parts: str) -> ConfigError:
+        """Return the error of ``value``; None: it is missing. ``parts``: as for ``named``."""
+        return ConfigError(self.named(*parts), None if value is None else str(value), rule, remedy)
+
     def is_set(self, config: Config, *parts: str) -> bool:
         """Return whether ``config`` has a value that is not blank."""
         return config.get_str(self.given(config, *parts)) is not None

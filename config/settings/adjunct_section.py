@@ -125,18 +125,18 @@ def _store(
         return None
     key, stream = named
     if store.changelog is not None:
-        raise ConfigError(
-            keys.STORE_CHANGELOG.named(name),
-            str(store.changelog),
+        raise keys.STORE_CHANGELOG.error(
+            store.changelog,
             f"{key} fills the store, and its stream is all the log that it needs",
             "remove one of both",
+            name,
         )
     if store.ttl_ms is not None:
-        raise ConfigError(
-            keys.ROCKSDB_TTL_MS.named(name),
+        raise keys.ROCKSDB_TTL_MS.error(
             config.get_str(keys.ROCKSDB_TTL_MS.named(name)),
             f"{key} fills the store, whose entries live until their stream deletes them",
             "remove it",
+            name,
         )
     validity_ms = keys.STORE_ADSTORE_VALIDITY_MS.read(config, name)
     return AdjunctStore(
@@ -228,11 +228,11 @@ def _extractor(config: Config, name: str) -> str | None:
     own = _class(config, keys.STORE_ADSTORE_EXTRACTOR_FACTORY, name)
     side = _class(config, keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY, name)
     if own is not None and side is not None and own != side:
-        raise ConfigError(
-            keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY.named(name),
+        raise keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY.error(
             side,
             f"{keys.STORE_ADSTORE_EXTRACTOR_FACTORY.named(name)} names another class, {own}",
             "remove one of both",
+            name,
         )
     return own or side
 
@@ -250,11 +250,11 @@ def _class(config: Config, key: TextKey, *parts: str) -> str | None:
         return None
     found = user_class(text)
     if found is None:
-        raise ConfigError(
-            key.named(*parts),
+        raise key.error(
             text,
             "it must have the form module:Name",
             "write the module, a colon and the class in it, such as my_job.planes:Factory",
+            *parts,
         )
     return found
 
@@ -263,12 +263,12 @@ def _markers(config: Config, name: str) -> VersionMarkers | None:
     header = keys.STORE_ADSTORE_MARKER_HEADER.read(config, name)
     key = keys.STORE_ADSTORE_MARKER_KEY.read(config, name)
     if header is not None and key is not None:
-        raise ConfigError(
-            keys.STORE_ADSTORE_MARKER_KEY.named(name),
+        raise keys.STORE_ADSTORE_MARKER_KEY.error(
             key,
             f"{keys.STORE_ADSTORE_MARKER_HEADER.named(name)} is set, and a marker is known by one "
             "of both",
             "remove one of both",
+            name,
         )
     return None if header is None and key is None else VersionMarkers(header, key)
 

@@ -90,11 +90,11 @@ def serde_of_columns(
             )
     streams = sorted({item.stream for item in inputs})
     if isinstance(first.serde, SchemaSerde) and first.serde.is_per_stream and len(streams) > 1:
-        raise ConfigError(
-            keys.SERIALIZERS_REGISTRY_SCHEMA.named(first.serde.name),
+        raise keys.SERIALIZERS_REGISTRY_SCHEMA.error(
             None,
             f"the values of {', '.join(streams)} are one column, and the registry has a schema for "
             "each",
             f"write the schema by which all are to be read{more}",
+            first.serde.name,
         )
     return first

@@ -81,18 +81,14 @@ class PipelineConfig:
         output = _output(config)
         if len(given) > 1:
             (first, _), (second, text), *_ = given
-            raise ConfigError(
-                second.key.name,
-                text,
-                f"{first.key.name} names a pipeline too",
-                "remove one of the two",
+            raise second.key.error(
+                text, f"{first.key.name} names a pipeline too", "remove one of the two"
             )
         if not given:
             if output is not None:
                 known = " or ".join(kind.key.name for kind in reversed(PipelineKind))
-                raise ConfigError(
-                    keys.TASK_PIPELINE_OUTPUT.name,
-                    str(output),
+                raise keys.TASK_PIPELINE_OUTPUT.error(
+                    output,
                     "the job has no pipeline, whose rows could leave",
                     f"set {known}, or remove the key",
                 )

@@ -53,8 +53,7 @@ def system_or_default(config: Config, key: TextKey) -> str:
     """Return the system that ``key`` names, else the default one; ConfigError without either."""
     system = key.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
     if system is None:
-        raise ConfigError(
-            key.name,
+        raise key.error(
             None,
             f"it is required where {keys.JOB_DEFAULT_SYSTEM.name} is not set",
             f"set {keys.JOB_DEFAULT_SYSTEM.name}, such as kafka",
@@ -163,9 +162,8 @@ class StandbyConfig:
             config
         ) or keys.JOB_HOT_STANDBY_REPLICATION_COUNT.is_set(config)
         if own_is_set and factor - 1 != (count if enabled else 0):
-            raise ConfigError(
-                keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name,
-                str(factor),
+            raise keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.error(
+                factor,
                 f"{keys.JOB_HOT_STANDBY_ENABLED.name} and "
                 f"{keys.JOB_HOT_STANDBY_REPLICATION_COUNT.name} say something else "
                 "(it is the replication count + 1)",

@@ -120,11 +120,11 @@ def _check_registry(entry: SchemaSerde) -> None:
 
 def _check_protobuf(config: Config, entry: SchemaSerde) -> None:
     if entry.schema:
-        raise ConfigError(
-            keys.SERIALIZERS_REGISTRY_SCHEMA.named(entry.name),
+        raise keys.SERIALIZERS_REGISTRY_SCHEMA.error(
             entry.schema,
             "the schema of a protobuf serde is a descriptor set, which is a file",
             f"set {keys.SERIALIZERS_REGISTRY_SCHEMA_FILE.named(entry.name)}",
+            entry.name,
         )
     config.require(
         keys.SERIALIZERS_REGISTRY_SCHEMA_FILE.named(entry.name),

@@ -17,7 +17,6 @@ from homeport.config.declarations.standalone_keys import (
     YARN,
     ZOOKEEPER,
 )
-from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import StandbyConfig
 from homeport.config.settings.zookeeper_access import NO_ACCESS, ZooKeeperAccess
 
@@ -50,11 +49,11 @@ def require_coordinator(config: Config, wanted: str) -> None:
     meant = wanted if given is None else _JAVA.get(given, given)
     if meant not in _COMMANDS:
         known = ", ".join((*_COMMANDS, *_JAVA))
-        raise ConfigError(key.name, given, f"it must be one of {known}", f"write {wanted}")
+        raise key.error(given, f"it must be one of {known}", f"write {wanted}")
     if meant != wanted:
         rule = f"{_COMMANDS[wanted]} needs {wanted}"
         remedy = f"start the job by {_COMMANDS[meant]}, or remove the key"
-        raise ConfigError(key.name, given, rule, remedy)
+        raise key.error(given, rule, remedy)
 
 
 def require_no_migration(recorded: Config) -> None:
@@ -64,7 +63,7 @@ def require_no_migration(recorded: Config) -> None:
     if found in _MIGRATIONS:
         rule = "a migration of the job has begun, and is not finished"
         remedy = f"finish it by {_MIGRATE}{_MIGRATIONS[found]}"
-        raise ConfigError(key.name, found, rule, remedy)
+        raise key.error(found, rule, remedy)
 
 
 def require_never_standalone(recorded: Config) -> None:
@@ -78,8 +77,7 @@ def require_never_standalone(recorded: Config) -> None:
     found = key.read(recorded)
     another = f"give the job another {keys.JOB_ID.name} and its stores other changelogs"
     if found == LOCAL:
-        raise ConfigError(
-            keys.JOB_ID.name,
+        raise keys.JOB_ID.error(
             keys.JOB_ID.read(recorded) or "1",
             "homeport run-local has run the job of this name and id, without --trial, and could "
             "still write",
@@ -87,7 +85,7 @@ def require_never_standalone(recorded: Config) -> None:
         )
     if found == ZOOKEEPER:
         rule = f"{_COMMANDS[found]} has run a job of this name and id, and could still write"
-        raise ConfigError(key.name, found, rule, f"run {_MIGRATE}{YARN}, or {another}")
+        raise key.error(found, rule, f"run {_MIGRATE}{YARN}, or {another}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +115,13 @@ class StandaloneConfig:
         require_coordinator(config, ZOOKEEPER)
         connect = keys.JOB_COORDINATOR_ZK_CONNECT.read(config)
         if connect is None:
-            raise ConfigError(
-                keys.JOB_COORDINATOR_ZK_CONNECT.name,
+            raise keys.JOB_COORDINATOR_ZK_CONNECT.error(
                 None,
                 "processors find each other by ZooKeeper",
                 "write host:port of its servers, or run the job by homeport run-local",
             )
         if not keys.JOB_COORDINATOR_READ_OPEN.read(config):
-            raise ConfigError(
-                keys.JOB_COORDINATOR_READ_OPEN.name,
+            raise keys.JOB_COORDINATOR_READ_OPEN.error(
                 "false",
                 "processors read what the others do, and share no token",
                 "remove the key, and let a firewall or "
@@ -156,15 +152,14 @@ def location_id(config: Config, environ: Mapping[str, str], host_name: str) -> s
     found = environ.get(variable, "").strip()
     if not found:
         rule = f"the environment variable {variable!r} must say where this processor runs"
-        raise ConfigError(key.name, given, rule, f"set {variable}, or write the location itself")
+        raise key.error(given, rule, f"set {variable}, or write the location itself")
     return found
 
 
 def refuse_standbys(config: Config) -> None:
     """Require that the job has no standbys; ConfigError where it has."""
     if StandbyConfig.of(config).enabled:
-        raise ConfigError(
-            keys.JOB_HOT_STANDBY_ENABLED.name,
+        raise keys.JOB_HOT_STANDBY_ENABLED.error(
             "true",
             "homeport run-local runs the whole job in one place, where a standby has none",
             "write false, or run the job by homeport run-processor",
@@ -177,15 +172,14 @@ def refuse_mixed_roles(config: Config) -> None:
     if key.read(config):
         rule = "a container on YARN has active tasks or standby tasks, not both"
         remedy = f"remove the key, or run the job by {_COMMANDS[ZOOKEEPER]}, which mixes them"
-        raise ConfigError(key.name, "true", rule, remedy)
+        raise key.error("true", rule, remedy)
 
 
 def _check_servers(servers: str) -> None:
     for server in servers.split(","):
         found = _SERVER.fullmatch(server.strip())
         if found is None or not 0 < int(found[1] or _PORT) <= _PORT_MAX:
-            raise ConfigError(
-                keys.JOB_COORDINATOR_ZK_CONNECT.name,
+            raise keys.JOB_COORDINATOR_ZK_CONNECT.error(
                 servers,
                 f"{server.strip()!r} is not of the form host:port",
                 "write host:port of each server, separated by commas",
@@ -198,7 +192,7 @@ def _root(config: Config) -> str:
     parts = root.split("/")
     if parts[0] or not parts[1:] or any(part in {"", ".", ".."} for part in parts[1:]):
         rule = "it must be a path in ZooKeeper, such as /homeport"
-        raise ConfigError(key.name, root, rule, "write names, each behind a slash")
+        raise key.error(root, rule, "write names, each behind a slash")
     if "zookeeper" in parts[1:2]:
-        raise ConfigError(key.name, root, "that path is ZooKeeper's own", "write another one")
+        raise key.error(root, "that path is ZooKeeper's own", "write another one")
     return root

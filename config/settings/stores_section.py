@@ -117,11 +117,12 @@ def _min_compaction_lag_ms(config: Config, store: str) -> int | None:
 def _changelog_overrides(config: Config, store: str) -> dict[str, str]:
     overrides = dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, "")))
     if _MIN_COMPACTION_LAG in overrides:
-        raise ConfigError(
-            keys.STORE_CHANGELOG_KAFKA.named(store, _MIN_COMPACTION_LAG),
+        raise keys.STORE_CHANGELOG_KAFKA.error(
             overrides[_MIN_COMPACTION_LAG],
             "the lag has a key of its own",
             f"set {keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.named(store)}",
+            store,
+            _MIN_COMPACTION_LAG,
         )
     return overrides
 

@@ -119,8 +119,7 @@ def _standby_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]
 
 def _check_labels(yarn: YarnConfig) -> None:
     if yarn.am_label and not yarn.container_label:
-        raise ConfigError(
-            keys.YARN_AM_LABEL.name,
+        raise keys.YARN_AM_LABEL.error(
             yarn.am_label,
             f"without {keys.YARN_CONTAINER_LABEL.name} YARN would give containers this label too",
             f"write {keys.YARN_CONTAINER_LABEL.name}, with the same label or with another",
@@ -150,8 +149,7 @@ def _check_topic_names(config: Config, job_name: str) -> None:
             )
     for name in (coordinator_topic(job_name, job_id), checkpoint_topic(job_name, job_id)):
         if not is_topic_name(name):
-            raise ConfigError(
-                keys.JOB_NAME.name,
+            raise keys.JOB_NAME.error(
                 job_name,
                 f"the topic name {name!r} would have more than the 249 characters of Kafka",
                 "use a shorter name",
@@ -160,8 +158,7 @@ def _check_topic_names(config: Config, job_name: str) -> None:
 
 def _check_work(config: Config) -> None:
     if not (keys.TASK_CLASS.is_set(config) or keys.TASK_PIPELINE_OUTPUT.is_set(config)):
-        raise ConfigError(
-            keys.TASK_CLASS.name,
+        raise keys.TASK_CLASS.error(
             None,
             "it is required, with a pipeline too: only a task keeps and sends",
             "name what the job does, such as my_job.task:MyTask, or set "
@@ -170,8 +167,7 @@ def _check_work(config: Config) -> None:
     for key in (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS):
         value = key.read(config)
         if value is not None and not is_user_class(value):
-            raise ConfigError(
-                key.name,
+            raise key.error(
                 value,
                 "it must have the form module:Name",
                 "write the module, a colon and the name in it, such as my_job.task:MyTask",
@@ -187,11 +183,8 @@ def _check_types(config: Config) -> None:
 
 def _check_inputs(task: TaskConfig, broadcast: tuple[SystemStream, ...]) -> None:
     if not task.inputs:
-        raise ConfigError(
-            keys.TASK_INPUTS.name,
-            None,
-            "a job needs at least one input",
-            "name a stream, such as kafka.flights",
+        raise keys.TASK_INPUTS.error(
+            None, "a job needs at least one input", "name a stream, such as kafka.flights"
         )
     for stream in task.inputs:
         _check_stream(keys.TASK_INPUTS.name, stream)
@@ -244,12 +237,12 @@ def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
             and store.changelog
             and store.changelog.system != task.checkpoint_system
         ):
-            raise ConfigError(
-                keys.STORE_CHANGELOG.named(store.name),
-                str(store.changelog),
+            raise keys.STORE_CHANGELOG.error(
+                store.changelog,
                 f"changelog and checkpoint are one transaction, and checkpoints are in system "
                 f"{task.checkpoint_system!r}",
                 f"put both into one system, or set {keys.TASK_CHECKPOINT_SYSTEM.name}",
+                store.name,
             )
 
 
@@ -282,9 +275,8 @@ def _check_pipeline_output(config: Config) -> None:
         return
     filled = AdjunctsConfig.of(config).of_stream(pipeline.output)
     if filled is not None:
-        raise ConfigError(
-            keys.TASK_PIPELINE_OUTPUT.name,
-            str(pipeline.output),
+        raise keys.TASK_PIPELINE_OUTPUT.error(
+            pipeline.output,
             f"the stream fills the adjunct store {filled.name}, which the job only reads",
             "name another stream, and let another job write that one",
         )
@@ -293,11 +285,12 @@ def _check_pipeline_output(config: Config) -> None:
     view.key_serde(stream)
     serde = view.msg_serde(stream)
     if serde in NUMBER_SERDES:
-        raise ConfigError(
-            keys.STREAM_MSG_SERDE.named(system, stream),
-            str(serde),
+        raise keys.STREAM_MSG_SERDE.error(
+            serde,
             "a row of columns cannot leave as a number",
             "write json, avro, or string or bytes for a column 'value' as it is",
+            system,
+            stream,
         )
 
 
@@ -344,8 +337,7 @@ def _check_prewarmed_standbys(config: Config, task: TaskConfig) -> None:
         return
     if not fits_warm_spare(task.memory):
         container_mb = keys.CONTAINER_MEMORY_MB.read(config)
-        raise ConfigError(
-            key.name,
+        raise key.error(
             "true",
             f"a standby and a spare with a Spark need {STANDBY_MB + WARM_SPARE_MB} MB of Python's "
             f"share, which is {task.memory.python_mb} of {container_mb} MB",
@@ -362,8 +354,7 @@ def _check_prewarmed_containers(config: Config, task: TaskConfig) -> None:
     remedy = f"set {keys.CONTAINER_MEMORY_MB.name} to {least_with_warm_spare(heap_mb)} or more"
     if heap_mb is not None:
         remedy += f", or {keys.TASK_SPARK_DRIVER_MEMORY_MB.name} lower"
-    raise ConfigError(
-        key.name,
+    raise key.error(
         "true",
         f"a spare with a Spark of its own needs {task.memory.warm_spare_mb} MB beside each "
         f"container, which leaves Python {task.memory.python_mb} of {container_mb} MB, less than a "
@@ -388,16 +379,14 @@ def _check_sizes(config: Config) -> None:
     manager = ClusterManagerConfig.of(config)
     heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
     if heap_mb is not None and heap_mb >= manager.container_memory_mb:
-        raise ConfigError(
-            keys.TASK_SPARK_DRIVER_MEMORY_MB.name,
-            str(heap_mb),
+        raise keys.TASK_SPARK_DRIVER_MEMORY_MB.error(
+            heap_mb,
             f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})",
             "make it smaller, or the container larger",
         )
     if manager.check_in_interval_ms >= manager.lease_ms:
-        raise ConfigError(
-            keys.CONTAINER_CHECK_IN_INTERVAL_MS.name,
-            str(manager.check_in_interval_ms),
+        raise keys.CONTAINER_CHECK_IN_INTERVAL_MS.error(
+            manager.check_in_interval_ms,
             f"it must be below {keys.CONTAINER_LEASE_MS.name} ({manager.lease_ms})",
             "make it smaller",
         )

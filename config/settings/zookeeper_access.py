@@ -8,7 +8,6 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key, TextKey
 from homeport.config.declarations.standalone_keys import CREATOR, GSSAPI, OPEN
-from homeport.config.errors import ConfigError
 
 ENV, FILE = "env:", "file:"
 
@@ -61,8 +60,7 @@ class ZooKeeperAccess:
         has_identity = bool(scheme) or (tls is not None and bool(tls.certificate))
         acl = keys.JOB_COORDINATOR_ZK_ACL.read(config) or (CREATOR if has_identity else OPEN)
         if acl == CREATOR and not has_identity:
-            raise ConfigError(
-                keys.JOB_COORDINATOR_ZK_ACL.name,
+            raise keys.JOB_COORDINATOR_ZK_ACL.error(
                 acl,
                 "the nodes belong to a user or a certificate, and the job shows none",
                 f"set {keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.name} or "
@@ -103,7 +101,7 @@ def _tls(config: Config) -> ZooKeeperTls | None:
 def _require(config: Config, wanted: tuple[TextKey, ...], by: str) -> None:
     for key in wanted:
         if not key.is_set(config):
-            raise ConfigError(key.name, None, f"{by} needs it", f"set it, or remove {by}")
+            raise key.error(None, f"{by} needs it", f"set it, or remove {by}")
 
 
 def _refuse(config: Config, unused: tuple[TextKey, ...], wanted: Key, text: str) -> None:
@@ -111,14 +109,13 @@ def _refuse(config: Config, unused: tuple[TextKey, ...], wanted: Key, text: str)
         if key.is_set(config):
             name = wanted.name
             rule = f"it has no effect without {name}={text}"
-            raise ConfigError(key.name, key.read(config), rule, f"set {name}, or remove the key")
+            raise key.error(key.read(config), rule, f"set {name}, or remove the key")
 
 
 def _place(config: Config, key: TextKey) -> str:
     given = key.read(config) or ""
     if given and (not given.startswith((ENV, FILE)) or given in {ENV, FILE}):
-        raise ConfigError(
-            key.name,
+        raise key.error(
             given,
             "it must say where the secret is: the configuration goes into the coordinator stream",
             f"write {ENV}NAME of an environment variable, or {FILE}PATH",

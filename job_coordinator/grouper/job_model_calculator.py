@@ -216,8 +216,7 @@ def _check_processors(
     """Require that the grouper has made containers of the given processors alone."""
     for processor_id in groups:
         if processor_id not in processor_ids:
-            raise ConfigError(
-                keys.TASK_NAME_GROUPER_FACTORY.name,
+            raise keys.TASK_NAME_GROUPER_FACTORY.error(
                 JobConfig.of(config).task_name_grouper_factory,
                 f"it has made container {processor_id!r}, and there is no such processor",
                 f"correct the grouper, or {keys.PROCESSOR_ID.name}",

@@ -97,16 +97,14 @@ class AllSspToSingleTask(SystemStreamPartitionGrouper):
                 is no input partition.
         """
         if broadcast_partitions(self.config):
-            raise ConfigError(
-                keys.TASK_BROADCAST_INPUTS.name,
+            raise keys.TASK_BROADCAST_INPUTS.error(
                 self.config.get_str(keys.TASK_BROADCAST_INPUTS.name),
                 "with the grouper all-ssp-to-single-task every task reads every partition already",
                 f"name these streams in {keys.TASK_INPUTS.name}",
             )
         every = frozenset(partitions)
         if not every:
-            raise ConfigError(
-                keys.TASK_INPUTS.name,
+            raise keys.TASK_INPUTS.error(
                 self.config.get_str(keys.TASK_INPUTS.name),
                 "the grouper all-ssp-to-single-task needs an input partition",
                 "name an input stream",
@@ -140,4 +138,4 @@ def _broadcast(item: str) -> list[SystemStreamPartition]:
 
 def _error(item: str, rule: str) -> ConfigError:
     remedy = "write it as in kafka.rules#0 or kafka.rules#[0-3]"
-    return ConfigError(keys.TASK_BROADCAST_INPUTS.name, item, rule, remedy)
+    return keys.TASK_BROADCAST_INPUTS.error(item, rule, remedy)

@@ -113,8 +113,7 @@ def checked_names(tasks: Iterable[TaskModel], processor_count: int) -> list[Task
         raise ConfigError(_COUNT_KEY, "0", "a job needs at least one container", "write 1 or more")
     names = sorted({task.task_name for task in tasks})
     if not names:
-        raise ConfigError(
-            keys.TASK_INPUTS.name,
+        raise keys.TASK_INPUTS.error(
             None,
             "the inputs have no partition that gives rise to a task",
             "name an input stream with partitions that are not broadcast",

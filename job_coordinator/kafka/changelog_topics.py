@@ -116,11 +116,11 @@ def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
         )
     largest, taken = spec.config.get(_MAX_MESSAGE), found.config.get(_MAX_MESSAGE)
     if largest is not None and taken is not None and int(taken) < int(largest):
-        return ConfigError(
-            keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.named(store.name),
+        return keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.error(
             largest,
             f"topic {spec.name!r} takes records of at most {taken} bytes",
             f"write {taken}, or raise max.message.bytes of the topic",
+            store.name,
         )
     return None
 

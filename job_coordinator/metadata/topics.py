@@ -154,9 +154,8 @@ def lost_input(stream: SystemStream, known: str | None, seen: str | None) -> Con
     if known in {None, seen} and seen is not None:
         return None
     what = _RECREATED.format(now=seen, before=known) if seen else "deleted"
-    return ConfigError(
-        keys.TASK_INPUTS.name,
-        str(stream),
+    return keys.TASK_INPUTS.error(
+        stream,
         f"the input was {what}, and what the job has committed is of the topic before",
         f"submit the job with {keys.JOB_INPUT_RECREATED.name}={keys.RECREATED_BEGIN} once the "
         f"topic is there, to keep the state, or by run-job {OPTION}",
@@ -263,12 +262,12 @@ def lost_state(
     """
     if record is None or record.topic_id == topic_id:
         return None
-    return ConfigError(
-        keys.STORE_CHANGELOG.named(record.store),
-        str(changelog),
+    return keys.STORE_CHANGELOG.error(
+        changelog,
         _lost("the state", record.topic_id, topic_id),
         f"bring its records back and submit the job again, or begin from nothing by run-job "
         f"{OPTION}",
+        record.store,
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
@@ -30,7 +29,7 @@ def require_none_registered(job: str, processors: Collection[ProcessorId]) -> No
     """Require that no processor of the job is registered; else ConfigError."""
     if processors:
         rule = "the job runs: these processors are registered in ZooKeeper: "
-        raise ConfigError(keys.JOB_NAME.name, job, rule + ", ".join(processors), "stop them")
+        raise keys.JOB_NAME.error(job, rule + ", ".join(processors), "stop them")
 
 
 def require_known(newest: Plan | None, highest: int) -> Plan:
@@ -42,8 +41,7 @@ def require_known(newest: Plan | None, highest: int) -> Plan:
         ConfigError: the tree is another one, or an older copy: its versions would come twice.
     """
     if newest is None or newest.version < highest:
-        raise ConfigError(
-            keys.JOB_COORDINATOR_ZK_ROOT.name,
+        raise keys.JOB_COORDINATOR_ZK_ROOT.error(
             None,
             "ZooKeeper has no version of the job there, or an older one than has run",
             "name the same job.coordinator.zk.connect and job.coordinator.zk.root, and bring back "

@@ -276,11 +276,9 @@ def _secret(key: TextKey, place: str) -> str:
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is no text"
             rule = f"{where} must hold the secret ({why})"
-            raise ConfigError(
-                key.name, place, rule, "write it there, for its owner alone"
-            ) from None
+            raise key.error(place, rule, "write it there, for its owner alone") from None
     if not found:
-        raise ConfigError(key.name, place, f"{where} must hold the secret", "write it there")
+        raise key.error(place, f"{where} must hold the secret", "write it there")
     return found
 
 
@@ -317,13 +315,12 @@ def _tls(tls: ZooKeeperTls) -> dict[str, Any]:
 def _unusable(key: TextKey, path: str, what: str, error: OSError) -> ConfigError:
     why = getattr(error, "reason", None) or error.strerror or str(error)
     rule = f"it must be a PEM file with {what} ({why})"
-    return ConfigError(key.name, path, rule, "correct the paths, or the files")
+    return key.error(path, rule, "correct the paths, or the files")
 
 
 def _gssapi(access: ZooKeeperAccess) -> dict[str, Any]:
     if not puresasl.mechanisms.have_kerberos:
-        raise ConfigError(
-            keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.name,
+        raise keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.error(
             access.scheme,
             "it needs the Python module kerberos, which this environment does not have",
             "install it, or use DIGEST-MD5",

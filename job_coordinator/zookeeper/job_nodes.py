@@ -20,7 +20,6 @@ from kazoo.exceptions import (
 from kazoo.security import ACL, Permissions
 
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError
 from homeport.job_coordinator.standalone import nodes
 
 _REFUSED = (NoNodeError, NodeExistsError, BadVersionError, RolledBackError, RuntimeInconsistency)
@@ -55,8 +54,7 @@ def _require_owned(client: Any, path: str) -> None:  # noqa: ANN401 - of kazoo
     acls, _ = client.get_acls(path)
     if any(is_open(acl) for acl in acls):
         key = keys.JOB_COORDINATOR_ZK_ACL
-        raise ConfigError(
-            key.name,
+        raise key.error(
             "creator",
             f"everybody may change the node {path}, which was made without an ACL",
             f"set its ACL and that of all nodes below it (setAcl -R), or write {key.name}=open",

@@ -116,8 +116,7 @@ def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
     system = SystemConfig.of(config, job.coordinator_system)
     topic = job.coordinator_topic
     if not TopicAdmin(system, CONTACT_S).partition_counts([topic]):
-        raise ConfigError(
-            keys.JOB_NAME.name,
+        raise keys.JOB_NAME.error(
             job.name,
             f"the job has no coordinator stream ({topic!r} at {system.bootstrap_servers})",
             "run the job once with run-job, or correct job.name and job.id",

@@ -73,8 +73,7 @@ class Job:
         last = self.last_application(stream)
         if last is not None and last.is_active:
             job = JobConfig.of(self.config)
-            raise ConfigError(
-                keys.JOB_NAME.name,
+            raise keys.JOB_NAME.error(
                 job.name,
                 f"the job {job.name!r} with {keys.JOB_ID.name}={job.id} runs already as "
                 f"{last.application_id} ({last.state})",

@@ -176,9 +176,8 @@ def _require_checked(output: bytes, import_path: Path) -> None:
     """Require that the program ran to its end: the job's code may end it early, with code 0."""
     last = output.decode(errors="replace").splitlines()[-1:]
     if last != [check_job_model_program.CHECKED]:
-        raise ConfigError(
-            keys.YARN_PACKAGE_PATH.name,
-            str(import_path),
+        raise keys.YARN_PACKAGE_PATH.error(
+            import_path,
             "the job's code ends the process that loads it, with exit code 0",
             "let no module exit while it is imported",
         )

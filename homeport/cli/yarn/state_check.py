@@ -120,7 +120,7 @@ def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
     if not is_other_meant:
         key = keys.YARN_PACKAGE_PATH
         remedy = f"let it name the code of the upgrade; {OTHER_PACKAGE} if other code is meant"
-        raise ConfigError(key.name, key.read(job.config), rule, remedy)
+        raise key.error(key.read(job.config), rule, remedy)
     note(f"note: {rule}")
 
 
@@ -169,8 +169,7 @@ def check_record_sizes(config: Config, model: JobModel | None, limit: int) -> No
         rule = _rule(f"{message.type} {message.key[:200]}", size, limit)
         if message.type != MessageType.SET_TASK_PARTITION:
             raise ConfigError(message.type, message.key, rule, remedy)
-        raise ConfigError(
-            keys.TASK_BROADCAST_INPUTS.name,
+        raise keys.TASK_BROADCAST_INPUTS.error(
             config.get(keys.TASK_BROADCAST_INPUTS.name),
             rule,
             f"broadcast to fewer tasks, or {remedy}",

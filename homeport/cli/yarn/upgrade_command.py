@@ -149,16 +149,14 @@ def require_upgradable(config: Config) -> None:
         )
     for key in (keys.JOB_SSP_GROUPER_FACTORY, keys.TASK_NAME_GROUPER_FACTORY):
         if is_user_class(key.read(config) or ""):
-            raise ConfigError(
-                key.name,
+            raise key.error(
                 key.read(config),
                 "the AM runs the job's own grouper, and its code is that of the deployment",
                 "deploy the new package with run-job",
             )
     retries = ClusterManagerConfig.of(config).retry_count
     if retries == 0:
-        raise ConfigError(
-            keys.CONTAINER_RETRY_COUNT.name,
+        raise keys.CONTAINER_RETRY_COUNT.error(
             "0",
             "the first failure of the new code would give its container up, and nothing go back",
             "set it to 1 or more; the running job takes it at once",
