@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.report import BenchmarkError
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
 _PREFIX = "bench-"
 _TOPICS_S = 60.0
-_POLL_S = 0.1
 
 
 @contextmanager
@@ -85,21 +81,3 @@ def beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-
-
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
-    """Poll a condition, as status, history and YARN have no event to wait for.
-
-    Raises:
-        BenchmarkError: it does not hold in time.
-    """
-    deadline = time.monotonic() + limit_s
-    while True:
-        try:
-            if condition():
-                return
-        except (OSError, http.client.HTTPException, ValueError):
-            pass  # a driver that starts again does not answer yet
-        if time.monotonic() > deadline:
-            raise BenchmarkError(f"waited for {limit_s:.0f} s in vain for {what}")
-        time.sleep(_POLL_S)

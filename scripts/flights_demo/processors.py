@@ -35,7 +35,7 @@ _READY = "waits for its first version"
 
 @dataclass(frozen=True)
 class Done:
-    """What an incarnation has done with a task first. ``at_ms``: since 1970."""
+    """A transaction of a task that an incarnation has committed. ``at_ms``: since 1970."""
 
     processor_id: str
     generation: int
@@ -71,23 +71,24 @@ class Settled:
         return [m.processor_id for m in self.plan.members if m.generation == self.plan.version]
 
 
-def first_commits(lines: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
-    """The first committed transaction of each (incarnation, task), of one file's lines.
-
-    PURE.
-    """
-    seen: set[tuple[str, int, str]] = set()
+def commits(lines: Iterable[Mapping[str, Any]]) -> Iterator[Done]:
+    """Yield each task of each committed transaction, from the lines of one file. PURE."""
     ending: Mapping[str, Any] = {}
     for line in lines:
         if line["event"] == "transaction-ending":
             ending = line["offsets"]
         elif line["event"] == "transaction-committed":
-            owner, generation = line["processor_id"], line["epoch"]
             for task in ending:
-                if (owner, generation, task) not in seen:
-                    seen.add((owner, generation, task))
-                    yield Done(owner, generation, task, line["ts_ms"])
+                yield Done(line["processor_id"], line["epoch"], task, line["ts_ms"])
             ending = {}
+
+
+def first_commits(lines: Iterable[Mapping[str, Any]]) -> Iterable[Done]:
+    """Return the first commit of each (incarnation, task), as of ``commits``. PURE."""
+    first: dict[tuple[str, int, str], Done] = {}
+    for done in commits(lines):
+        first.setdefault((done.processor_id, done.generation, done.task), done)
+    return first.values()
 
 
 class Processors:

@@ -21,10 +21,12 @@ from typing import Any
 
 from check_history.reading import read_jobs
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from flights_demo.common import await_that
 from flights_demo.job import DemoJob
+from flights_demo.screen import Screen
 from flights_demo.timeline import Lost, first_output_ms, moments
 
-from benchmarks.bed import Busy, beside, make_topics, wait_until
+from benchmarks.bed import Busy, beside, make_topics
 from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.clocks import boot_ms
@@ -43,7 +45,7 @@ EXAMPLE = Path(__file__).parent / "grown"
 INPUT = "grown-in"
 KEYS_PER_RECORD = 4_000
 _TOUCHES_PER_S = 20
-_LIMIT_S = 300.0
+_POLL_S, _LIMIT_S = 0.1, 300.0
 _GROW_LIMIT_S = 900.0
 _REST_S = 8.0
 _CALM_LAG = 500
@@ -104,7 +106,7 @@ class Job:
             self._forget_state(home)
         try:
             failure = self._measure(before, lambda: self.cluster.kill_node(home))
-            wait_until(lambda: self._nodes().get(home) == "LOST", f"YARN to miss {home}", _LIMIT_S)
+            wait_until(lambda: self._nodes().get(home) == "LOST", f"YARN to miss {home}")
         finally:
             self.cluster.start_node(home)
         return failure
@@ -121,9 +123,9 @@ class Job:
         busy = Busy()
         killed_ms = boot_ms()
         kill()
-        wait_until(lambda: self._is_recovered(lost), "the recovery", _LIMIT_S)
+        wait_until(lambda: self._is_recovered(lost), "the recovery")
         share = busy.share()
-        wait_until(lambda: bool(self._output_ms(lost, killed_ms)), "a commit's history", _LIMIT_S)
+        wait_until(lambda: bool(self._output_ms(lost, killed_ms)), "a commit's history")
         output_ms = self._output_ms(lost, killed_ms) or 0
         now = self._containers()[PROCESSOR]
         recovery = now["recovery"]
@@ -153,9 +155,9 @@ class Job:
 
     def _calm(self) -> dict[str, dict[str, Any]]:
         """The containers, once all of them work, none is behind, and all nodes are there."""
-        wait_until(self._is_calm, "calm", _LIMIT_S)
+        wait_until(self._is_calm, "calm")
         time.sleep(_REST_S)  # what has just come up is at work in the background still
-        wait_until(self._is_calm, "calm", _LIMIT_S)
+        wait_until(self._is_calm, "calm")
         return self._containers()
 
     def _is_calm(self) -> bool:
@@ -185,6 +187,18 @@ class Job:
 
 def _is_warm(container: dict[str, Any]) -> bool:
     return bool(container["spare"] == {"kind": "warm", "ready": True})
+
+
+class Quiet(Screen):
+    """Prints nothing: the benchmark's own lines and its table show what matters."""
+
+    def say(self, text: str) -> None:
+        """Print nothing."""
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait as the demo does, with the limit of a benchmark."""
+    await_that(condition, what, Quiet(), _POLL_S, _LIMIT_S)
 
 
 class Feeder:

@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from check_history.reading import values_in
 from confluent_kafka import Producer
-from flights_demo.processors import Processors
-from flights_demo.screen import Screen
+from flights_demo.processors import Processors, commits
 from zookeeper_process import ZooKeeperServer
 
 from benchmarks.bed import beside, broker, make_topics
+from benchmarks.failover.runs import Quiet
+from benchmarks.jobs import config_of, store_keys
 from benchmarks.standalone.package.counting import STORE
+from homeport.config.config import Config
 from homeport.job_coordinator.standalone.nodes import root_of
 from homeport.local_cluster.processes import NODE_VARIABLE
 
@@ -41,24 +42,9 @@ class Bed:
         """{task: when transactions of it were committed, in ms since 1970, sorted}."""
         found: dict[str, list[int]] = {}
         for path in self.state.glob("*/*/.history/*.jsonl"):
-            for task, at_ms in commits_in(values_in(path)):
-                found.setdefault(task, []).append(at_ms)
+            for done in commits(values_in(path)):
+                found.setdefault(done.task, []).append(done.at_ms)
         return {task: sorted(times) for task, times in found.items()}
-
-
-def commits_in(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
-    """(task, ms since 1970) of each committed transaction, of one file's lines.
-
-    PURE.
-    """
-    ending: Mapping[str, Any] = {}
-    for line in lines:
-        if line["event"] == "transaction-ending":
-            ending = line["offsets"]
-        elif line["event"] == "transaction-committed":
-            for task in ending:
-                yield task, line["ts_ms"]
-            ending = {}
 
 
 def longest_pause_ms(times: Iterable[int], since_ms: float, until_ms: float) -> float:
@@ -92,7 +78,7 @@ def bed(tasks: int, debounce_ms: int, more: Mapping[str, str]) -> Iterator[Bed]:
                     logs,
                     zookeeper.connect,
                     root_of(_ROOT, app=name, job=name, stage="1"),
-                    _Quiet(),
+                    Quiet(),
                 )
                 try:
                     yield Bed(processors, state)
@@ -102,33 +88,19 @@ def bed(tasks: int, debounce_ms: int, more: Mapping[str, str]) -> Iterator[Bed]:
             zookeeper.kill()
 
 
-class _Quiet(Screen):
-    """The table of the benchmark says what matters."""
-
-    def say(self, text: str) -> None:
-        """Nothing is printed."""
-
-
-def _keys(servers: str, connect: str, debounce_ms: int) -> dict[str, str]:
-    return {
-        "job.name": _JOB,
-        "job.default.system": "kafka",
+def _keys(servers: str, connect: str, debounce_ms: int) -> Config:
+    own = {
         "task.class": "counting:Counter",
         "task.inputs": f"kafka.{_JOB}-in",
         "task.transaction.ms": str(_TRANSACTION_MS),
         "yarn.package.path": str(Path(__file__).parent / "package"),
-        "systems.kafka.consumer.bootstrap.servers": servers,
-        "systems.kafka.samza.offset.default": "oldest",
-        "systems.kafka.default.stream.replication.factor": "1",
-        f"stores.{STORE}.factory": "rocksdb",
-        f"stores.{STORE}.changelog": f"kafka.{_JOB}-changelog",
-        f"stores.{STORE}.key.serde": "string",
-        f"stores.{STORE}.msg.serde": "long",
+        **store_keys(STORE, f"{_JOB}-changelog", "long", "string"),
         "job.coordinator.zk.connect": connect,
         "job.coordinator.zk.root": _ROOT,
         "job.coordinator.zk.session.timeout.ms": str(SESSION_MS),
         "job.debounce.time.ms": str(debounce_ms),
     }
+    return config_of(servers, own, _JOB)
 
 
 @contextmanager

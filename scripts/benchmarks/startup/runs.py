@@ -16,14 +16,13 @@ from check_history.reading import Event, UnreadableError, read_jobs
 from confluent_kafka import Producer
 from flights_demo.job import DemoJob
 
-from benchmarks.bed import Busy, cluster, make_topics, wait_until
+from benchmarks.bed import Busy, cluster, make_topics
 from benchmarks.failover.grown.package.grown_state import OUTPUT
-from benchmarks.failover.runs import EXAMPLE, INPUT, PARTITIONS, PIPELINE
+from benchmarks.failover.runs import EXAMPLE, INPUT, PARTITIONS, PIPELINE, wait_until
 from benchmarks.report import BenchmarkError, Row, machine_rows, phased
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.local_cluster.cluster import LocalCluster
 
-_LIMIT_S = 180.0
 _UP_S, _RUN_S = 45, 35
 
 #: Lines of run-job, and events of the history: (step that they end, how they begin or their name).
@@ -109,7 +108,7 @@ def _start(cluster: LocalCluster, name: str, overrides: Sequence[str]) -> Start:
     busy, began_ms = Busy(), boot_ms()
     try:
         reached = _run(job, cluster)
-        wait_until(lambda: len(_events(cluster, name)) == len(_EVENTS), "a first commit", _LIMIT_S)
+        wait_until(lambda: len(_events(cluster, name)) == len(_EVENTS), "a first commit")
         share = busy.share()
         reached |= _events(cluster, name)
     finally:

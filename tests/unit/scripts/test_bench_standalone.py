@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from benchmarks.standalone.plan import measured
-from benchmarks.standalone.runs import commits_in, longest_pause_ms
+from benchmarks.standalone.runs import longest_pause_ms
 from benchmarks.standalone.sigkill import PHASES, Loss, line_of, rows_of
 
 
@@ -56,15 +56,3 @@ def test_the_pause_of_a_task_is_the_longest_time_between_commits_of_a_span() -> 
     assert longest_pause_ms(times, 950, 1600) == 1400
     assert longest_pause_ms(times, 950, 1550) == 400
     assert longest_pause_ms([5], 0, 10) == 0
-
-
-def test_commits_are_those_whose_transaction_has_ended() -> None:
-    """Each task of it, at its time; an aborted one commits nothing."""
-    lines = [
-        {"event": "transaction-ending", "offsets": {"a": {}, "b": {}}, "ts_ms": 1},
-        {"event": "transaction-committed", "ts_ms": 2},
-        {"event": "transaction-committed", "ts_ms": 3},
-        {"event": "started", "ts_ms": 4},
-        {"event": "transaction-ending", "offsets": {"a": {}}, "ts_ms": 5},
-    ]
-    assert list(commits_in(lines)) == [("a", 2), ("b", 2)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flights_demo.processors import Done, first_commits
+from flights_demo.processors import Done, commits, first_commits
 from flights_demo.standalone_chaos import KINDS, LEAST_FAULTS, schedule
 
 
@@ -30,6 +30,18 @@ def test_the_first_commit_of_each_task_and_incarnation_counts() -> None:
         Done("p1", 1, "b", 3),
         Done("p1", 2, "a", 8),
     ]
+
+
+def test_commits_are_those_whose_transaction_has_ended() -> None:
+    """Each task of it, at its time; an aborted one commits nothing."""
+    lines = [
+        _line("transaction-ending", 1, offsets={"a": {}, "b": {}}),
+        _line("transaction-committed", 2),
+        _line("transaction-committed", 3),
+        _line("started", 4),
+        _line("transaction-ending", 5, offsets={"a": {}}),
+    ]
+    assert list(commits(lines)) == [Done("p1", 1, "a", 2), Done("p1", 1, "b", 2)]
 
 
 def test_a_seed_reproduces_its_schedule_of_faults() -> None:
