@@ -56,19 +56,11 @@ class Extraction(Protocol):
 class KeyAndValue:
     """The default: the record's own key and value.
 
-    Bytes are passed on as they are where the stream has no serde, or the store's.
-
-    Args:
-        store: the name of the store, for messages.
-        stream: the serdes of the stream.
-        kept: those of the store.
-        refuse: gets each record that has no key, or that the stream's serdes cannot read; None: the
-            first one is an error.
+    Bytes are passed on as they are where the stream has no serde, or the store's (``kept``).
+    ``refuse`` gets each record that has no key, or that the stream's serdes cannot read.
     """
 
-    def __init__(
-        self, store: str, stream: Serdes, kept: Serdes, refuse: Refuse | None = None
-    ) -> None:
+    def __init__(self, store: str, stream: Serdes, kept: Serdes, refuse: Refuse) -> None:
         self._store = store
         self._refuse = refuse
         self._key = _recoder(stream.key, kept.key)
@@ -78,7 +70,6 @@ class KeyAndValue:
         """Return the bytes, as ``Extraction``.
 
         Raises:
-            WireError: the stream's serde cannot read a record, and there is no ``refuse``.
             ExtractorFailedError: the store's serde cannot carry an object of the stream's serde.
             SerdeFailedError: a serde failed; the record need not be at fault.
         """
@@ -86,20 +77,17 @@ class KeyAndValue:
         values: Bytes = rows["value"].to_pylist()
         try:
             found = _recoded(keys, self._key)
-            if self._refuse is None or not (None in found or has_reserved(found)):
+            if not (None in found or has_reserved(found)):
                 return found, _recoded(values, self._msg)
         except TypeError as error:
             raise _failed(self._store, error) from error
         except SerdeFailedError:
             raise
         except (HomeportError, ValueError, RecursionError):
-            if self._refuse is None:
-                raise
-        return self._one_by_one(rows, keys, values, self._refuse)
+            pass  # at least one of them is bad; the next step finds it
+        return self._one_by_one(rows, keys, values)
 
-    def _one_by_one(
-        self, rows: pa.Table, keys: Bytes, values: Bytes, refuse: Refuse
-    ) -> tuple[Bytes, Bytes]:
+    def _one_by_one(self, rows: pa.Table, keys: Bytes, values: Bytes) -> tuple[Bytes, Bytes]:
         found = []
         for index, pair in enumerate(zip(keys, values, strict=True)):
             entry, reason = _NOTHING, ""
@@ -118,19 +106,15 @@ class KeyAndValue:
             except (HomeportError, ValueError, RecursionError) as error:
                 reason = f"store {self._store} cannot keep it: {reason_of(error)}"
             if reason:
-                refuse(rows.slice(index, 1).to_pylist()[0], reason)
+                self._refuse(rows.slice(index, 1).to_pylist()[0], reason)
             found.append(entry)
         return [key for key, _ in found], [value for _, value in found]
 
 
 class ByExtractor:
-    """The key and value that the job's extractor takes from each record.
+    """The key and value that the job's ``extractor`` takes from each record.
 
-    Args:
-        store: the name of the store, for messages.
-        extractor: the job's own.
-        kept: the serdes of the store.
-        messages_of: makes messages of rows, for an extractor that takes no tables.
+    ``kept``: the serdes of the store. ``messages_of``: for an extractor that takes no tables.
 
     Raises:
         ExtractorFailedError: a call of one of its methods would not run it.

@@ -41,11 +41,7 @@ Lost = Callable[[str | None], ConfigError | None]
 class TopicWatch:
     """Requests the ids of the topics of state, input positions and input.
 
-    Args:
-        systems: {name: system}.
-        stores: {changelog: store}.
-        checkpoints: the checkpoint topic; None: the job has none.
-        inputs: the input streams.
+    ``stores`` {changelog: store}. ``checkpoints``: the checkpoint topic; None: the job has none.
     """
 
     def __init__(
@@ -53,7 +49,7 @@ class TopicWatch:
         systems: Mapping[str, SystemConfig],
         stores: Mapping[SystemStream, str],
         checkpoints: SystemStream | None,
-        inputs: Collection[SystemStream] = (),
+        inputs: Collection[SystemStream],
     ) -> None:
         self._stores = stores
         self._checkpoints = checkpoints

@@ -170,7 +170,7 @@ class Run:
             positions.processed(),
             history,
             lambda _: None,
-            TopicWatch(self._job.systems, {}, None),
+            TopicWatch(self._job.systems, {}, None, ()),
             lambda: tuning,
             self._plain,
             typed=typed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -41,9 +41,17 @@ def _own() -> Serde:
 )
 def test_bytes_are_passed_on_where_nothing_changes_them(stream: Serdes, kept: Serdes) -> None:
     """The stream has no serde, or the store's; a null stays one. Nothing is looked into."""
-    rows = table([(b"a", b"{"), (b"b", None), (None, b"3")])
-    keys, values = KeyAndValue("planes", stream, kept).of(rows)
-    assert (keys, values) == ([b"a", b"b", None], [b"{", None, b"3"])
+    keys, values = _default(stream, kept).of(table([(b"a", b"{"), (b"b", None)]))
+    assert (keys, values) == ([b"a", b"b"], [b"{", None])
+
+
+def _default(stream: Serdes, kept: Serdes) -> KeyAndValue:
+    """Return the default extraction; it ends a test where a record is refused."""
+
+    def refuse(_row: Mapping[str, Any], reason: str) -> None:
+        raise WireError(reason)
+
+    return KeyAndValue("planes", stream, kept, refuse)
 
 
 _OTHER = Serde("my_job:Other", lambda data: b"." + data, bytes, is_own=True)
@@ -63,18 +71,18 @@ def test_other_serdes_of_the_store_are_kept_to(
     stream: Serde, kept: Serde, data: bytes, expected: bytes
 ) -> None:
     """What the stream's read is what the store's write."""
-    own = KeyAndValue("planes", Serdes(_STRING, stream), Serdes(_STRING, kept))
-    assert own.of(table([(b"a", data), (None, None)])) == ([b"a", None], [expected, None])
+    own = _default(Serdes(_STRING, stream), Serdes(_STRING, kept))
+    assert own.of(table([(b"a", data), (b"b", None)])) == ([b"a", b"b"], [expected, None])
 
 
 def test_what_a_serde_cannot_carry_is_one_line() -> None:
     """Which store it is for is in it; what cannot be read is the record's own fault."""
-    own = KeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
+    own = _default(Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
     with pytest.raises(ExtractorFailedError, match=r"^store planes: its key and value: TypeError"):
         own.of(table([(b"a", b'"x"')]))
     with pytest.raises(ExtractorFailedError, match=r"'long' carries int, not str"):
         encoded("planes", Serdes(_STRING, _LONG), "a", "x")
-    with pytest.raises(WireError):
+    with pytest.raises(WireError, match="not JSON"):
         own.of(table([(b"a", b"{")]))
     bare = Serdes(None, None)
     assert encoded("planes", bare, b"a", None) == (b"a", None)

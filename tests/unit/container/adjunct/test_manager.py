@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -27,6 +28,10 @@ _BARE = Serdes(None, None)
 _END, _BEGIN = Marker(MarkerKind.END), Marker(MarkerKind.BEGIN, 7)
 
 
+def _refuse(_row: Mapping[str, object], reason: str) -> None:
+    raise AssertionError(reason)
+
+
 def _place(stream: str, number: int) -> SystemStreamPartition:
     return SystemStreamPartition("kafka", stream, number)
 
@@ -40,7 +45,7 @@ class _Parts:
         self.manager: TableManager = BuiltInManager(
             stores,
             [Storage({"airlines": self.airlines})] * is_writer + [Storage({"planes": self.planes})],
-            {name: KeyAndValue(name, _BARE, _BARE) for name in stores},
+            {name: KeyAndValue(name, _BARE, _BARE, _refuse) for name in stores},
         )
 
 
