@@ -68,39 +68,21 @@ def plan_stores(
     by_name = sorted(tasks, key=lambda task: task.state_of)
     found: list[PlannedStore] = []
     for store in sorted(adjuncts, key=lambda item: item.name):
-        if store.is_broadcast:
-            found += _of_container(store, by_name, owner)
-        else:
-            found += [_of_task(store, task) for task in by_name]
+        if not store.is_broadcast:
+            found += [_planned(store, [t], task_directory(store.name, t.state_of)) for t in by_name]
+        elif by_name:
+            found.append(_planned(store, by_name, container_directory(store.name, owner)))
     return StorePlan(tuple(found))
 
 
-def _of_container(
-    store: AdjunctStore, tasks: Sequence[TaskModel], owner: ProcessorId
-) -> list[PlannedStore]:
-    if not tasks:
-        return []
-    partitions = {ssp for task in tasks for ssp in _of_stream(store, task)}
-    return [
-        PlannedStore(
-            store=store,
-            partitions=tuple(sorted(partitions)),
-            writer=tasks[0].task_name,
-            readers=tuple(sorted(task.task_name for task in tasks)),
-            directory=container_directory(store.name, owner),
-        )
-    ]
-
-
-def _of_task(store: AdjunctStore, task: TaskModel) -> PlannedStore:
+def _planned(
+    store: AdjunctStore, tasks: Sequence[TaskModel], directory: PurePosixPath
+) -> PlannedStore:
+    read = {ssp for task in tasks for ssp in task.system_stream_partitions}
     return PlannedStore(
         store=store,
-        partitions=tuple(sorted(_of_stream(store, task))),
-        writer=task.task_name,
-        readers=(task.task_name,),
-        directory=task_directory(store.name, task.state_of),
+        partitions=tuple(sorted(ssp for ssp in read if ssp.system_stream == store.stream)),
+        writer=tasks[0].task_name,
+        readers=tuple(sorted(task.task_name for task in tasks)),
+        directory=directory,
     )
-
-
-def _of_stream(store: AdjunctStore, task: TaskModel) -> list[SystemStreamPartition]:
-    return [ssp for ssp in task.system_stream_partitions if ssp.system_stream == store.stream]

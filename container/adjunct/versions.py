@@ -386,12 +386,9 @@ class _CountedRun(_RunInVersions):
         part = self._own.get(number) or Progress(offset)
         if marker is None:
             self._strays += 1
-        elif marker.kind is MarkerKind.END:
-            self._set(number, replace(part, next=offset + 1, end=PartitionEnd.ENDED))
-            self._enter_next(number, offset)
-            return
-        elif part.records:
-            fault = part.fault or VersionFault.BEGAN_AGAIN
+        elif marker.kind is MarkerKind.END or part.records:
+            began_again = None if marker.kind is MarkerKind.END else VersionFault.BEGAN_AGAIN
+            fault = part.fault or began_again
             self._set(number, replace(part, next=offset + 1, end=PartitionEnd.ENDED, fault=fault))
             self._enter_next(number, offset)
             return

@@ -208,7 +208,8 @@ class StandbysOnly(Container):
     def run(self) -> bool:
         """As of ``Container``."""
         context = self._context
-        with start_up.confirmed_stream(context, _fence_nothing):
+        none: dict[str, list[str]] = {"fenced": [], "tasks": []}
+        with start_up.confirmed_stream(context, lambda own: own.history("fenced", **none)):
             pass
         start_up.report_started(context, {})
         # No other thread becomes nice: the process may run an incarnation with tasks next.
@@ -218,7 +219,3 @@ class StandbysOnly(Container):
         self.is_over = True
         _LOG.info("stopped in order")
         return False
-
-
-def _fence_nothing(context: IncarnationContext) -> None:
-    context.history("fenced", fenced=[], tasks=[])

@@ -110,7 +110,10 @@ def _pieces(text: str) -> list[str]:
 
 
 def _utf(piece: str) -> bytes:
-    data = _to_modified_utf8(piece)
+    # Java writes NUL as two bytes and each half of a surrogate pair as three.
+    units = struct.iter_unpack(">H", piece.encode("utf-16-be", "surrogatepass"))
+    halves = "".join(chr(unit) for (unit,) in units)
+    data = halves.encode("utf-8", "surrogatepass").replace(b"\x00", b"\xc0\x80")
     if len(data) > _PIECE:
         raise WireError(f"a text of {len(data)} bytes does not fit into one piece of {_PIECE}")
     return struct.pack(">H", len(data)) + data
@@ -140,15 +143,6 @@ def _unblocked(data: bytes) -> bytes:
         payload += block
         position = start + length
     return bytes(payload)
-
-
-def _to_modified_utf8(text: str) -> bytes:
-    # Java writes NUL as two bytes and each half of a surrogate pair as three.
-    units = text.encode("utf-16-be", "surrogatepass")
-    out = bytearray()
-    for (unit,) in struct.iter_unpack(">H", units):
-        out += b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
-    return bytes(out)
 
 
 def _from_modified_utf8(data: bytes) -> str:

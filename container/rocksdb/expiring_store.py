@@ -83,7 +83,7 @@ class ExpiringStore(RocksDbStore):
         self, start: bytes | None = None, end: bytes | None = None
     ) -> Generator[tuple[bytes, bytes], None, None]:
         """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
-        return _without_stamps(super().scan(start, end))
+        return ((key, value[:-STAMP_BYTES]) for key, value in super().scan(start, end))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """Apply as ``RocksDbStore.write``, and delete some of the old entries."""
@@ -144,10 +144,3 @@ def is_stamped(position: bytes) -> bool:
 def _second_of(value: bytes) -> int:
     second: int = _STAMP.unpack_from(value, len(value) - STAMP_BYTES)[0]
     return second
-
-
-def _without_stamps(
-    pairs: Generator[tuple[bytes, bytes], None, None],
-) -> Generator[tuple[bytes, bytes], None, None]:
-    for key, value in pairs:
-        yield key, value[:-STAMP_BYTES]

@@ -77,16 +77,8 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
-
-
 def _bytes_out(data: Sequence[bytes | None]) -> pa.Array:
     return pa.array(data, pa.binary())
-
-
-def _text_out(data: Sequence[bytes | None]) -> pa.Array:
-    return _bytes_out(data).cast(pa.string())
 
 
 def _numbers(name: str, kind: pa.DataType, accepts: Callable[[pa.DataType], bool]) -> ArrowForm:
@@ -115,10 +107,16 @@ _FORMS = {
     for form in (
         ArrowForm("bytes", pa.binary(), _is_bytes, lambda array: array, _bytes_out),
         ArrowForm(
-            "string", pa.string(), _is_text, lambda array: array.cast(pa.binary()), _text_out
+            "string",
+            pa.string(),
+            _is_text,
+            lambda array: array.cast(pa.binary()),
+            lambda data: _bytes_out(data).cast(pa.string()),
         ),
         _numbers("integer", pa.int32(), pa.types.is_integer),
         _numbers("long", pa.int64(), pa.types.is_integer),
-        _numbers("double", pa.float64(), _is_number),
+        _numbers(
+            "double", pa.float64(), lambda k: pa.types.is_floating(k) or pa.types.is_integer(k)
+        ),
     )
 }

@@ -469,7 +469,7 @@ def _date(value: Any) -> Any:  # noqa: ANN401 - a user's value
 
 
 def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401 - a user's value
-    return uuid.UUID(uuid_text(text(value)))
+    return value if isinstance(value, uuid.UUID) else uuid.UUID(uuid_text(text(value)))
 
 
 def _time(step: int, kind: type, *, is_local: bool) -> Convert:
@@ -511,5 +511,5 @@ _LOGICAL: dict[tuple[str, str | None], Convert] = {
     ("long", "local-timestamp-micros"): _or_number(_time(1, _AT, is_local=True), *_YEARS_US),
     ("int", "time-millis"): _or_number(_time(1000, _TIME, is_local=True), 0, DAY_US // 1000),
     ("long", "time-micros"): _or_number(_time(1, _TIME, is_local=True), 0, DAY_US),
-    ("string", "uuid"): lambda value: value if isinstance(value, uuid.UUID) else _uuid(value),
+    ("string", "uuid"): _uuid,
 }

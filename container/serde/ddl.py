@@ -94,7 +94,13 @@ def _fields(reader: _Reader, end: str | None, depth: int) -> list[pa.Field]:
         seen.add(name.lower())
         reader.passes(":")
         fields.append(pa.field(name, _type(reader, depth)))
-        _pass_remarks(reader)
+        # NOT NULL and COMMENT change no value: each field may be null.
+        if reader.passes("not"):
+            reader.take("null")
+        if reader.passes("comment"):
+            if not reader.token.startswith("'"):
+                raise ValueError("COMMENT needs a text in single quotes")
+            reader.step()
         if not reader.passes(","):
             break
     if end is not None:
@@ -102,16 +108,6 @@ def _fields(reader: _Reader, end: str | None, depth: int) -> list[pa.Field]:
     elif reader.token:
         raise ValueError(f"',' is expected where {reader.token!r} stands")
     return fields
-
-
-def _pass_remarks(reader: _Reader) -> None:
-    """Pass NOT NULL and COMMENT, which change no value: each field may be null."""
-    if reader.passes("not"):
-        reader.take("null")
-    if reader.passes("comment"):
-        if not reader.token.startswith("'"):
-            raise ValueError("COMMENT needs a text in single quotes")
-        reader.step()
 
 
 def _type(reader: _Reader, depth: int) -> pa.DataType:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
+from types import GenericAlias
 from typing import Annotated, Any
 
 import msgspec
@@ -133,9 +134,9 @@ def _wire_type(kind: pa.DataType) -> Any:  # noqa: ANN401 - a type of msgspec's
     if pa.types.is_struct(kind):
         return _record_type(kind)
     if pa.types.is_map(kind):
-        return _of_types(dict, _wire_type(kind.key_type), _wire_type(kind.item_type) | None)
+        return GenericAlias(dict, (_wire_type(kind.key_type), _wire_type(kind.item_type) | None))
     if pa.types.is_list(kind):
-        return _of_types(list, _wire_type(kind.value_type) | None)
+        return GenericAlias(list, (_wire_type(kind.value_type) | None,))
     if pa.types.is_float32(kind):  # Arrow, too, would make it infinite
         return Annotated[float, msgspec.Meta(gt=-FLOAT_LIMIT, lt=FLOAT_LIMIT)]
     if pa.types.is_integer(kind):
@@ -147,10 +148,6 @@ def _wire_type(kind: pa.DataType) -> Any:  # noqa: ANN401 - a type of msgspec's
 def _decoder(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type of msgspec's
     """Return the decoder of ``kind``; it returns the number of a decimal as text."""
     return msgspec.json.Decoder(kind, float_hook=str).decode
-
-
-def _of_types(container: Any, *types: Any) -> Any:  # noqa: ANN401 - types that are made here
-    return container[types]
 
 
 _PYTHON: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
@@ -238,7 +235,9 @@ def to_json(kind: pa.DataType) -> Convert:
     if pa.types.is_struct(kind):
         return _of_struct(kind)
     if pa.types.is_map(kind):
-        return _of_map(kind)
+        is_whole = pa.types.is_integer(kind.key_type)
+        of_key: Convert = (lambda key: str(whole(key))) if is_whole else text
+        return or_null(map_of(of_key, to_json(kind.item_type)))
     if pa.types.is_list(kind):
         each = to_json(kind.value_type)
         return or_null(lambda items: [each(item) for item in of_class(items, list, tuple)])
@@ -274,12 +273,6 @@ def _of_struct(kind: pa.StructType) -> Convert:
         return found
 
     return or_null(convert)
-
-
-def _of_map(kind: pa.MapType) -> Convert:
-    is_whole = pa.types.is_integer(kind.key_type)
-    of_key: Convert = (lambda key: str(whole(key))) if is_whole else text
-    return or_null(map_of(of_key, to_json(kind.item_type)))
 
 
 def _finite(value: float) -> float:

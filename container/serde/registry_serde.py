@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -291,19 +291,15 @@ class Registry:
         return str(text)
 
     def _failure(self, error: BaseException) -> HomeportError | None:
-        for cause in _causes(error):
+        cause: BaseException | None = error
+        while cause is not None:
             status = getattr(cause, "http_status_code", None)
             is_of_network = type(cause).__module__.partition(".")[0] in {"httpx", "httpx2"}
             if is_of_network or (status is not None and status != _NOT_FOUND):
                 url = SERIALIZERS_REGISTRY_PROPERTY.named(self._entry.name, "url")
                 return SerdeFailedError(f"the Schema Registry of {url} failed: {reason_of(cause)}")
+            cause = cause.__cause__ or cause.__context__
         return None
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _typed(entry: SchemaSerde, types: Mapping[str, Callable[[str], object]]) -> dict[str, Any]:

@@ -133,10 +133,7 @@ def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
     try:
         return _strict_json(data)
     except (ValueError, RecursionError):
-        return _lenient_json(data)
-
-
-def _lenient_json(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+        pass
     try:
         value = json.loads(data, parse_float=_finite)
         _json_text(value).encode()  # it reads half a surrogate pair, which no writer takes

@@ -29,6 +29,7 @@ _DIGEST_BYTES = 16
 _FIRST = 10
 _DELETED, _PRESENT, _UNKNOWN = b"d", b"p", b"u"
 _SINCE, _UP_TO = b"+", b"="
+_BY_KEY = itemgetter(0)
 
 
 class Kind(StrEnum):
@@ -115,8 +116,7 @@ def compare_with_changelogs(
 
 def _merged(parts: Sequence[Pairs]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys of all ``parts``, in byte order."""
-    by_key = itemgetter(0)
-    for key, pairs in groupby(merge(*parts, key=by_key), by_key):
+    for key, pairs in groupby(merge(*parts, key=_BY_KEY), _BY_KEY):
         values = [value for _, value in pairs]
         yield key, values[0] if len(values) == 1 else _SINCE + _UNKNOWN
 
@@ -176,21 +176,8 @@ def _digest(value: bytes) -> bytes:
 
 def _side_by_side(left: Pairs, right: Pairs) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
     """Yield each key of either with both values, in byte order."""
-    lefts, rights = iter(left), iter(right)
-    mine, theirs = next(lefts, None), next(rights, None)
-    while mine is not None and theirs is not None:
-        if mine[0] < theirs[0]:
-            yield mine[0], mine[1], None
-            mine = next(lefts, None)
-        elif theirs[0] < mine[0]:
-            yield theirs[0], None, theirs[1]
-            theirs = next(rights, None)
-        else:
-            yield mine[0], mine[1], theirs[1]
-            mine, theirs = next(lefts, None), next(rights, None)
-    while mine is not None:
-        yield mine[0], mine[1], None
-        mine = next(lefts, None)
-    while theirs is not None:
-        yield theirs[0], None, theirs[1]
-        theirs = next(rights, None)
+    mine = ((key, value, None) for key, value in left)
+    theirs = ((key, None, value) for key, value in right)
+    for key, found in groupby(merge(mine, theirs, key=_BY_KEY), _BY_KEY):
+        first, *second = found
+        yield key, first[1], second[0][2] if second else first[2]

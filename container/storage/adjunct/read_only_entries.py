@@ -23,12 +23,7 @@ class ReadOnlyEntries:
 
     It keeps the entries that were read, up to a number of bytes, until they change: an engine's
     multi-get costs microseconds for each key. The store that writes to the engine calls
-    ``changed``.
-
-    Args:
-        engine: the open store.
-        name, stream: the store, and what fills it, for messages.
-        kept_bytes: the most bytes of entries that are kept, with those of their objects.
+    ``changed``. ``kept_bytes`` counts the objects of the entries too.
     """
 
     def __init__(self, engine: StorageEngine, name: str, stream: str, kept_bytes: int = 0) -> None:
@@ -109,7 +104,8 @@ class ReadOnlyEntries:
 
     def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
         """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
-        before = self._engine.scan(start, _least(end, RESERVED_PREFIX))
+        until = RESERVED_PREFIX if end is None else min(end, RESERVED_PREFIX)
+        before = self._engine.scan(start, until)
         after = self._engine.scan(max(start or b"", _BEHIND_PREFIX), end)
         pairs = _both(before, after)
         self._scans.add(pairs)
@@ -125,10 +121,6 @@ class ReadOnlyEntries:
     def put_all(self, _entries: Mapping[bytes, bytes | None]) -> NoReturn:
         """Raise ReadOnlyStoreError."""
         self.put(b"", None)
-
-
-def _least(end: bytes | None, bound: bytes) -> bytes:
-    return bound if end is None else min(end, bound)
 
 
 def _both(before: Pairs, after: Pairs) -> Pairs:

@@ -82,7 +82,8 @@ def look(path: Path, planned: PlannedStore, factory: str) -> AdjunctLook:
         if planned.store.is_bounded:
             facts = _of_versions(files, planned, kind)
         else:
-            facts = StoreFacts.of_parts(_parts_at(path, kind), None, None)
+            with closing(kind.view(path)) as view:
+                facts = StoreFacts.of_parts(_parts_of(view), None, None)
     except (StoreError, WireError) as error:
         fault = Refusal(RefusalReason.DAMAGED_STORE, str(error))
         return AdjunctLook(replace(found, fault=fault))
@@ -121,11 +122,6 @@ def _served_path(path: Path) -> Path:
     if served is None:
         raise StoreError(f"{path}: the store has no whole version yet")
     return path / f"v{served}"
-
-
-def _parts_at(path: Path, kind: PersistentEngineFactory) -> VersionProgress:
-    with closing(kind.view(path)) as view:
-        return _parts_of(view)
 
 
 def _parts_of(view: StoreView) -> VersionProgress:
