@@ -58,11 +58,7 @@ class Layer:
 
 
 class Intake:
-    """Implements ``AdjunctSink`` for a store of one data set without versions.
-
-    Args:
-        starts: {partition: the offset that the store has all records below}.
-    """
+    """Implements ``AdjunctSink`` for a store without versions, which begins with ``starts``."""
 
     def __init__(self, starts: Mapping[SystemStreamPartition, Progress]) -> None:
         self._parts = dict(starts)
@@ -95,10 +91,8 @@ class Intake:
 class TableManager(ABC):
     """Takes the records for stores from those of one task, before the task sees them.
 
-    Args:
-        stores: all adjunct stores of the job.
-        storages: have the stores that this task fills. Those of the container are left out where
-            another task fills them.
+    ``stores``: all of the job. ``storages``: have the stores that this task fills. Those of the
+    container are left out where another task fills them.
     """
 
     def __init__(
@@ -141,12 +135,7 @@ class TableManager(ABC):
 
 
 class BuiltInManager(TableManager):
-    """Stores the entry that an extractor makes of each record.
-
-    Args:
-        stores, storages: as of ``TableManager``.
-        extractions: {store: how its entries are made}.
-    """
+    """Stores the entry that the store's own one of ``extractions`` makes of each record."""
 
     def __init__(
         self,

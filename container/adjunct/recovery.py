@@ -132,15 +132,11 @@ def recover(
     stream: StreamNow,
     last_position: Callable[[SystemStreamPartition], InputPosition],
 ) -> Recovery:
-    """Return the outcome by the tables.
+    """Return the outcome by the tables; a store that is not kept is never found.
 
-    Args:
-        store: its configuration; one that is not kept is never found.
-        found: the state of its directory.
-        stream: Kafka's answer about its stream.
-        last_position: the table's "last offset": returns the position of a partition by the
-            checkpoint, else by ``samza.offset.default``. It may raise, and is called only where the
-            table has it.
+    ``last_position``: the table's "last offset": returns the position of a partition by the
+    checkpoint, else by ``samza.offset.default``. It may raise, and is called only where the table
+    has it.
     """
     is_found = store.is_kept and found.exists
     refusal, from_oldest = None, store.is_bootstrap

@@ -43,12 +43,7 @@ class ManagerFailedError(HomeportError):
 
 
 class ManagedStore:
-    """Implements ``AdjunctEntries``: one store, as the manager of one task sees it.
-
-    Args:
-        store: its configuration.
-        kept: its serdes.
-    """
+    """Implements ``AdjunctEntries``: one store, as the manager of one task sees it."""
 
     def __init__(self, store: AdjunctStore, kept: Serdes) -> None:
         self._store = store
@@ -84,9 +79,7 @@ class ManagedStore:
 class ManagedStorage:
     """Implements the ``BaseStorageManager`` of ``homeport.container.api`` over that of the product.
 
-    Args:
-        storage: the stores of one task, or of the container.
-        stores: how the manager sees all stores of the job.
+    ``stores``: how the manager sees all stores of the job.
     """
 
     def __init__(self, storage: BaseStorageManager, stores: Mapping[str, ManagedStore]) -> None:
@@ -120,11 +113,7 @@ class StartOffsets:
 class UserManager(TableManager):
     """Has a manager of the job's own process each record of an adjunct stream.
 
-    Args:
-        stores, storages: as of ``TableManager``.
-        managed: {store: how the manager sees it}.
-        manager: the job's own; ``name``: its factory, for messages.
-        messages_of: {store: makes messages of rows of its stream}.
+    ``managed`` {store: how the manager sees it}. ``name``: the manager's factory, for messages.
 
     Raises:
         ManagerFailedError: a call of the manager's method would not run it.

@@ -43,14 +43,7 @@ _LOST = frozenset(
 class KafkaChangelogFeed:
     """``homeport.container.storage.changelog_follower.ChangelogFeed`` on one system's brokers.
 
-    Args:
-        system: any system of the brokers that have the changelogs.
-        starts: {(topic, partition): the next offset}.
-        pause: waits the seconds given, and raises to stop.
-        clocks: the clocks of this machine.
-
-    Raises:
-        UnavailableError: Kafka does not answer.
+    ``starts`` {(topic, partition): the next offset}. UnavailableError: Kafka does not answer.
     """
 
     def __init__(

@@ -13,12 +13,7 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 class Drain:
     """One order to drain: the heads at the first call of ``is_done`` count, and no later ones.
 
-    It connects at that call. Not thread-safe.
-
-    Args:
-        systems: every system of an input, by name.
-        pause: waits the seconds given; raises to give up.
-        connect: makes the reader of a system.
+    It connects at that call. Not thread-safe. ``pause``: waits the seconds given, or raises.
     """
 
     def __init__(

@@ -31,12 +31,8 @@ HeadPolls = Mapping[Position, HeadPoll]
 class HeadWatch:
     """Polls the brokers of one system; its thread ends with ``close``, or with the process.
 
-    Args:
-        system: any system of these brokers.
-        places: each (topic, partition).
-        pause: waits the seconds given, and raises to stop.
-        clocks: the clocks of this machine.
-        deleted: the message for a topic that does not exist any more.
+    ``pause``: waits the seconds given, and raises to stop. ``deleted``: the message for a topic
+    that does not exist any more.
     """
 
     def __init__(

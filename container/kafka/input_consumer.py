@@ -448,9 +448,7 @@ class _Still:
 class OpenEnds:
     """Finds partitions that stand behind an open transaction. Not thread-safe.
 
-    Args:
-        clock: returns seconds that never go back.
-        stable_end: requests the last stable offset of a partition; None: no answer.
+    ``stable_end``: requests the last stable offset of a partition; None: no answer.
     """
 
     def __init__(

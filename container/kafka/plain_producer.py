@@ -37,12 +37,7 @@ UNDONE = "the transaction of its input is not committed"
 
 
 class PlainOutputs:
-    """Sends records to any system of the job. Not thread-safe.
-
-    Args:
-        systems: the systems that outputs may go to, by name.
-        own: the system of records that name none.
-    """
+    """Sends records to any of ``systems``; those that name none to ``own``. Not thread-safe."""
 
     def __init__(self, systems: Mapping[str, SystemConfig], own: str) -> None:
         self._systems = systems
@@ -65,10 +60,8 @@ class PlainOutputs:
     def deliver(self, pause: Callable[[float], None]) -> None:
         """Wait until Kafka has all that was sent: all reports are in, without an error (safety I8).
 
-        Brokers and replicas that are away, or go away meanwhile, are waited for without a limit.
-
-        Args:
-            pause: waits the seconds given; raises to give up.
+        Brokers and replicas that are away, or go away meanwhile, are waited for without a limit:
+        ``pause`` waits the seconds given, and raises to give up.
 
         Raises:
             RecordRefusedError: Kafka refused a record.

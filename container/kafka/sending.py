@@ -47,11 +47,8 @@ def enqueue(
 ) -> None:
     """Put the record into the producer's queue.
 
-    Args:
-        producer: whose queue it is.
-        send: the record.
-        delivered: called with the report; None: no report is wanted.
-        look: called every now and then while the queue is full; raises to give up.
+    ``delivered`` is called with the report; None: no report is wanted. ``look`` is called every now
+    and then while the queue is full; it raises to give up.
 
     Raises:
         KafkaException: the library refuses the record, or its queue stayed full.

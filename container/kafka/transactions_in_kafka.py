@@ -114,11 +114,7 @@ class PartitionLeaders:
 
 
 class TransactionsInKafka(PartitionLeaders):
-    """Transactions of one system.
-
-    Args:
-        system: whose brokers.
-        pause: waits the seconds given, and raises to stop.
+    """Transactions of one system; ``pause``: waits the seconds given, and raises to stop.
 
     Raises:
         UnavailableError, PartitionError: (from every method) Kafka did not answer, or refused.

@@ -67,15 +67,9 @@ class RefusedRecords:
 class AdjunctFeed:
     """One per container, in the loop's thread.
 
-    ``partitions``: the partitions of adjunct streams.
-
-    Args:
-        storage: the stores; ``recover`` has returned.
-        managers: {task: the manager of its records}.
-        refused: has the records that the managers refuse.
-        bad: handles refused records.
-        frames: the rows that a pipeline gets; None: it gets none.
-        ends: requests the ends of compacted streams; None: there are none.
+    ``partitions``: the partitions of adjunct streams. ``storage``: its ``recover`` has returned.
+    ``refused``: has the records that the managers refuse; ``bad`` handles them. ``frames``: the
+    rows that a pipeline gets. ``ends``: requests the ends of compacted streams.
     """
 
     def __init__(

@@ -53,11 +53,7 @@ class _Call:
 
 
 class CallWatch:
-    """Knows the calls under way; ``look`` judges them.
-
-    Args:
-        limit_ms: how long a call may last; None: for ever.
-    """
+    """Knows the calls under way; each may last for ``limit_ms``, None: for ever."""
 
     def __init__(self, limit_ms: int | None) -> None:
         self._limit_ms = limit_ms

@@ -26,10 +26,8 @@ _Call = TypeVar("_Call", bound=Callable[[], object])
 class Calls(ABC, Generic[_Call]):
     """Collects calls, and makes them.
 
-    Args:
-        limit: how many are under way at once; 1: they come in the order of ``add``.
-        may_go_on: raises after the order to stop.
-        watch: watches the calls; None: nothing does.
+    ``limit``: how many are under way at once; 1: they come in the order of ``add``. ``may_go_on``:
+    raises after the order to stop. ``watch``: watches the calls; None: nothing does.
     """
 
     def __init__(

@@ -101,11 +101,8 @@ class OpenTransaction:
     ) -> None:
         """Begin without an open transaction.
 
-        Args:
-            deps: its parts; between ``end`` and ``finish`` another thread owns the producer.
-            settings: the settings of the loop.
-            stop: the order to stop.
-            beside: sends and commits a transaction; None: this thread does.
+        ``beside`` sends and commits a transaction: it owns the producer between ``end`` and
+        ``finish``. None: this thread does.
         """
         self._deps = deps
         self._settings = settings
@@ -157,10 +154,9 @@ class OpenTransaction:
         return self._processed
 
     def begin(self, since_s: float | None = None) -> None:
-        """Begin the age of the transaction, unless it has begun.
+        """Begin the age of the transaction now, unless it has begun.
 
-        Args:
-            since_s: its begin, or the end of the transaction before, if that is later; None: now.
+        ``since_s``: its begin instead, or the end of the transaction before, if that is later.
         """
         if self._began_s is None:
             self._began_s = self._clock() if since_s is None else max(since_s, self._ended_s)

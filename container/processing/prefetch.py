@@ -48,12 +48,8 @@ class Prefetched:
 class Prefetch:
     """Batches leave in the order in which they came. Owned by one thread.
 
-    Args:
-        pipeline: works on the batches; None: they pass at once.
-        beside: runs the pipeline; it works ahead only in a thread of its own.
-        clock: seconds that never go back.
-        typed: first makes columns of the values; None: they are bytes.
-        adjuncts: before that, takes out the rows of adjunct streams; None: there are none.
+    ``adjuncts`` first takes out the rows of adjunct streams, then ``typed`` makes columns of the
+    values. ``beside`` runs the pipeline; it works ahead only in a thread of its own.
     """
 
     def __init__(

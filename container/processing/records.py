@@ -89,10 +89,8 @@ def rows_by_task(table: pa.Table, pipeline: Named) -> Iterator[tuple[str, pa.Tab
 class BadRecords:
     """Handles records that their serdes cannot read. One per container.
 
-    Args:
-        collector: sends dead letters, within the transaction.
-        dead_letter: the ``system.stream`` for skipped records; None: there is none.
-        drop: whether such records are skipped; else the first one is an error.
+    With ``drop`` they are skipped, and go to the stream ``dead_letter``, if any, within the
+    transaction. Else the first one is an error.
     """
 
     def __init__(self, collector: MessageCollector, dead_letter: str | None, *, drop: bool) -> None:

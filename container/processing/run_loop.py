@@ -405,13 +405,7 @@ _AT_ONCE = 2_000
 
 
 class TimerWork:
-    """Calls the tasks of due timers.
-
-    Args:
-        timers: the timers of each task that has a scheduler.
-        tasks: all tasks of the container.
-        go_on: called after each timer; raises after the order to stop.
-    """
+    """Calls the tasks of due timers; ``go_on``, after each, raises after the order to stop."""
 
     def __init__(
         self,

@@ -360,11 +360,7 @@ def task_failed(task_name: str, step: str, error: BaseException) -> TaskFailedEr
 
 
 class Counts:
-    """The numbers of partitions of topics; each is requested once, and then stays.
-
-    Args:
-        count_of: from (system, topic) to its number of partitions.
-    """
+    """The numbers of partitions of topics; ``count_of`` requests each once, and then it stays."""
 
     def __init__(self, count_of: Callable[[str, str], int]) -> None:
         self._count_of = count_of

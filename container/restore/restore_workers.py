@@ -93,14 +93,10 @@ class _Worker:
 
 
 class RestoreWorkers:
-    """Worker processes of one container.
+    """Worker processes of one container, which has ``cores``.
 
-    Args:
-        config: the job's configuration.
-        limits: how many workers run at once, and the memory of each.
-        cores: how many cores the container has.
-        pause: waits the seconds given; raises to stop.
-        flush_s: how often each flushes what it has read.
+    ``limits``: how many workers run at once, and the memory of each. ``pause``: waits the seconds
+    given, and raises to stop. ``flush_s``: how often each worker flushes.
     """
 
     def __init__(

@@ -170,13 +170,7 @@ class RocksDbStore:
         config: RocksDbConfig = DEFAULTS,
         on_failure: Callable[[StoreError], None] | None = None,
     ) -> None:
-        """Opens or creates the store.
-
-        Args:
-            path: the store's directory.
-            memory: what it shares with the container's other stores.
-            config: the configuration of RocksDB.
-            on_failure: gets each error of a call of the open store, before it is raised.
+        """Open or create the store; ``on_failure`` gets each later error before it is raised.
 
         Raises:
             DiskError: the disk has no room for what opening writes, or the files are forbidden.

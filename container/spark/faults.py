@@ -102,12 +102,8 @@ def failure(
 ) -> str:
     """Return the line for the container's end.
 
-    Args:
-        pipeline: its key and value.
-        rows: the rows that it ran over.
-        error: the exception of Spark.
-        exit_code: the JVM's exit code, if it has ended.
-        reason: the cause in ``error`` and the remedy, for an error without a line of its own here.
+    ``pipeline``: its key and value. ``exit_code``: the JVM's, if it has ended. ``reason``: the
+    cause in ``error`` and the remedy, for an error without a line of its own here.
     """
     said = str(error)
     if exit_code in OUT_OF_MEMORY_CODES:

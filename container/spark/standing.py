@@ -79,12 +79,10 @@ class Source:
 
 
 class StandingSources:
-    """The sources of adjunct stores, for all plans that last.
+    """The sources of adjunct stores, for all plans that last; ``java``: the ``Plans`` of the JVM.
 
-    Args:
-        java: the ``Plans`` of the JVM.
-        make: makes a source without rows, from a schema.
-        load: sends the JVM the rows of a source, and waits until it has them.
+    ``make``: makes a source without rows. ``load``: sends the JVM the rows of a source, and waits
+    until it has them.
     """
 
     def __init__(

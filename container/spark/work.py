@@ -120,10 +120,7 @@ def sql_work(
 ) -> Work:
     """Return the work of a statement, whose tables are the streams, and ``input`` for all of them.
 
-    Args:
-        statement: its text, which Spark has not parsed yet.
-        streams: {name: stream} of the inputs.
-        stores: the adjunct stores that may be tables too.
+    ``stores``: the adjunct stores that may be tables too.
 
     Raises:
         ConfigError: it names adjunct stores alone.

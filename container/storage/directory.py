@@ -129,13 +129,7 @@ class StoreDirectory(DirectoryFiles):
         holder: Holder | None = None,
         below: Path | None = None,
     ) -> None:
-        """Make and lock the directory.
-
-        Args:
-            path: the directory.
-            wait: how long another holder is waited for.
-            holder: this process, for others that wait; None: a tool.
-            below: as of ``DirectoryLock``.
+        """Make and lock the directory; arguments as of ``DirectoryLock``.
 
         Raises:
             DiskError: there is no room for it, or no right to it.

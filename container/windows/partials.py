@@ -49,16 +49,10 @@ def partials(
     key: str,
     at: str,
 ) -> Partials:
-    """Return the aggregates of the table's rows per window.
+    """Return the aggregates of the table's rows per window; arguments as of ``Windows.add_table``.
 
-    Args:
-        table: the rows.
-        span: which windows there are.
-        closed_ms: windows that end then or before are closed.
-        last_ms: rows with a later time are ahead, and in no window.
-        aggregates: (column, function) of Arrow's group_by.
-        key: the column of the key: text, or bytes that are UTF-8.
-        at: the column of the time: a timestamp, or ms since 1970.
+    ``closed_ms``: windows that end then or before are closed. ``last_ms``: rows with a later time
+    are ahead, and in no window.
 
     Raises:
         ValueError: a row has no key or no time, or Arrow cannot aggregate so.
@@ -117,10 +111,7 @@ def grouped(
 ) -> Iterator[tuple[list[Any], dict[str, Any]]]:
     """Yield (values of ``by``, {column of Arrow's: its value}) of each group of the rows.
 
-    Args:
-        table: the rows; "first" and "last" go by their order.
-        by: the columns whose values make a group.
-        aggregates: (column, function) of Arrow's group_by.
+    ``aggregates``: (column, function) of Arrow's group_by; "first" and "last" go by the row order.
 
     Raises:
         ValueError: Arrow has no such column or function, or not for its type.

@@ -132,9 +132,8 @@ _SOME = 1 << 60
 class Ends:
     """The ends of open windows, and of closed ones that are kept.
 
-    Args:
-        closed_ms: windows that end then or before are closed.
-        found: the ends of the windows in the store, ascending.
+    ``closed_ms``: windows that end then or before are closed. ``found``: the ends of the windows in
+    the store, ascending.
     """
 
     def __init__(self, closed_ms: int, found: Iterable[int]) -> None:

@@ -37,10 +37,7 @@ class Place(NamedTuple):
 class WindowStore:
     """The windows of one task. Aggregates are what the store's message serde carries.
 
-    Args:
-        name: the store's name, for errors.
-        store: the store, whose keys have the serde string.
-        has_sessions: whether windows are found by their keys too.
+    ``store``: its keys have the serde string. ``has_sessions``: windows are found by keys too.
     """
 
     def __init__(self, name: str, store: KeyValueStore, *, has_sessions: bool) -> None:

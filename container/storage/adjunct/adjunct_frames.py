@@ -103,13 +103,11 @@ class _Part:
 class AdjunctFrames:
     """The frames of a container whose pipeline takes adjunct stores; for the loop's thread.
 
-    Args:
-        storage: the stores; ``recover`` has returned.
-        columns: {store that the pipeline takes: how its entries become rows}.
-        limit_bytes: how much all their rows may take together.
+    ``storage``: its ``recover`` has returned. ``columns`` {store that the pipeline takes: how its
+    entries become rows}.
 
     Raises:
-        FrameError: they take more, or a store has what its serde cannot read.
+        FrameError: all rows together take more than ``limit_bytes``, or one cannot be read.
     """
 
     def __init__(

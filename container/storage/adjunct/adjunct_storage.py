@@ -109,14 +109,8 @@ class AdjunctStorage:
     def recover(self, streams: StreamsNow, last_position: LastPosition) -> Starts:
         """Open every store with what a start may keep of it; return where its stream goes on.
 
-        Args:
-            streams: Kafka's answer about their streams.
-            last_position: returns the position of a partition by the checkpoint, else by
-                ``samza.offset.default``.
-
-        Returns:
-            {task: {partition of an adjunct stream: its position}}. Tasks that share a store have
-            the same positions.
+        ``last_position``: as for ``recovery.recover``. Shape: {task: {partition of an adjunct
+        stream: its position}}. Tasks that share a store have the same positions.
 
         Raises:
             DiskError: there is no room, or no right.

@@ -25,12 +25,7 @@ class Watch(Protocol):
 
 
 class StreamEnds:
-    """One thread.
-
-    Args:
-        followed: {partition: the store's place in it}.
-        watches: {system: polls the ends of its partitions}.
-    """
+    """One thread; ``watches`` {system: polls the ends of its partitions}."""
 
     def __init__(
         self, followed: Mapping[SystemStreamPartition, Followed], watches: Mapping[str, Watch]
