@@ -63,9 +63,18 @@ def is_disk_full(error: BaseException) -> bool:
 
 def _of_number(path: Path, number: int | None) -> DiskError | None:
     if number in _FULL:
-        return _disk_full(path)
+        existing = next(p for p in (path, *path.parents) if p.exists())
+        free = shutil.disk_usage(existing).free
+        return DiskFullError(
+            f"{path}: no room is left on its disk ({free} bytes free); make room there, or set "
+            "LOGGED_STORE_BASE_DIR on the node, or job.logged.store.base.dir, to a larger disk"
+        )
     if number in _FORBIDDEN:
-        return _forbidden(path, os.strerror(number))
+        return DiskForbiddenError(
+            f"{path}: {os.strerror(number)}, for user {os.geteuid()}: what is there stays as it "
+            "is; give that user the right to read and write there, or set LOGGED_STORE_BASE_DIR on "
+            "the node, or job.logged.store.base.dir, to a directory where it has it"
+        )
     if number in _TOO_MANY:
         return DiskForbiddenError(
             f"{path}: {os.strerror(number)}: what is there stays as it is; raise the limit of open "
@@ -85,20 +94,3 @@ def _of_text(path: Path, text: str) -> DiskError | None:
         if os.strerror(number) in text:
             return _of_number(path, number)
     return None
-
-
-def _disk_full(path: Path) -> DiskFullError:
-    existing = next(p for p in (path, *path.parents) if p.exists())
-    free = shutil.disk_usage(existing).free
-    return DiskFullError(
-        f"{path}: no room is left on its disk ({free} bytes free); make room there, "
-        "or set LOGGED_STORE_BASE_DIR on the node, or job.logged.store.base.dir, to a larger disk"
-    )
-
-
-def _forbidden(path: Path, words: str) -> DiskForbiddenError:
-    return DiskForbiddenError(
-        f"{path}: {words}, for user {os.geteuid()}: what is there stays as it is; give that user "
-        "the right to read and write there, or set LOGGED_STORE_BASE_DIR on the node, or "
-        "job.logged.store.base.dir, to a directory where it has it"
-    )

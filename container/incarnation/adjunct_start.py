@@ -190,17 +190,9 @@ def _manager_maker(
     if name is not None:
         return _own_manager_maker(job, name, refused, offsets)
     makers = {n: _maker(job, store, refused) for n, store in stores.items()}
-
-    def make(
-        _task: TaskModel,
-        of_container: BaseStorageManager,
-        of_task: BaseStorageManager,
-        _is_writer: bool,  # noqa: FBT001 - as of an own factory
-    ) -> TableManager:
-        extractions = {n: make() for n, make in makers.items()}
-        return BuiltInManager(job.adjuncts, [of_container, of_task], extractions)
-
-    return make
+    return lambda _task, of_container, of_task, _is_writer: BuiltInManager(
+        job.adjuncts, [of_container, of_task], {n: make() for n, make in makers.items()}
+    )
 
 
 def _own_manager_maker(

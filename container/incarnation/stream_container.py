@@ -370,14 +370,11 @@ class StreamContainer(Container):
             parts.plain.close()
         # A pipeline that still runs goes on by itself, and its result is not used.
         self.is_over = self._calls.close(_LAST_CALL_S) and loop.is_over(_LAST_CALL_S)
-        if self.is_over and self._stop.is_to_rest:
-            self._hand_on_spark()
-        _LOG.info("stopped in order")
-
-    def _hand_on_spark(self) -> None:
-        if self._spark is not None and self._settings is not None:
+        is_to_keep = self.is_over and self._stop.is_to_rest
+        if is_to_keep and self._spark is not None and self._settings is not None:
             self._ready.keep(self._settings, self._spark)
             self._spark = None
+        _LOG.info("stopped in order")
 
 
 _YOUNG_OBJECTS = 100_000

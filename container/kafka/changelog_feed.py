@@ -18,6 +18,7 @@ from homeport.container.kafka.client_properties import (
     unread,
 )
 from homeport.container.kafka.head_watch import HeadPolls, HeadWatch
+from homeport.container.kafka.log_reader import chunk_of
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
@@ -67,18 +68,20 @@ class KafkaChangelogFeed:
         """
         batch = self._consumer.consume(1, seconds)
         batch += self._consumer.consume(_MOST - 1, 0) if batch else []
-        found: dict[Position, _Part] = {}
+        records: dict[Position, list[Message]] = {}
+        passed: dict[Position, int] = {}
         for message in batch:
             place = (message.topic() or "", message.partition() or 0)
             error = message.error()
             if error is None:
-                found.setdefault(place, _Part()).add(message)
+                records.setdefault(place, []).append(message)
+                passed[place] = message.offset() or 0
             elif is_end(error):
                 # Markers of transactions take offsets: only this shows that they are passed.
-                found.setdefault(place, _Part()).last_offset = (message.offset() or 0) - 1
+                passed[place] = (message.offset() or 0) - 1
             else:
                 self._require_passing(message, error)
-        return {place: part.chunk() for place, part in found.items()}
+        return {place: chunk_of(records.get(place, ()), at) for place, at in passed.items()}
 
     def ask(self) -> bool:
         """Begin a poll of the heads; return False while an earlier poll is under way."""
@@ -110,23 +113,3 @@ class KafkaChangelogFeed:
             fault = unread(self._system, what, error)
             if not isinstance(fault, UnavailableError):
                 raise fault
-
-
-class _Part:
-    """The records of one partition in a batch."""
-
-    def __init__(self) -> None:
-        self._entries: dict[bytes, bytes | None] = {}
-        self._records = 0
-        self.last_offset = -1
-
-    def add(self, message: Message) -> None:
-        """Add the record; the last value of each key counts."""
-        key = message.key()
-        if key is not None:
-            self._entries[key] = message.value()
-        self._records += 1
-        self.last_offset = message.offset() or 0
-
-    def chunk(self) -> Chunk:
-        return Chunk(self._entries, self._records, self.last_offset)

@@ -390,5 +390,10 @@ class KafkaChangelogReader:
         """Yield the committed records of [start, head), the last value of each key per chunk."""
         reader = self._readers[stream.system]
         for records in reader.read(stream.stream, partition, start, head):
-            entries = {key: m.value() for m in records if (key := m.key()) is not None}
-            yield Chunk(entries, len(records), records[-1].offset() or 0)
+            yield chunk_of(records, records[-1].offset() or 0)
+
+
+def chunk_of(records: Sequence[Message], last_offset: int) -> Chunk:
+    """Return the last value of each key in ``records``, behind which ``last_offset`` may lie."""
+    entries = {key: record.value() for record in records if (key := record.key()) is not None}
+    return Chunk(entries, len(records), last_offset)

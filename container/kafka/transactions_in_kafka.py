@@ -151,7 +151,8 @@ class TransactionsInKafka(PartitionLeaders):
         The hour is for clocks: the writers set these times, not the coordinators. 0: a record does
         not exist any more.
         """
-        times = [self._time_ms(place, at) for place, at in held.items()]
+        found = (next(self._reader.read(*place, at, at + 1), None) for place, at in held.items())
+        times = (records[0].timestamp()[1] if records else 0 for records in found)
         return max(0, min(times) - _HOUR_MS)
 
     def ends(self, since_ms: int, ids: AbstractSet[str] | None = None) -> TransactionEnds:
@@ -177,11 +178,6 @@ class TransactionsInKafka(PartitionLeaders):
     def fence(self, transactional_id: str) -> None:
         """Fence the id, which must have no holder any more: its last transaction is over then."""
         fence(self.system, transactional_id)
-
-    def _time_ms(self, place: Place, at: int) -> int:
-        for records in self._reader.read(*place, at, at + 1):
-            return records[0].timestamp()[1]
-        return 0
 
 
 def _received(connection: socket.socket, count: int, deadline: float) -> bytes:

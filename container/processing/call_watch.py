@@ -183,9 +183,7 @@ def _place(frame: FrameType | None) -> str:
     if frame is None:
         return "an unknown line"
     found: FrameType | None = frame
-    while found is not None:
-        if not _is_library(found):
-            break
+    while found is not None and _is_library(found):
         found = found.f_back
     at = found or frame
     return f"{at.f_code.co_filename}:{at.f_lineno} in {at.f_code.co_name}"

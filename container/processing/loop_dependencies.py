@@ -80,21 +80,13 @@ class LoopDependencies:
     """The parts that the loop uses.
 
     ``processed``: {task: {partition: last processed offset}} at the start, from its checkpoint, or
-    the offset before the first that it reads. ``requests``: the requests of the tasks. ``refused``:
-    returns the record that its topic refuses, and why; None: no topic refuses one. It raises
-    UnavailableError.
-    ``tuning``: returns the present tuning, once per turn of the loop.
-    ``topics``: checks that changelogs and checkpoint topic are still the same.
-    ``plain``: sends outputs at once; None: they are part of the transaction.
-    ``on_step_begin``, ``on_step_done``: get each step of a transaction and of a flush.
-    ``report``: reports the work to the AM.
-    ``clock``: seconds that never go back.
-    ``typed``: makes columns of the values; None: they are bytes.
-    ``timers``: the timers of each task that may have some.
-    ``drain``: decides when an ordered drain is done; None: the container is never drained.
-    ``adjuncts``: fills the adjunct stores; None: there are none.
-    ``traces``: gets the stages of each transaction.
-    ``calls``: has the calls of tasks until a batch ends; None: each is made when its message comes.
+    the offset before the first that it reads. ``refused``: returns the record that its topic
+    refuses, and why; None: no topic refuses one. It raises UnavailableError. ``tuning`` is called
+    once per turn of the loop. ``plain``: sends outputs at once; None: they are part of the
+    transaction. ``on_step_begin``, ``on_step_done``: get each step of a transaction and of a flush.
+    ``typed``: makes columns of the values; None: they are bytes. ``drain``: None: the container is
+    never drained. ``calls``: has the calls of tasks until a batch ends; None: each is made when its
+    message comes.
     """
 
     source: InputConsumer

@@ -31,25 +31,19 @@ class Typing:
     serde: str
 
 
-def _everything(_rows: int) -> Wanted | None:
-    return None
-
-
 class TypedInput:
     """One per container with a pipeline or a BatchTask whose inputs have a schema.
 
-    Args:
-        typings: {stream: the typing of its values}; values of others stay bytes. Or {None: the
-            typing of all values}: then a batch stays one table.
-        bad: handles records that are not of the schema.
-        wanted: from a number of rows to the fields that a batch of so many needs; None: all.
+    ``typings`` {stream: the typing of its values}; values of others stay bytes. Or {None: the
+    typing of all values}: then a batch stays one table. ``wanted``: from a number of rows to the
+    fields that a batch of so many needs; None: all.
     """
 
     def __init__(
         self,
         typings: Mapping[SystemStream | None, Typing],
         bad: BadRecords,
-        wanted: Callable[[int], Wanted | None] = _everything,
+        wanted: Callable[[int], Wanted | None] = lambda _rows: None,
     ) -> None:
         self._typings = typings
         self._bad = bad

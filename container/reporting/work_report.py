@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from homeport.container.host.lease_memory import unheard
@@ -56,7 +56,7 @@ class WorkReport:
         self._adjuncts: Callable[[], tuple[AdjunctState, ...]] = tuple
         self.own_metrics = OwnMetrics()
         self._figures: list[Callable[[], Iterable[Sample]]] = [
-            self._row_figures,
+            lambda: [Sample("task_rows", (task,), rows) for task, rows in self._rows.items()],
             self.own_metrics.figures,
         ]
         self._rows: Counter[str] = Counter()
@@ -83,10 +83,6 @@ class WorkReport:
     def had_rows(self, task: str, rows: int) -> None:
         """Add so many rows to a task's count."""
         self._rows[task] += rows
-
-    def _row_figures(self) -> Iterator[Sample]:
-        for task, rows in self._rows.items():
-            yield Sample("task_rows", (task,), rows)
 
     def spent(self, stage: str, seconds: float) -> None:
         """Add one more run of a stage, of so many seconds."""

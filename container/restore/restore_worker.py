@@ -51,9 +51,8 @@ class _StopError(HomeportError):
 class WorkerBrief:
     """The order to one worker: read [start, head) of a changelog partition into a store.
 
-    ``config``: the job's configuration, with the store's options and the system's properties.
-    ``path``: the store's directory. ``memory_mb``: the limit for the whole process. ``flush_s``:
-    seconds between two flushes. ``parent``: process id of the container.
+    ``path``: the store's directory. ``memory_mb``: the limit for the whole process. ``parent``:
+    process id of the container.
     """
 
     config: Mapping[str, str]

@@ -142,23 +142,12 @@ def _wire_type(kind: pa.DataType) -> Any:  # noqa: ANN401 - a type of msgspec's
     if pa.types.is_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)]
-    return next(python for is_kind, python in _PYTHON if is_kind(kind))
+    return next(wire for is_kind, wire, _ in _LEAVES if is_kind(kind))
 
 
 def _decoder(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type of msgspec's
     """Return the decoder of ``kind``; it returns the number of a decimal as text."""
     return msgspec.json.Decoder(kind, float_hook=str).decode
-
-
-_PYTHON: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
-    (pa.types.is_string, str),
-    (pa.types.is_boolean, bool),
-    (pa.types.is_floating, float),
-    (pa.types.is_binary, bytes),
-    (pa.types.is_date, dt.date),
-    (pa.types.is_timestamp, dt.datetime),
-    (pa.types.is_decimal, Any),
-)
 
 
 def _convert(kind: pa.DataType, *, is_exact: bool) -> Convert | None:
@@ -241,7 +230,7 @@ def to_json(kind: pa.DataType) -> Convert:
     if pa.types.is_list(kind):
         each = to_json(kind.value_type)
         return or_null(lambda items: [each(item) for item in of_class(items, list, tuple)])
-    return or_null(next(convert for is_kind, convert in _LEAVES if is_kind(kind)))
+    return or_null(next(convert for is_kind, _, convert in _LEAVES if is_kind(kind)))
 
 
 def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
@@ -298,14 +287,15 @@ def _time(value: Any) -> Any:  # noqa: ANN401 - a user's value
     return of_class(value, dt.datetime, str)
 
 
-_LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Convert], ...] = (
-    (pa.types.is_string, text),
-    (pa.types.is_boolean, truth),
-    (pa.types.is_integer, whole),
-    (pa.types.is_float32, lambda value: _finite(single(value))),
-    (pa.types.is_floating, lambda value: _finite(double(value))),
-    (pa.types.is_decimal, _decimal),
-    (pa.types.is_binary, lambda value: of_class(value, bytes, bytearray, memoryview, str)),
-    (pa.types.is_date, lambda value: of_class(value, dt.date, str)),
-    (pa.types.is_timestamp, _time),
+_LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Any, Convert], ...] = (
+    (pa.types.is_string, str, text),
+    (pa.types.is_boolean, bool, truth),
+    (pa.types.is_integer, int, whole),
+    (pa.types.is_float32, float, lambda value: _finite(single(value))),
+    (pa.types.is_floating, float, lambda value: _finite(double(value))),
+    (pa.types.is_decimal, Any, _decimal),
+    (pa.types.is_binary, bytes, lambda value: of_class(value, bytes, bytearray, memoryview, str)),
+    (pa.types.is_date, dt.date, lambda value: of_class(value, dt.date, str)),
+    (pa.types.is_timestamp, dt.datetime, _time),
 )
+"""(whether it is for a type, msgspec's type in the JSON, the conversion of a user's value)."""

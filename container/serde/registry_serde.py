@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
-from homeport.config.errors import ConfigError, HomeportError, WireError
+from homeport.config.errors import ConfigError, WireError
 from homeport.config.number_text import float_of, whole_of
 from homeport.config.settings.serde_names import JSON, SchemaSerde
 from homeport.container.serde.avro_serde import column_type, parsed_schema, reader_of
@@ -242,9 +242,8 @@ class Registry:
         def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
             try:
                 data: bytes = write(value, self._context)
-            except Exception as error:  # the library's serdes have no common error
-                if (failure := self._failure(error)) is not None:
-                    raise failure from error
+            except Exception as error:  # noqa: BLE001 - the library's serdes have no common error
+                self._require_registry(error)
                 raise TypeError(
                     f"the schema of the serde {self._entry.name!r} cannot carry it: "
                     f"{reason_of(error)}"
@@ -261,9 +260,8 @@ class Registry:
         def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
             try:
                 return then(deserialize(data, self._context), data[_HEADER_BYTES:])
-            except Exception as error:  # the library's serdes have no common error
-                if (failure := self._failure(error)) is not None:
-                    raise failure from error
+            except Exception as error:  # noqa: BLE001 - the library's serdes have no common error
+                self._require_registry(error)
                 raise WireError(
                     f"not of the serde {self._entry.name!r}: {data[:80]!r} ({reason_of(error)})"
                 ) from None
@@ -279,9 +277,8 @@ class Registry:
         """
         try:
             text = self._client.get_latest_version(self._subject).schema.schema_str
-        except Exception as error:  # whatever the client has against it
-            if (failure := self._failure(error)) is not None:
-                raise failure from error
+        except Exception as error:  # noqa: BLE001 - whatever the client has against it
+            self._require_registry(error)
             raise ConfigError(
                 self._entry.schema_key,
                 None,
@@ -290,16 +287,17 @@ class Registry:
             ) from None
         return str(text)
 
-    def _failure(self, error: BaseException) -> HomeportError | None:
+    def _require_registry(self, error: Exception) -> None:
+        """Raise SerdeFailedError if the registry itself is the cause of ``error``."""
         cause: BaseException | None = error
         while cause is not None:
             status = getattr(cause, "http_status_code", None)
             is_of_network = type(cause).__module__.partition(".")[0] in {"httpx", "httpx2"}
             if is_of_network or (status is not None and status != _NOT_FOUND):
                 url = SERIALIZERS_REGISTRY_PROPERTY.named(self._entry.name, "url")
-                return SerdeFailedError(f"the Schema Registry of {url} failed: {reason_of(cause)}")
+                said = f"the Schema Registry of {url} failed: {reason_of(cause)}"
+                raise SerdeFailedError(said) from error
             cause = cause.__cause__ or cause.__context__
-        return None
 
 
 def _typed(entry: SchemaSerde, types: Mapping[str, Callable[[str], object]]) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from homeport.container.spark.inputs import ALL, WHOLE, Takes
 from homeport.container.spark.sql_text import identifiers, mentioned, quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Frames = Mapping[str, "DataFrame"]
 """{name: frame}."""
@@ -147,21 +146,16 @@ class _Statement:
 
     def frame(self, frames: Frames) -> DataFrame:
         """Return the statement's frame."""
-        with self._viewed(frames) as session:
+        session = next(iter(frames.values())).sparkSession
+        for name, source in self._views.items():
+            frames[source].createOrReplaceTempView(quoted(name))
+        try:
             if not self._is_query:
                 # It must be a query: Spark would run a command at once, such as DROP.
                 state: Any = session._jsparkSession.sessionState()  # noqa: SLF001 - pyspark has no such call
                 state.sqlParser().parseQuery(self._statement)
                 self._is_query = True
             return session.sql(self._statement)
-
-    @contextmanager
-    def _viewed(self, frames: Frames) -> Iterator[SparkSession]:
-        session = next(iter(frames.values())).sparkSession
-        for name, source in self._views.items():
-            frames[source].createOrReplaceTempView(quoted(name))
-        try:
-            yield session
         finally:
             for name in self._views:
                 session.catalog.dropTempView(quoted(name))

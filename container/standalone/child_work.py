@@ -215,7 +215,11 @@ class ChildWork:
             self._close(child)
         elif memory.resting == epoch:
             found.append(WorkEnded(epoch, StopCause.ORDERED, "it rests"))
-            self._keep_idle(child)
+            # For the next permit, without a lease, since it has no work.
+            self._forget(child)
+            memory.rest()
+            self._idle, self._is_fresh = child.process, False
+            self._idle_until_ms = boot_ms() + _IDLE_MS
         elif (why := child.reason_to_kill(boot_ms())) is not None:
             _LOG.error("generation %d %s: killed", epoch, why)
             child.process.signal(signal.SIGKILL)
@@ -236,13 +240,6 @@ class ChildWork:
         last = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
         text = _CAUSES_IN_WORDS.get(cause, last)
         return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
-
-    def _keep_idle(self, child: _Child) -> None:
-        """Keep the process for the next permit, without a lease, since it has no work."""
-        self._forget(child)
-        child.process.memory.rest()
-        self._idle, self._is_fresh = child.process, False
-        self._idle_until_ms = boot_ms() + _IDLE_MS
 
     def _take_idle(self) -> ChildProcess | None:
         process = self._idle

@@ -33,7 +33,7 @@ from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.planning import next_model
-from homeport.job_coordinator.planning.input_watch import InputsSeen, inputs_now
+from homeport.job_coordinator.planning.input_watch import inputs_now
 from homeport.job_coordinator.standalone.plan import (
     Member,
     Plan,
@@ -228,7 +228,11 @@ class JobPlanner:
             _LOG.warning("%s", uneven)
         ids = [r.processor_id for r in processors]
         model = next_model.next_model(config, stream, before, seen.counts, ids, has_outputs=False)
-        _take_inputs(stream, seen)
+        manager = topics.InputTopicManager(stream, _NO_SUBMISSION)
+        known = manager.ids()
+        for other in topics.recreated(known, seen.topic_ids):
+            raise topics.refusal(other, known[other], seen.topic_ids[other])
+        manager.write(seen.topic_ids)
         containers = {p: c for p, c in model.containers.items() if c.tasks}
         warn_of_missing_standbys(config, containers, {r.location for r in processors})
         return JobModel(config, containers)
@@ -309,12 +313,3 @@ def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
         rule = f"a job of this name and id has run {found}; what ran there could still write"
         remedy = f"{migrate}give the job another job.id"
         raise ConfigError(keys.JOB_ID.name, JobConfig.of(config).id, rule, remedy)
-
-
-def _take_inputs(stream: CoordinatorStreamStore, seen: InputsSeen) -> None:
-    """Require the topics that the job has read; record the ids of new ones."""
-    manager = topics.InputTopicManager(stream, _NO_SUBMISSION)
-    known = manager.ids()
-    for other in topics.recreated(known, seen.topic_ids):
-        raise topics.refusal(other, known[other], seen.topic_ids[other])
-    manager.write(seen.topic_ids)

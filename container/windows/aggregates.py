@@ -55,7 +55,9 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         """Require functions that take these arguments, and a name that is text; else TypeError."""
-        _require_name(self.name)
+        name: object = self.name
+        if not isinstance(name, str | None):
+            raise TypeError(f"name is {name!r}: give a str, such as 'miles'")
         _require_runs("init", self.init, ())
         _require_runs("add", self.add, ("aggregate", "value"))
         if self.merge is not None:
@@ -63,11 +65,6 @@ class Aggregate:
 
 
 OnLate = Callable[[Late, MessageCollector], None]
-
-
-def _require_name(name: object) -> None:
-    if not isinstance(name, str | None):
-        raise TypeError(f"name is {name!r}: give a str, such as 'miles'")
 
 
 def require_made(span: object, aggregate: object, on_late: object) -> None:
