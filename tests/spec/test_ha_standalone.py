@@ -1,6 +1,6 @@
 """HA-STANDALONE, sentence by sentence: what no test of another folder shows by itself.
 
-The others are in ``elsewhere.toml``.
+The others are in ``ha_standalone.toml``.
 """
 
 from __future__ import annotations

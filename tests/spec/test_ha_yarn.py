@@ -1,6 +1,6 @@
 """HA-YARN, sentence by sentence: what it demands of the allocator. Its words stand first.
 
-Sentences about stores, offset files and the cluster's configuration are in ``elsewhere.toml``.
+Sentences about stores, offset files and the cluster's configuration are in ``ha_yarn.toml``.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def test_racks_do_not_change_host_affinity(machine: Machine, machine_with: Machi
 def test_a_changed_count_leaves_unchanged_containers_alone(running: Machine) -> None:
     """0 gives tasks to 2 and starts again where its state is; 1, which keeps its own, runs on.
 
-    "We may be able to re-use local state for a subset of partitions. ... with task-container
+    "We may be able to re-use local state for a subset of partitions." and "with task-container
     mapping, this will work better for typical container count adjustments."
     """
     wider = model({"0": "a", "1": "b", "2": "c"}, version=2, p0=1, p1=1)

@@ -1,6 +1,6 @@
 """STANDBY, parts 2 and 3, sentence by sentence: what they demand of the allocator.
 
-Parts 1 and 4, and what others prove, are in ``elsewhere.toml``.
+Parts 1 and 4, and what others prove, are in ``standby.toml``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_failures_of_either_role_end_the_job_alike(
 ) -> None:
     """Failures of either role end the job alike.
 
-    "Failures of either type of container carry equal impact to the job's lifecycle."
+    "Failures of either type of container carry equal impact to the"
     """
     machine = running(machine_with(retry_count=1), {"0": "a", "0-0": "b"})
     other = "0-0" if processor == "0" else "0"
@@ -217,9 +217,7 @@ def test_without_its_host_the_request_expires(pair: Machine) -> None:
     """Without its host the request expires.
 
     "If a container on the same host is not granted because the host is either out of capacity or
-    unreachable due to a network partition or dead. In this case the resource request will "
-
-    expire.""
+    unreachable due to a network partition or dead. In this case the resource request will"
     """
     _home_expires(pair)
     assert [type(r) for r in pair.records[-3:]] == [WriteFailover, DeleteLocality, WriteLocality]
@@ -276,6 +274,20 @@ def test_the_standby_is_stopped(pair: Machine) -> None:
     decision = pair.decide(expired(request_of(pair, "0")))
     assert [r for r in decision.records if isinstance(r, WriteFailover)]
     assert StopContainer(ResourceId("r-0-0"), inc("0-0", 1)) in decision.instructions
+
+
+def test_no_other_container_waits_for_the_stop_or_for_the_resource(machine: Machine) -> None:
+    """Neither order has an answer: meanwhile 1 fails, and its launcher runs it again at once.
+
+    "This is an async-call."
+    """
+    running(machine, {"0": "a", "0-0": "b", "1": "c"})
+    _home_expires(machine)
+    machine.feed(stopped("1", 1))
+    assert machine.feed(check_in("r-1", "c")) == permits("r-1", "1", 2, (inc("1", 1),))
+    assert (machine.phase("0"), machine.phase("0-0")) == (P.FAILING_OVER, P.STOPPING)
+    machine.feed(loses_launcher("0-0"), started("1", 2))
+    assert (machine.phase("0"), machine.phase("1")) == (P.REQUESTED, P.RUNNING)
 
 
 def test_both_are_never_started_on_the_host_at_once(pair: Machine) -> None:
