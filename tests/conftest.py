@@ -19,12 +19,16 @@ from collections.abc import Callable, Generator, Iterator
 from types import FrameType
 from typing import Any
 
+import hanging_tests
 import hypothesis
 import once_more
 import pytest
 import shared_clusters
+from hanging_tests import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
 from run_summary import BACK_END, SEARCHED
 from worker_groups import GroupScheduling, ends_clusters, turn_of, uses_clusters
+
+from homeport.local_cluster.cluster import remove_abandoned
 
 _MARKERS = {
     "unit": "unit",
@@ -37,6 +41,11 @@ _MARKERS = {
     "long": "long",
 }
 """Folder of tests -> the marker of everything in it."""
+_LIMITS_S = {"cluster": 2_400, "long": 14_400}
+"""Marker -> a test's time with its fixtures, in place of ``timeout`` of setup.cfg.
+
+The first test on a cluster in containers builds its image and environment.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("homeport", deadline=None, suppress_health_check=too_slow)
     hypothesis.settings.load_profile("homeport")
     config.stash[shared_clusters.KEPT_LOGS] = []
+    hanging_tests.begin(config)
     if _is_worker(config):
         shared_clusters.join()
     else:
@@ -121,6 +131,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if marker := _MARKERS.get(item.nodeid.removeprefix("tests/").partition("/")[0]):
             item.add_marker(marker)
+        for marker, limit_s in _LIMITS_S.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.timeout(limit_s))
     items.sort(key=lambda item: turn_of(item.nodeid))
 
 
@@ -198,8 +211,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - xdist has no type for it
-    """A worker has ended."""
-    del error
+    """A worker has ended; clusters of one that crashed, or whose test hung, stop."""
+    if error:
+        remove_abandoned(shared_clusters.PREFIX, progress=print)
     logs = getattr(node, "workeroutput", {}).get(_KEPT_LOGS, [])
     node.config.stash[shared_clusters.KEPT_LOGS].extend(logs)
 

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,23 +108,24 @@ def run_each(failed: Sequence[str], say: Callable[[str], None], options: Sequenc
 def _passes(test: str, say: Callable[[str], None], options: Sequence[str]) -> bool:
     """Whether the test passes in a process of its own; what it prints is shown where it fails."""
     own = ["-n", "0", "-m", "", "-p", "no:cacheprovider", "--color=no", *options]
-    run = subprocess.Popen(
-        [sys.executable, "-m", "pytest", test, *own],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    try:
-        printed, _ = run.communicate()
-    except BaseException:  # interrupted: its fixtures stop what they started
-        run.send_signal(signal.SIGINT)
-        run.communicate(timeout=_STOP_LIMIT_S)
-        raise
-    if run.returncode != 0:
-        say(printed)
-    return run.returncode == 0
+    # No pipe: what a test that hung has left behind would hold it open.
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "pytest", test, *own],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            code = run.wait()
+        except BaseException:  # interrupted: its fixtures stop what they started
+            run.send_signal(signal.SIGINT)
+            run.wait(timeout=_STOP_LIMIT_S)
+            raise
+        if code != 0:
+            output.seek(0)
+            say(output.read())
+    return code == 0
 
 
 def at_the_end(session: pytest.Session) -> None:

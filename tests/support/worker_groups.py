@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdist.scheduler import LoadScopeScheduling
 
 _DISTURBED_1, _DISTURBED_2 = "disturbed 1", "disturbed 2"
@@ -63,6 +65,25 @@ def ends_clusters(nodeid: str, following: str | None) -> bool:
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Hands out whole groups, which ``--dist loadgroup`` of xdist 3.8 does not under pytest 9."""
+
+    def remove_node(self, node: Any) -> str | None:  # noqa: ANN401 - xdist has no type for it
+        """Return the test in which the worker crashed, which xdist would run again; None: none.
+
+        Another worker gets what is left of the groups: xdist would hand out finished ones too, and
+        a worker with too little to do waits for ever.
+        """
+        units = self.assigned_work[node]
+        left = [(unit, test) for unit in units.values() for test, over in unit.items() if not over]
+        if left:
+            unit, test = left[0]
+            unit[test] = True
+        for scope in [scope for scope, unit in units.items() if all(unit.values())]:
+            del units[scope]
+        super().remove_node(node)
+        for scope in units:
+            if scope in self.workqueue:
+                self.workqueue.move_to_end(scope, last=False)
+        return left[0][1] if left else None
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
