@@ -26,7 +26,7 @@ import pytest
 import shared_clusters
 from hanging_tests import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
 from run_summary import BACK_END, SEARCHED
-from worker_groups import GroupScheduling, ends_clusters, turn_of, uses_clusters
+from worker_groups import GroupScheduling, ends_clusters, precedes_clusters, turn_of
 
 from homeport.local_cluster.cluster import remove_abandoned
 
@@ -183,7 +183,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     following = None if nextitem is None else nextitem.nodeid
     if ends_clusters(item.nodeid, following):
         item.session._setupstate.teardown_exact(None)  # those of fixtures, whose scope is the run
-    if not uses_clusters(following):
+    if not precedes_clusters(following):
         shared_clusters.release()
 
 

@@ -26,9 +26,15 @@ _GROUPS = {
     "test_network_failover.py": _DISTURBED_2,
 }
 """Module of tests/integration -> its group, which has clusters of its own."""
-_FIRST = (_DISTURBED_1, _DISTURBED_2)
+_FIRST = (
+    _DISTURBED_1,
+    _DISTURBED_2,
+    "tests/unit/world/test_rules.py",
+    "tests/unit/scripts/test_coverage.py",
+)
+"""What takes minutes on one worker: begun last, it would be waited for by all others."""
 _ON_CLUSTERS = ("cluster", "integration", "long")
-_FOLDERS = ("cluster", "integration", "long", "exhaustive", "property")
+_FOLDERS = (*_ON_CLUSTERS, "exhaustive", "property")
 
 
 def group_of(nodeid: str) -> str:
@@ -46,21 +52,23 @@ def turn_of(nodeid: str) -> int:
     return len(_FIRST) + (_FOLDERS.index(folder) if folder in _FOLDERS else len(_FOLDERS))
 
 
-def uses_clusters(nodeid: str | None) -> bool:
-    """Return whether the test may use a cluster; ``None``: there is no test."""
-    return nodeid is not None and nodeid.removeprefix("tests/").startswith(_ON_CLUSTERS)
+def precedes_clusters(nodeid: str | None) -> bool:
+    """Return whether this test or a later one may use a cluster; ``None``: there is no test.
+
+    Groups are handed out in their order, so none does after the first search or unit test.
+    """
+    return nodeid is not None and turn_of(nodeid) < len(_FIRST) + len(_ON_CLUSTERS)
 
 
 def ends_clusters(nodeid: str, following: str | None) -> bool:
     """Return whether the clusters of a worker are of no use between these two of its tests.
 
-    They end with a group that has clusters of its own, and with the last test that may use one:
-    groups are handed out in their order, so none comes after searches and unit tests.
+    They end with a group that has clusters of its own, and with the last test that may use one.
     """
     group = group_of(nodeid)
     if group in _FIRST:
         return following is None or group_of(following) != group
-    return uses_clusters(nodeid) and not uses_clusters(following)
+    return precedes_clusters(nodeid) and not precedes_clusters(following)
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import shared_clusters
 import worker_groups
-from worker_groups import ends_clusters, group_of, turn_of
+from worker_groups import ends_clusters, group_of, precedes_clusters, turn_of
 
 from homeport.local_cluster import processes
 
@@ -29,10 +29,11 @@ def test_each_module_that_disturbs_its_cluster_has_a_group() -> None:
 
 
 def test_the_longest_begin_first() -> None:
-    """Groups, then integration tests, then searches, then unit tests."""
+    """What takes minutes, then integration tests, then searches, then unit tests."""
     ordered = [
         "tests/integration/disturbed/test_attempts.py::test_a",
         "tests/integration/test_faults.py::test_a",
+        "tests/unit/world/test_rules.py::test_a",
         "tests/integration/test_restore.py::test_a",
         "tests/exhaustive/test_search.py::test_a",
         "tests/unit/test_tidy.py::test_a",
@@ -52,6 +53,22 @@ def test_clusters_end_with_the_tests_that_need_them() -> None:
     assert ends_clusters(other, search)
     assert ends_clusters(other, None)
     assert not ends_clusters(search, None)
+
+
+def test_a_long_unit_test_at_the_beginning_ends_no_cluster() -> None:
+    """Its worker has the tests of clusters still before it."""
+    unit, cluster = "tests/unit/world/test_rules.py::test_a", "tests/cluster/test_demo.py::test_a"
+    assert precedes_clusters(unit)
+    assert precedes_clusters(cluster)
+    for following in ("tests/exhaustive/test_search.py::test_a", "tests/unit/a.py::test_a", None):
+        assert not precedes_clusters(following)
+
+
+def test_each_module_that_begins_early_is_there() -> None:
+    """A name that has changed would begin last."""
+    modules = [name for name in worker_groups._FIRST if name.endswith(".py")]
+    assert modules
+    assert all((_INTEGRATION.parents[1] / name).is_file() for name in modules)
 
 
 def test_the_last_worker_stops_the_clusters_of_the_run(
