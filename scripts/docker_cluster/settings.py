@@ -102,6 +102,9 @@ def _yarn_site() -> dict[str, object]:
         "yarn.nodemanager.local-dirs": "/data/local",
         "yarn.nodemanager.log-dirs": "/data/container-logs",
         "yarn.nodemanager.env-whitelist": "JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG,TZ",
+        "yarn.nodemanager.recovery.enabled": "true",
+        "yarn.nodemanager.recovery.dir": "/data/recovery",
+        "yarn.nodemanager.recovery.supervised": "true",
         "yarn.nodemanager.admin-env": "MALLOC_ARENA_MAX=2",
         "yarn.nodemanager.admin-env.LOGGED_STORE_BASE_DIR": STATE,
     }

@@ -40,12 +40,21 @@ def running(
     brokers: int = 1,
     namespaces: bool = False,
     scheduler: str = "fair",
+    keeps_containers: bool = True,
 ) -> Iterator[LocalUnderTest]:
-    """A cluster of this test run; afterwards gone, with its logs kept if a test failed."""
+    """A cluster of this test run; afterwards gone, with its logs kept if a test failed.
+
+    Where nodes are lost, ``keeps_containers`` is False: a machine that starts again has none.
+    """
     remove_abandoned(shared_clusters.PREFIX, progress=print)
     name = f"{shared_clusters.PREFIX}{os.getpid()}-{role}"
     started = LocalUnderTest(
-        name, nodes=nodes, brokers=brokers, namespaces=namespaces, scheduler=scheduler
+        name,
+        nodes=nodes,
+        brokers=brokers,
+        namespaces=namespaces,
+        scheduler=scheduler,
+        keeps_containers=keeps_containers,
     )
     try:
         started.up(print)
@@ -79,7 +88,7 @@ def network_cluster(namespaces: None, request: pytest.FixtureRequest) -> Iterato
     Four: with two hosts lost beside the AM's, a task and its standby still find a host each.
     """
     del namespaces
-    with running("network", 4, request, namespaces=True) as started:
+    with running("network", 4, request, namespaces=True, keeps_containers=False) as started:
         own = started.faults.network.name
         yield started
     assert network.remains(own) == []

@@ -47,10 +47,10 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def cluster(
-    running_cluster: Callable[[str, int], AbstractContextManager[LocalCluster]],
+    running_cluster: Callable[..., AbstractContextManager[LocalCluster]],
 ) -> Iterator[LocalCluster]:
     """A node for the AM, one for each of three replicas, and one to go to."""
-    with running_cluster("flows", 5) as started:
+    with running_cluster("flows", 5, keeps_containers=False) as started:
         yield started
 
 

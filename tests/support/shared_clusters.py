@@ -59,7 +59,7 @@ def _process(file: Path) -> processes.ProcessId:
     return processes.ProcessId(*json.loads(file.read_text(encoding="utf-8")))
 
 
-def shared(role: str, nodes: int, *, namespaces: bool = False) -> LocalUnderTest:
+def shared(role: str, nodes: int) -> LocalUnderTest:
     """The run's cluster of this role, up; no test stops it."""
     folder = Path(os.environ[VARIABLE])
     owner = _process(folder / _OWNER)
@@ -68,7 +68,7 @@ def shared(role: str, nodes: int, *, namespaces: bool = False) -> LocalUnderTest
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / role).exists():
             remove_abandoned(PREFIX, progress=print)
-            cluster = LocalUnderTest(name, nodes=nodes, namespaces=namespaces, owner=owner)
+            cluster = LocalUnderTest(name, nodes=nodes, owner=owner, keeps_containers=True)
             cluster.up(print)
             (folder / role).write_text(name, encoding="utf-8")
     return LocalUnderTest.attach(name)

@@ -14,5 +14,5 @@ def cluster(
     running_cluster: Callable[..., AbstractContextManager[LocalUnderTest]],
 ) -> Iterator[LocalUnderTest]:
     """Three nodes and Kafka; each test leaves all of them running."""
-    with running_cluster("disturbed", 3) as started:
+    with running_cluster("disturbed", 3, keeps_containers=False) as started:
         yield started

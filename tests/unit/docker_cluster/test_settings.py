@@ -10,6 +10,9 @@ import pytest
 from docker_cluster import cluster, free_addresses, image, settings
 from docker_cluster.engine import DockerError
 
+from homeport.appmaster.yarn.host_affinity import ClusterFacts, warnings
+from homeport.appmaster.yarn.scheduler import FAIR, Queue, Scheduler
+from homeport.config.config import Config
 from homeport.local_cluster import hadoop_conf
 
 
@@ -34,6 +37,16 @@ def test_yarn_behaves_as_on_the_local_cluster(conf: Path) -> None:
     assert {k: v for k, v in shared.items() if k not in own and found[k] != v} == {}
     assert found["yarn.application.classpath"].startswith(".,")
     assert found["yarn.nodemanager.admin-env.LOGGED_STORE_BASE_DIR"] == settings.STATE
+
+
+@pytest.mark.parametrize("folder", [".", "secure"])
+def test_run_job_has_no_warning(conf: Path, folder: str) -> None:
+    """By its own rules; one file serves all daemons."""
+    found = values(conf / folder / "yarn-site.xml")
+    scheduler = Scheduler(FAIR, (Queue("root.default", is_leaf=True),))
+    facts = ClusterFacts(scheduler, resource_manager=found, node=found, node_name="nm1")
+    job = Config({"job.name": "flights", "job.default.system": "kafka", "yarn.queue": "default"})
+    assert list(warnings(job, facts)) == []
 
 
 def test_each_service_has_the_address_that_compose_gives_it() -> None:
