@@ -120,6 +120,11 @@ def known_names(kind: Kind) -> tuple[str, ...]:
     return tuple(_TABLE[kind])
 
 
+def all_names(kind: Kind) -> tuple[str, ...]:
+    """Return our names and Java's of this kind."""
+    return tuple(name for both in _TABLE[kind].items() for name in both)
+
+
 def class_name(kind: Kind, key: str, value: str, *, java: bool = False) -> str:
     """Return the name of the class that ``value`` of ``key`` means: Java's if ``java``, else ours.
 

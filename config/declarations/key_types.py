@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 from homeport.config.access_tokens import NamedToken, named_tokens
 from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError
-from homeport.config.java_names import any_short_name
+from homeport.config.java_names import any_short_name, is_user_class
 from homeport.config.number_text import whole_of
 from homeport.config.system_stream import SystemStream
 
@@ -211,6 +211,26 @@ class TextKey(Key):
     def plain(self, text: str) -> str:
         """Return the text, our name in place of a Java class's."""
         return any_short_name(text.strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassKey(TextKey):
+    """A key whose value is one of ``known`` classes, or where ``has_own`` one of the job's own.
+
+    ``what``: what such a class is. ``otherwise``: the remedy for another value.
+    """
+
+    what: str
+    known: tuple[str, ...]
+    has_own: bool = False
+    otherwise: str
+
+    def check(self, config: Config, name: str) -> None:
+        """Raise ConfigError where the value is neither."""
+        value = config.get_str(name)
+        if value is None or value in self.known or (self.has_own and is_user_class(value)):
+            return
+        raise ConfigError(name, value, f"no such {self.what} is known", self.otherwise)
 
 
 @dataclass(frozen=True, kw_only=True)

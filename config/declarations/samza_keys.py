@@ -26,12 +26,16 @@ class SamzaKey:
         reason: why it has no effect, after "has no effect here:"; or the rule that refuses it.
         remedy: what to do instead; "": it is not refused, only warned of.
         harmless: values, in lower case, that ask for what happens here anyway.
+        twin: a key whose value asks for no more than what happens here; "": there is none.
+        twin_default: the value of that key where it is not set.
     """
 
     name: str
     reason: str
     remedy: str = ""
     harmless: tuple[str, ...] = ()
+    twin: str = ""
+    twin_default: str = ""
 
     def matches(self, name: str) -> bool:
         """Return whether ``name`` is this key, or one of the family."""
@@ -49,6 +53,8 @@ class SamzaKey:
         value = config.get_str(name, "")
         if not value or value.lower() in self.harmless:
             return None
+        if self.twin and value == config.get_str(self.twin, self.twin_default):
+            return None
         if self.remedy:
             raise ConfigError(name, value, self.reason, self.remedy)
         return f"{name} is known to Samza and has no effect here: {self.reason}"
@@ -62,17 +68,31 @@ def _keys(reason: str, names: str, remedy: str = "", harmless: str = "") -> Iter
 
 ALL: tuple[SamzaKey, ...] = (
     *_keys(
-        "jobs that end with their input are not supported",
+        "a job goes on after the end of its input",
         "app.mode",
-        remedy="write STREAM, or remove it",
+        remedy="write STREAM, and job.drain=true: the job then ends, as succeeded, once it has "
+        "processed what its inputs hold",
         harmless="stream",
     ),
     *_keys("task.class and task.pipeline.class name the job's code", "app.class app.runner.class"),
-    *_keys("job.name and job.id name the job", "app.name app.id"),
+    SamzaKey(
+        "app.name",
+        "Samza names the job and its topics by it, in place of job.name",
+        "give job.name this value; where the job is a new one, remove this key",
+        twin="job.name",
+    ),
+    SamzaKey(
+        "app.id",
+        "Samza names the job and its topics by it, in place of job.id",
+        "give job.id this value; where the job is a new one, remove this key",
+        twin="job.id",
+        twin_default="1",
+    ),
     *_keys(
-        "jobs run on YARN only",
+        "the command that starts a job says where it runs",
         "job.factory.class",
-        remedy="write org.apache.samza.job.yarn.YarnJobFactory, or remove it",
+        remedy="remove it, and start the job by run-job (on YARN), homeport run-local (on this "
+        "machine) or homeport run-processor (under ZooKeeper)",
         harmless="org.apache.samza.job.yarn.yarnjobfactory",
     ),
     *_keys(
@@ -99,7 +119,8 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys("job.autosizing.enabled cannot be true", "job.autosizing.<part>"),
     *_keys(
-        "a task starts at its checkpoint, else at start.time or samza.offset.default",
+        "startpoints are not read: a task starts at its checkpoint, else at "
+        "systems.<system>.streams.<stream>.start.time or samza.offset.default",
         "job.startpoint.enabled",
         harmless="false",
     ),
@@ -115,12 +136,13 @@ ALL: tuple[SamzaKey, ...] = (
         "job.container.heartbeat.monitor.enabled yarn.container.heartbeat.<part>",
     ),
     *_keys(
-        "a container runs its tasks in one thread",
-        (
-            "job.container.thread.pool.size job.container.commit.thread.pool.<part> "
-            "job.container.task.executor.factory"
-        ),
+        "task.max.concurrency says how many calls of process run at once in a container",
+        "job.container.thread.pool.size job.container.task.executor.factory",
         harmless="0 1",
+    ),
+    *_keys(
+        "a commit is one transaction of all tasks of a container",
+        "job.container.commit.thread.pool.<part>",
     ),
     *_keys(
         "stores are restored by worker processes of their own",
@@ -145,7 +167,6 @@ ALL: tuple[SamzaKey, ...] = (
         "job.coordinator.zk.enable-startup-with-active-job-model",
     ),
     *_keys("processors register by themselves", "processor.list"),
-    *_keys("job.location-id says where a processor runs", "locationid.provider.factory"),
     *_keys("processor.id is the id, or one is made", "app.processor-id-generator.class"),
     *_keys(
         "regular expressions are resolved at each deployment",
@@ -154,7 +175,7 @@ ALL: tuple[SamzaKey, ...] = (
     *_keys(
         "all partitions of an input are read",
         "job.systemstreampartition.matcher.<part>",
-        remedy="remove it, and name the inputs in task.inputs",
+        remedy="remove it: the job then reads all of them",
     ),
     *_keys(
         "partitions are mapped by their number modulo the former count",
@@ -184,7 +205,10 @@ ALL: tuple[SamzaKey, ...] = (
     *_keys("the application type is Skein's", "yarn.application.type"),
     *_keys("Skein stages the files", "yarn.job.staging.directory"),
     *_keys("the access lists are the queue's", "yarn.job.view.acl yarn.job.modify.acl"),
-    *_keys("the package is all that is localised", "yarn.resources.<part>"),
+    *_keys(
+        "yarn.package.path and yarn.python.archive are all that is localised",
+        "yarn.resources.<part>",
+    ),
     *_keys("YARN renews the tokens", "yarn.token.renewal.interval.seconds"),
     *_keys(
         "containers always outlive the AM's end and are adopted",
@@ -221,9 +245,10 @@ ALL: tuple[SamzaKey, ...] = (
     *_keys(
         "micro-batches take what each partition has", "task.chooser.class task.consumer.batch.size"
     ),
-    *_keys("version 1 is written", "task.checkpoint.write.versions"),
+    *_keys("version 1 is written", "task.checkpoint.write.versions", harmless="1"),
     *_keys("checkpoints are in Kafka", "task.checkpoint.path"),
     *_keys("a container's log is a file of its own", "task.log4j.<part>"),
+    *_keys("calls are always timed", "metrics.timer.enabled", harmless="true"),
     *_keys("calls are always timed", "metrics.timer.<part>"),
     *_keys("a snapshot has all metrics", "metrics.reporter.<reporter>.blacklist"),
     *_keys(
@@ -247,13 +272,25 @@ ALL: tuple[SamzaKey, ...] = (
         harmless="false",
     ),
     *_keys(
-        "the end of a partition is not the end of its task",
+        "the end of a partition is not the end of its task: job.drain=true ends the job once it "
+        "has processed what its inputs hold",
         "systems.<system>.streams.<stream>.samza.bounded",
         harmless="false",
     ),
     *_keys(
-        "write systems.<system>.samza.<property>, which says the same",
+        "it is not read",
+        (
+            "systems.<system>.default.stream.samza.key.serde "
+            "systems.<system>.default.stream.samza.msg.serde "
+            "systems.<system>.default.stream.samza.offset.default"
+        ),
+        remedy="write it without default.stream, as systems.<system>.samza.<property>",
+    ),
+    *_keys(
+        "it is not read",
         "systems.<system>.default.stream.samza.<property>",
+        remedy="write systems.<system>.streams.<stream>.samza.<property> for each stream",
+        harmless="false",
     ),
     *_keys(
         "topics of outputs have the broker's settings, those of state their own",
@@ -270,7 +307,19 @@ ALL: tuple[SamzaKey, ...] = (
         "the consumer's own fetch properties hold",
         "systems.<system>.samza.fetch.threshold systems.<system>.samza.fetch.threshold.bytes",
     ),
-    *_keys("a stream is named system.stream where it is used", "streams.<stream>.<property>"),
+    *_keys("a stream is named system.stream where it is used", "streams.<stream>.samza.system"),
+    *_keys(
+        "a stream has the name of its topic",
+        "streams.<stream>.samza.physical.name",
+        remedy="remove it, and name that topic where the stream is used",
+    ),
+    *_keys(
+        "it is not read",
+        "streams.<stream>.samza.<property>",
+        remedy="write systems.<system>.streams.<stream>.samza.<property>",
+        harmless="false",
+    ),
+    *_keys("a topic that is there keeps its settings", "streams.<stream>.<property>"),
     *_keys(
         "the changelog is the one back-end",
         (

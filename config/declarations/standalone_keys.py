@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import OWN, BoolKey, IntKey, Reach, TextKey
+from homeport.config.declarations.key_types import OWN, BoolKey, ClassKey, IntKey, Reach, TextKey
 
 _HA = "HA-STANDALONE"
 _DAY_MS = 86_400_000
@@ -68,12 +68,19 @@ JOB_LOCATION_ID = TextKey(
     "same one share their folders of state; default the host name",
     source=OWN,
 )
-JOB_LOCATION_ID_PROVIDER_FACTORY = TextKey(
+SAMZAS_LOCATION = "org.apache.samza.runtime.DefaultLocationIdProviderFactory"
+"""Says what happens without a provider."""
+JOB_LOCATION_ID_PROVIDER_FACTORY = ClassKey(
     "job.location-id.provider.factory",
     "a class of the job's own, module:Class, that says where a standalone processor runs, in "
     "place of job.location-id",
     source=_HA,
     legacy=("locationid.provider.factory",),
+    what="provider of locations",
+    known=(SAMZAS_LOCATION,),
+    has_own=True,
+    otherwise="remove it where the host name says it, else set job.location-id, or name a "
+    "LocationIdProvider of the job's own as module:Class",
 )
 JOB_CONTAINER_MIXED_ROLES = BoolKey(
     "job.container.mixed-roles",

@@ -7,16 +7,26 @@ from homeport.config.declarations.key_types import (
     OWN,
     REPLICAS_MAX,
     BoolKey,
+    ClassKey,
     IntKey,
     ListKey,
     Liveness,
     Reach,
     TextKey,
 )
+from homeport.config.java_names import Kind, all_names
 
 BROKERS_VARIABLE = "HOMEPORT_BOOTSTRAP_SERVERS"
 """Names the brokers of ``job.default.system`` where no key does; ``homeport local env`` sets it."""
-SYSTEM_FACTORY = TextKey("systems.<system>.samza.factory", "kind of the system", default="kafka")
+SYSTEM_FACTORY = ClassKey(
+    "systems.<system>.samza.factory",
+    "kind of the system",
+    default="kafka",
+    what=Kind.SYSTEM.value,
+    known=all_names(Kind.SYSTEM),
+    otherwise="write kafka, or take the system's keys and streams out of the job: a job reads and "
+    "writes Kafka alone",
+)
 SYSTEM_CONSUMER = TextKey(
     "systems.<system>.consumer.<property>",
     "a property of the Kafka consumer, in Java's or librdkafka's words",

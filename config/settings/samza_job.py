@@ -1,13 +1,14 @@
 """What becomes of a Samza job's configuration here, key by key.
 
-PURE. Each key is taken as it is, taken with a change, without effect, refused, or the job's own. A
-configuration whose keys are each taken can still break a rule between keys: the last findings say
-so. What Samza would do by a default, and Homeport does not, is said too.
+PURE. Each key is taken as it is, taken with a change, without effect, refused, or the job's own:
+one of these, the worst. A configuration whose keys are good each by itself can still break a rule
+between keys: then the key that ``run-job`` would name is refused. The last findings are about keys
+that are not set, and what Samza would do by their defaults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
@@ -17,10 +18,13 @@ from msgspec import Meta
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key
+from homeport.config.declarations.samza_keys import SamzaKey
+from homeport.config.declarations.standalone_keys import YARN
 from homeport.config.declarations.unknown_keys import meant_key, require_known
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
 from homeport.config.settings.used_systems import used_systems
 from homeport.config.settings.validation import validate
 
@@ -53,7 +57,13 @@ _STANDS_IN: Final = "the_job:Task"
 _PYTHON: Final = (
     "its class is Java; write the task in Python, and name it as module:Name in task.class"
 )
-_DEFAULTS: Final = {
+_APP_NAME: Final = "app.name"
+_STARTPOINTS: Final = SamzaKey("job.startpoint.enabled", "")
+_DEFAULTS: Final[Mapping[tuple[Key | SamzaKey, ...], str]] = {
+    (_STARTPOINTS,): (
+        "without it Samza begins at the startpoints in the job's coordinator stream; here they are "
+        "not read, and run-job names them"
+    ),
     (keys.TASK_CALLBACK_TIMEOUT_MS,): (
         "without it a call of the job's code ends its container after 10 minutes; Samza waits for "
         "ever: -1 does"
@@ -71,27 +81,40 @@ _DEFAULTS: Final = {
 
 
 def findings_of(config: Config) -> tuple[Finding, ...]:
-    """Return one finding for each key in the order of ``config``; rules between keys; defaults."""
-    found = [_of_key(config, name) for name in config]
-    kept = Config(
-        {
-            f.key: value
-            for f in found
-            if f.verdict is not Verdict.REFUSED and (value := config.get_str(f.key)) is not None
-        }
-        | {keys.TASK_CLASS.name: _task_class(config)}
-    )
-    found += _between(kept)
+    """Return one finding for each key, in the order of ``config``, then those of unset keys."""
+    found = {name: _of_key(config, name) for name in config}
+    kept = _rest(config, [f.key for f in found.values() if f.verdict is Verdict.REFUSED])
     ignored = dict(_ignored(kept))
-    found = [
-        Finding(f.key, Verdict.NO_EFFECT, ignored[f.key]) if f.key in ignored else f for f in found
-    ]
+    found |= {key: Finding(key, Verdict.NO_EFFECT, about) for key, about in ignored.items()}
+    found |= {finding.key: finding for finding in _between(kept)}
     unset = [
         Finding(either[0].name, Verdict.CHANGED, about)
         for either, about in _DEFAULTS.items()
         if not any(key.matches(name) for key in either for name in config)
     ]
-    return (*found, *unset)
+    return (*found.values(), *unset)
+
+
+def _rest(config: Config, refused: Collection[str]) -> Config:
+    """Return what is not ``refused``, with what lets the rules of the others be checked."""
+    values = {
+        name: value
+        for name in config
+        if name not in refused and (value := config.get_str(name)) is not None
+    }
+    default = keys.JOB_DEFAULT_SYSTEM.read(config) or ""
+    brokers = config.get_str(_brokers(default), _STANDS_IN)
+    for name in refused:
+        parts = keys.SYSTEM_FACTORY.parts_of(name)
+        if parts is not None:  # no Kafka has its streams: no other rule of Kafka's matters
+            values[_brokers(*parts)] = brokers
+    if _APP_NAME in refused:
+        values[keys.JOB_NAME.name] = config[_APP_NAME]
+    return Config(values | {keys.TASK_CLASS.name: _task_class(config)})
+
+
+def _brokers(system: str) -> str:
+    return keys.SYSTEM_CONSUMER.named(system, "bootstrap.servers")
 
 
 def _task_class(config: Config) -> str:
@@ -130,10 +153,16 @@ def _of_samza(name: str, objection: str | None) -> Finding:
 
 
 def _between(config: Config) -> Iterator[Finding]:
-    try:
-        validate(config)
-    except ConfigError as error:
-        yield Finding(error.key, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
+    checks: tuple[Callable[[Config], object], ...] = (
+        lambda c: require_coordinator(c, YARN),
+        refuse_mixed_roles,
+        validate,
+    )
+    for check in checks:
+        try:
+            check(config)
+        except ConfigError as error:
+            yield Finding(error.key, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
 
 
 def _ignored(config: Config) -> Iterator[tuple[str, str]]:

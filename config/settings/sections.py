@@ -74,8 +74,11 @@ def stream_or_topic(
     return stream or SystemStream(system_or_default(config, system_key), text)
 
 
-def _job_name(config: Config) -> str:
-    return config.require(keys.JOB_NAME.name, "give the job a name")
+def job_name(config: Config) -> str:
+    """Return ``job.name``; ConfigError where it is missing, though Samza has it by another key."""
+    samzas = config.get_str("app.name")
+    remedy = "give the job a name" if samzas is None else f"write {samzas}, as app.name has it"
+    return config.require(keys.JOB_NAME.name, remedy)
 
 
 def _job_id(config: Config) -> str:
@@ -109,7 +112,7 @@ class JobConfig:
     @staticmethod
     def of(config: Config) -> JobConfig:
         """Return the view of ``config``."""
-        name, job_id = _job_name(config), _job_id(config)
+        name, job_id = job_name(config), _job_id(config)
         system = system_or_default(config, keys.JOB_COORDINATOR_SYSTEM)
         return JobConfig(
             name=name,
@@ -216,7 +219,7 @@ class TaskConfig:
             batch_max_bytes=batch_max_bytes(config, memory),
             checkpoint_enabled=_checkpoint_enabled(config),
             checkpoint_system=system,
-            checkpoint_topic=checkpoint_topic(_job_name(config), _job_id(config)),
+            checkpoint_topic=checkpoint_topic(job_name(config), _job_id(config)),
             checkpoint_replication_factor=keys.TASK_CHECKPOINT_REPLICATION_FACTOR.find(config)
             or keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
             spark_conf=dict(config.subset(keys.TASK_SPARK_CONF.named(""))),
@@ -286,7 +289,7 @@ class SystemConfig:
 
         ConfigError where it has no bootstrap servers.
         """
-        _factory(config, keys.SYSTEM_FACTORY, Kind.SYSTEM, system)
+        keys.SYSTEM_FACTORY.read(config, system)
         consumer_prefix = keys.SYSTEM_CONSUMER.named(system, "")
         producer_prefix = keys.SYSTEM_PRODUCER.named(system, "")
         consumer = map_client_properties(config.subset(consumer_prefix), Role.CONSUMER)

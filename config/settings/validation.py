@@ -35,6 +35,7 @@ from homeport.config.settings.sections import (
     YarnConfig,
     checkpoint_topic,
     coordinator_topic,
+    job_name,
 )
 from homeport.config.settings.stores_section import LargeValues, StorageConfig, StoreConfig
 from homeport.config.settings.timers_section import TimersConfig
@@ -62,8 +63,7 @@ def validate(config: Config) -> tuple[str, ...]:
     Raises:
         ConfigError: the first fault found.
     """
-    job_name = config.require(keys.JOB_NAME.name, "give the job a name")
-    _check_topic_names(config, job_name)
+    _check_topic_names(config, job_name(config))
     _check_work(config)
     _check_types(config)
     unknown = warnings_about(config)
@@ -137,9 +137,9 @@ def _check_labels(yarn: YarnConfig) -> None:
             )
 
 
-def _check_topic_names(config: Config, job_name: str) -> None:
+def _check_topic_names(config: Config, name: str) -> None:
     job_id = keys.JOB_ID.read(config) or "1"
-    for key, value in ((keys.JOB_NAME.name, job_name), (keys.JOB_ID.name, job_id)):
+    for key, value in ((keys.JOB_NAME.name, name), (keys.JOB_ID.name, job_id)):
         if not re.fullmatch(r"[a-zA-Z0-9._-]+", value):
             raise ConfigError(
                 key,
@@ -147,11 +147,11 @@ def _check_topic_names(config: Config, job_name: str) -> None:
                 "it becomes part of topic names: letters, digits, '.', '_' and '-' only",
                 "use only these",
             )
-    for name in (coordinator_topic(job_name, job_id), checkpoint_topic(job_name, job_id)):
-        if not is_topic_name(name):
+    for topic in (coordinator_topic(name, job_id), checkpoint_topic(name, job_id)):
+        if not is_topic_name(topic):
             raise keys.JOB_NAME.error(
-                job_name,
-                f"the topic name {name!r} would have more than the 249 characters of Kafka",
+                name,
+                f"the topic name {topic!r} would have more than the 249 characters of Kafka",
                 "use a shorter name",
             )
 

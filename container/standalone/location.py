@@ -14,7 +14,6 @@ from homeport.config.errors import ConfigError, in_one_line
 from homeport.config.settings.standalone_section import location_id
 from homeport.job_coordinator.user_code import user_object
 
-_JAVA_DEFAULT = "org.apache.samza.runtime.DefaultLocationIdProviderFactory"
 _REMEDY = "correct the class, or write the location as job.location-id"
 
 
@@ -37,7 +36,7 @@ def location_of(config: Config, environ: Mapping[str, str], host_name: str) -> s
     """
     key = keys.JOB_LOCATION_ID_PROVIDER_FACTORY
     name = key.read(config)
-    if name is None or name == _JAVA_DEFAULT:
+    if name is None or name == keys.SAMZAS_LOCATION:
         return location_id(config, environ, host_name)
     if keys.JOB_LOCATION_ID.is_set(config):
         rule = f"{keys.JOB_LOCATION_ID.name} says the location already"

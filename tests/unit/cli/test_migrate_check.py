@@ -33,8 +33,8 @@ def test_keys_are_printed_by_verdict(path: str, capsys: pytest.CaptureFixture[st
     """Numbers first; groups without keys are left out."""
     homeport.run(["migrate-check", path])
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "4 changed, 5 taken"
-    assert "Changed: it works differently here (4)" in shown
+    assert shown[0] == "5 changed, 5 taken"
+    assert "Changed: it works differently here (5)" in shown
     assert "  job.name" in shown
     assert not any(line.startswith("Refused") for line in shown)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from homeport.config.config import Config
@@ -15,6 +17,7 @@ from homeport.config.declarations.unknown_keys import (
 )
 from homeport.config.errors import ConfigError
 
+_KEY = re.compile(r"[a-z][\w-]*(?:\.[\w<>*-]+)+")
 REFERENCE = """
 job.host-affinity.enabled yarn.samza.host-affinity.enabled job.container.count
 job.standbytasks.replication.factor cluster-manager.container.memory.mb
@@ -152,6 +155,13 @@ def test_samzas_keys_are_reported_with_the_reason() -> None:
         ("stores.s.backup.factories", "org.apache.samza.storage.blobstore.BlobStoreFactory"),
         ("stores.restore.factories", "org.apache.samza.storage.blobstore.BlobStoreFactory"),
         ("stores.s.rocksdb.wal.enabled", "true"),
+        ("systems.k.default.stream.samza.msg.serde", "json"),
+        ("systems.k.default.stream.samza.offset.default", "oldest"),
+        ("systems.k.default.stream.samza.bootstrap", "true"),
+        ("streams.edits.samza.physical.name", "wiki-edits"),
+        ("streams.edits.samza.msg.serde", "json"),
+        ("app.name", "wiki"),
+        ("app.id", "2"),
     ],
 )
 def test_a_key_that_would_change_results_is_refused(name: str, value: str) -> None:
@@ -162,9 +172,59 @@ def test_a_key_that_would_change_results_is_refused(name: str, value: str) -> No
     assert "; " in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("app.mode", "BATCH", "job.drain=true"),
+        ("job.factory.class", "org.apache.samza.job.local.ProcessJobFactory", "homeport run-local"),
+        (
+            "systems.k.default.stream.samza.key.serde",
+            "json",
+            "as systems.<system>.samza.<property>",
+        ),
+        ("systems.k.default.stream.samza.priority", "1", "samza.<property> for each stream"),
+    ],
+)
+def test_a_remedy_names_what_there_is(name: str, value: str, remedy: str) -> None:
+    """Keys and commands of Homeport."""
+    with pytest.raises(ConfigError) as caught:
+        warnings_about(Config({name: value}))
+    assert remedy in caught.value.remedy
+
+
+def test_each_key_that_a_reason_or_a_remedy_names_is_one_of_ours() -> None:
+    """Whose names begin as ours do, and which is no key of Samza's that does nothing."""
+    named = {
+        (word, key.name)
+        for key in ALL
+        for word in _KEY.findall(f"{key.reason} {key.remedy}")
+        if word.startswith(keys.TOPICS) and not word.endswith(("<property>", ".*"))
+    }
+    assert len(named) > 15
+    assert {pair for pair in named if keys.declared(pair[0]) is None} == {
+        ("job.autosizing.enabled", "job.autosizing.<part>")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("systems.k.default.stream.samza.bootstrap", "false"),
+        ("streams.edits.samza.bootstrap", "false"),
+        ("task.checkpoint.write.versions", "1"),
+        ("metrics.timer.enabled", "true"),
+        ("job.container.thread.pool.size", "1"),
+        ("app.id", "1"),
+    ],
+)
+def test_a_value_that_asks_for_what_happens_here_is_not_reported(name: str, value: str) -> None:
+    """Samza's default among them."""
+    assert warnings_about(Config({name: value})) == ()
+
+
 def test_no_key_of_samzas_is_also_one_of_ours() -> None:
-    """Once a key has an effect here it leaves the table of those that have none."""
-    own = {key.name for key in keys.ALL}
+    """Once a key has an effect here, by an older name too, it leaves the table of the others."""
+    own = {name for key in keys.ALL for name in (key.name, *key.legacy)}
     assert [key.name for key in ALL if key.name in own] == []
 
 

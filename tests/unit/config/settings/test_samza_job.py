@@ -6,7 +6,9 @@ import pytest
 from small_jobs import store_keys
 
 from homeport.config.config import Config
+from homeport.config.errors import ConfigError
 from homeport.config.settings.samza_job import Verdict, findings_of
+from homeport.config.settings.validation import validate
 
 JOB = {
     "job.name": "wiki",
@@ -21,6 +23,7 @@ JOB = {
     "stores.wiki.msg.serde": "json",
 }
 SAMZAS_DEFAULTS = {
+    "job.startpoint.enabled": "false",
     "task.callback.timeout.ms": "-1",
     "task.exactly.once": "false",
     "systems.kafka.streams.edits.input.lost": "latest",
@@ -55,6 +58,26 @@ def test_a_usual_job_is_taken_but_for_its_code() -> None:
         ("task.log4j.system", "kafka", Verdict.NO_EFFECT, "log"),
         ("my.key", "1", Verdict.OWN, "own code"),
         ("systems.kafka.consumer.zookeeper.connect", "z:2181", Verdict.NO_EFFECT, "librdkafka"),
+        ("app.name", "wiki", Verdict.TAKEN, ""),
+        ("app.name", "wikipedia", Verdict.REFUSED, "give job.name this value"),
+        ("app.id", "1", Verdict.TAKEN, ""),
+        ("app.id", "2", Verdict.REFUSED, "give job.id this value"),
+        ("job.startpoint.enabled", "true", Verdict.NO_EFFECT, "startpoints are not read"),
+        ("locationid.provider.factory", "m:Where", Verdict.CHANGED, "job.location-id.provider"),
+        (
+            "locationid.provider.factory",
+            "org.apache.samza.runtime.DefaultLocationIdProviderFactory",
+            Verdict.CHANGED,
+            "job.location-id.provider",
+        ),
+        ("locationid.provider.factory", "org.x.Where", Verdict.REFUSED, "module:Class"),
+        (
+            "job.coordinator.factory",
+            "org.apache.samza.zk.ZkJobCoordinatorFactory",
+            Verdict.REFUSED,
+            "start the job by homeport run-processor",
+        ),
+        ("job.container.mixed-roles", "true", Verdict.REFUSED, "remove the key"),
     ],
 )
 def test_each_kind_of_key_has_its_verdict(
@@ -84,6 +107,54 @@ def test_a_rule_between_keys_is_said_once() -> None:
     assert "the changelog of store 'b' too" in refused[0].about
 
 
+@pytest.mark.parametrize(
+    "uses",
+    [
+        {},
+        {"task.inputs": "hdfs.a"},
+        {"task.outputs": "hdfs.a"},
+        {"stores.wiki.changelog": "hdfs.a", "task.checkpoint.system": "hdfs"},
+        {
+            "stores.wiki.side.inputs": "hdfs.a",
+            "stores.wiki.changelog": "",
+            "task.inputs": "kafka.edits,hdfs.a",
+        },
+    ],
+)
+def test_a_system_of_another_kind_is_refused_wherever_it_stands(uses: dict[str, str]) -> None:
+    """Once, and no rule between keys of a Kafka names it too."""
+    key = "systems.hdfs.samza.factory"
+    given = {key: "org.apache.samza.system.hdfs.HdfsSystemFactory"} | uses
+    found = findings_of(Config(JOB | given))
+    assert [f.key for f in found if f.verdict is Verdict.REFUSED] == [key]
+    (about,) = [f.about for f in found if f.key == key]
+    assert about.startswith("no such system factory is known; write kafka, or take the system's")
+
+
+def test_a_key_has_one_verdict_and_it_is_the_worst() -> None:
+    """Also where the key is good by itself, and a rule between keys refuses it."""
+    for further in (
+        {"stores.wiki.side.inputs": "kafka.a,kafka.b"},
+        {"task.dead.letter.stream": "kafka.edits"},
+        {"systems.kafka.consumer.zookeeper.connect": "z:2181", "task.outputs": "kafka.edits"},
+    ):
+        found = findings_of(Config(JOB | further))
+        assert len({f.key for f in found}) == len(found)
+        (refused,) = [f.key for f in found if f.verdict is Verdict.REFUSED]
+        assert refused in further
+
+
+def test_the_name_of_the_application_alone_is_no_name_here() -> None:
+    """It is the one key that stops run-job, whose line has what to write."""
+    values = {k: v for k, v in JOB.items() if k != "job.name"} | {"app.name": "wiki"}
+    refused = [f.key for f in findings_of(Config(values)) if f.verdict is Verdict.REFUSED]
+    assert refused == ["app.name"]
+    with pytest.raises(
+        ConfigError, match=r"job\.name is missing: it is required; write wiki, as app\.name"
+    ):
+        validate(Config(values))
+
+
 def test_a_system_without_addresses_is_a_rule_between_keys() -> None:
     """Nothing is said twice of it."""
     values = {k: v for k, v in JOB.items() if "bootstrap" not in k}
@@ -101,7 +172,10 @@ def test_a_required_key_is_missed_beside_one_that_is_refused() -> None:
 def test_a_python_task_and_samzas_defaults_leave_nothing_to_say() -> None:
     """Each default that differs is named where the file does not set its key."""
     names = {key for key, (verdict, _) in _verdicts().items() if verdict is Verdict.CHANGED}
-    unset = {"task.callback.timeout.ms", "task.exactly.once", "systems.<system>.input.lost"}
+    unset = {
+        *("task.callback.timeout.ms", "task.exactly.once", "systems.<system>.input.lost"),
+        "job.startpoint.enabled",
+    }
     assert names == {"task.class", *unset}
     done = findings_of(Config(JOB | SAMZAS_DEFAULTS | {"task.class": "wiki:Task"}))
     assert {f.verdict for f in done} <= {Verdict.TAKEN}
