@@ -490,8 +490,8 @@ class StreamTask(ABC):
     """Handed one message at a time. One instance per task.
 
     Each of ``process``, ``window``, ``on_timer`` and ``end_of_stream`` takes the context last. In
-    its place it may take a MessageCollector and a TaskCoordinator, as in Samza. The number of its
-    parameters decides, once, when the class is loaded.
+    its place it may take a MessageCollector and a TaskCoordinator, as in Samza. The number of
+    parameters without a default decides, once, when the class is loaded.
 
     Calls of one task never overlap, but where ``process`` is a coroutine or
     ``task.max.concurrency`` is above 1: then messages of different keys may be processed at once.

@@ -29,6 +29,9 @@ _BOUND = (
 """Attributes that a class binds; other descriptors are the job's own code, which is not run."""
 
 
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 class TaskFailedError(HomeportError):
     """User code raised; the container fails with it as the cause."""
 
@@ -97,14 +100,18 @@ def method_fault(
 def takes_context(hook: Callable[..., object], before: int) -> bool:
     """Return whether ``hook``, a task's method, takes the context behind ``before`` arguments.
 
-    False: it takes a collector and a coordinator there. Where a decorator takes whatever comes, the
-    function that it wraps decides.
+    False: it requires a collector and a coordinator there, or takes whatever comes. Where a
+    decorator does that, the function that it wraps decides.
     """
-    count = before + len(_FORMER)
-    if _wrong_arguments(hook, count) is not None:
-        return True
-    takes_less = _wrong_arguments(hook, before + 1) is None
-    return takes_less and _wrong_arguments(hook, count, follows=True) is not None
+    for follows in (False, True):
+        try:
+            signature = inspect.signature(hook, follow_wrapped=follows)
+        except (TypeError, ValueError):
+            return False
+        required = [p.kind for p in signature.parameters.values() if p.default is p.empty]
+        if inspect.Parameter.VAR_POSITIONAL not in required:
+            return sum(kind in _BY_POSITION for kind in required) <= before + 1
+    return False
 
 
 def object_fault(made: object, base: type) -> str | None:
@@ -149,10 +156,10 @@ def _body(found: Any) -> Any:  # noqa: ANN401 - any callable
     return type(found).__call__
 
 
-def _wrong_arguments(found: Any, count: int, *, follows: bool = False) -> str | None:  # noqa: ANN401 - any callable
+def _wrong_arguments(found: Any, count: int) -> str | None:  # noqa: ANN401 - any callable
     try:
         # A decorator's own parameters count, not those of what it says to wrap.
-        signature = inspect.signature(found, follow_wrapped=follows)
+        signature = inspect.signature(found, follow_wrapped=False)
     except (TypeError, ValueError):
         return None
     try:

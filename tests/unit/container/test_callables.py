@@ -169,15 +169,18 @@ _THROUGH = "functools.wraps(own := ({0}))(lambda *all: own(*all))"
     [
         ("lambda m, context: None", "context"),
         ("lambda m, collector, coordinator: None", "collector"),
-        ("lambda m, context, more=1: None", "collector"),
+        ("lambda m, context, more=1: None", "context"),
+        ("lambda m, context, *, more=1: None", "context"),
+        ("lambda m, collector, coordinator, more=1: None", "collector"),
         ("lambda *whatever: None", "collector"),
         (_THROUGH.format("lambda m, context: None"), "context"),
+        (_THROUGH.format("lambda m, context, more=1: None"), "context"),
         (_THROUGH.format("lambda m, collector, coordinator: None"), "collector"),
         ("print", "collector"),
     ],
 )
 def test_the_signature_decides_between_context_and_collector(hook: str, form: str) -> None:
-    """What takes both is called as it always was; a decorator that takes all is looked through."""
+    """By what it requires; a decorator that takes whatever comes is looked through."""
     assert takes_context(eval(hook, _NAMES), 1) is (form == "context")  # noqa: S307 - of the table above
 
 
