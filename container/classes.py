@@ -17,6 +17,7 @@ from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.settings.input_serdes import InputSerde
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
+from homeport.config.settings.timers_section import require_lateness
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import (
     AdjunctDataStoreManagerFactory,
@@ -89,8 +90,16 @@ def _concrete(key: str, name: str, found: object, *bases: type) -> Any:  # noqa:
     return found
 
 
-def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -> None:
-    """Raise ConfigError where ``task.max.concurrency`` would have no effect."""
+def require_single_calls(
+    task_class: type[BatchTask | StreamTask], limit: int, lateness_ms: int | None
+) -> None:
+    """Raise ConfigError where ``task.max.concurrency`` has no effect, or loses records of windows.
+
+    ``lateness_ms``: of the job. ``windows_of_job``, an attribute that the class of a job in Python
+    has, names those without a lateness of their own; others are known at ``init``.
+    """
+    for store in getattr(task_class, "windows_of_job", ()):
+        require_lateness(store, limit, lateness_ms)
     if limit > 1 and not issubclass(task_class, StreamTask):
         raise ConfigError(
             MAX_CONCURRENCY,

@@ -38,6 +38,21 @@ class TimersConfig:
         )
 
 
+def require_lateness(windows: str, max_concurrency: int, lateness_ms: int | None) -> None:
+    """Require a lateness where the records of ``windows``, a store, come in another order.
+
+    ConfigError: calls are made side by side, and neither the windows nor the job have a lateness.
+    """
+    if max_concurrency > 1 and lateness_ms is None:
+        raise ConfigError(
+            keys.TASK_MAX_CONCURRENCY.name,
+            str(max_concurrency),
+            f"records come in another order then, and the windows {windows!r} lose late ones",
+            "give late= to job.window or lateness_ms= to Windows, or set "
+            f"{keys.TASK_WATERMARK_LATENESS_MS.name}",
+        )
+
+
 def _store(config: Config) -> str | None:
     key, name = keys.TASK_TIMERS_STORE.name, keys.TASK_TIMERS_STORE.read(config)
     if name is None:

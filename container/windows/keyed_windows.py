@@ -15,7 +15,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, short_name
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.config.settings.timers_section import TimersConfig
+from homeport.config.settings.timers_section import TimersConfig, require_lateness
 from homeport.container.api import IncomingMessage, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times, sources_of
 from homeport.container.serde.serdes import serde
@@ -131,11 +131,14 @@ class Windows:
         self._on_late = on_late
         self._scheduler = context.scheduler
         _require_carried(context, store, aggregate)
+        config = Config(context.config)
+        job = TimersConfig.of(config)
+        lateness_ms = job.lateness_ms if lateness_ms is None else lateness_ms
+        require_lateness(store, keys.TASK_MAX_CONCURRENCY.read(config), lateness_ms)
         self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
         self._keep_facts(store, emit)
-        job = TimersConfig.of(Config(context.config))
         self._ahead_ms = job.ahead_ms
-        self._watermark = self._found_watermark(context, job, lateness_ms)
+        self._watermark = self._found_watermark(context, job, lateness_ms or 0)
         reached = self._store.reached()
         self._closed = _NEVER if reached is None else reached
         if reached is not None:
@@ -174,10 +177,9 @@ class Windows:
         self._store.put_facts(now)
 
     def _found_watermark(
-        self, context: TaskContext, job: TimersConfig, lateness_ms: int | None
+        self, context: TaskContext, job: TimersConfig, lateness_ms: int
     ) -> Watermark:
         now_ms = self._scheduler.now_ms
-        lateness_ms = (job.lateness_ms or 0) if lateness_ms is None else lateness_ms
         watermark = Watermark(context.partitions, lateness_ms, job.idle_ms, now_ms)
         for source, newest_ms in self._store.newest(context.partitions):
             watermark.saw(source, newest_ms, now_ms)

@@ -86,7 +86,8 @@ class JobUnderTest:
             warnings = *warnings, uneven
         job = ContainerJob.of(calculate_job_model(checked, counts, NOTHING), ONLY)
         found = task_class_of(checked) if task is None else task
-        require_single_calls(found, job.records.max_concurrency)
+        lateness_ms = keys.TASK_WATERMARK_LATENESS_MS.find(checked)
+        require_single_calls(found, job.records.max_concurrency, lateness_ms)
         declared = {stream: key for key, stream in declared_outputs(checked)}
         outputs = (
             () if {*declared.values()} <= {keys.TASK_DEAD_LETTER_STREAM.name} else (*declared,)

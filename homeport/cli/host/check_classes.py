@@ -45,7 +45,7 @@ def _check(asked: Question) -> None:
     streams = [stream for name in asked.streams if (stream := SystemStream.parse(name)) is not None]
     if asked.task_class:
         task_class = load_task_class(asked.task_class, streams, has_pipeline=asked.has_pipeline)
-        require_single_calls(task_class, asked.max_concurrency)
+        require_single_calls(task_class, asked.max_concurrency, asked.lateness_ms)
         gets_batches = issubclass(task_class, BatchTask)
     if asked.pipeline:
         takes = function_work(asked.pipeline, stream_names(streams), asked.adjuncts).takes

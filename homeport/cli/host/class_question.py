@@ -38,6 +38,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     task_class: str | None = None
     max_concurrency: int = 1
+    lateness_ms: int | None = None
     has_pipeline: bool = False
     pipeline: str | None = None
     streams: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class Question(Struct, frozen=True, kw_only=True):
         return Question(
             task_class=task.task_class,
             max_concurrency=keys.TASK_MAX_CONCURRENCY.read(config),
+            lateness_ms=keys.TASK_WATERMARK_LATENESS_MS.find(config),
             has_pipeline=pipeline is not None,
             pipeline=function,
             streams=tuple(str(stream) for stream in streams_of_tasks(config)),

@@ -139,8 +139,8 @@ class _Two(StreamTask):
 
     def init(self, context: TaskContext) -> None:
         """Makes both."""
-        self.one = Windows(context, "windows", Tumbling(10), SUM)
-        self.other = Windows(context, "windows", Tumbling(10), SUM)
+        self.one = Windows(context, "windows", Tumbling(10), SUM, lateness_ms=0)
+        self.other = Windows(context, "windows", Tumbling(10), SUM, lateness_ms=0)
 
     def process(self, *_arguments: object) -> None:
         """Does nothing."""
@@ -151,9 +151,9 @@ class _Again(_Two):
 
     def init(self, context: TaskContext) -> None:
         """Lets go of the first ones."""
-        self.one = Windows(context, "windows", Tumbling(10), SUM)
+        self.one = Windows(context, "windows", Tumbling(10), SUM, lateness_ms=0)
         del self.one
-        self.one = Windows(context, "windows", Tumbling(10), SUM)
+        self.one = Windows(context, "windows", Tumbling(10), SUM, lateness_ms=0)
 
 
 @pytest.mark.parametrize("calls", ["1", "4"])
