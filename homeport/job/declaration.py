@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -16,18 +16,26 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
 from homeport.container.classes import checked_task_class
 from homeport.job.declared_keys import DeclaredKeys
-from homeport.job.functions import Functions, require_plain, task_class_of
+from homeport.job.functions import Functions, require_methods, require_plain, task_class_of
 from homeport.job.handles import Calls, Input, Output, Reference
-from homeport.job.kafka import Kafka
+from homeport.job.kafka import Kafka, keys_of
 from homeport.job.pipelines import FrameFunction, Rows
 from homeport.job.schemas import Of
 from homeport.job.stores import SYSTEM, Stores
 
 _PARTITIONS = "task.outputs.create.partitions"
 _PACKAGE = "yarn.package.path"
+_BYTES: Any = bytes
 
-K = TypeVar("K")
-V = TypeVar("V")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # keys and values without a type are bytes
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K, V = TypeVar("K"), TypeVar("V")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _Batch = TypeVar("_Batch", bound=Callable[[Any], object])
 _Task = TypeVar("_Task", StreamTask, BatchTask)
@@ -87,81 +95,62 @@ class Job(Stores, DeclaredJob):
         self._module: str = names.get("__name__", "__main__")
         file = names.get("__file__")
         self._file = Path(file).resolve() if file else None
+        self._folder = Path() if self._file is None else self._file.parent
         self._calls = Calls(name, ContextVar(f"call of {name}", default=None), [])
-        self._functions = Functions()
+        self._functions = Functions(job=name)
         self._inputs = dict[str, Input[Any, Any]]()
         self._outputs = dict[str, Output[Any, Any]]()
-        self._rows: Rows | None = None
         brokers = kafka if isinstance(kafka, Kafka) else Kafka(servers=kafka)
-        self._keys = DeclaredKeys()
-        self._keys |= {
-            "job.name": name,
-            "job.default.system": SYSTEM,
-            "job.container.count": containers,
-            "job.host-affinity.enabled": True,
-            f"systems.{SYSTEM}.samza.factory": "kafka",
-            f"systems.{SYSTEM}.samza.offset.default": "oldest",
-            **brokers.keys(SYSTEM, Path() if self._file is None else self._file.parent),
-        }
+        self._keys, self._given = DeclaredKeys(), DeclaredKeys()
+        self._keys.update(
+            {
+                "job.name": name,
+                "job.default.system": SYSTEM,
+                "job.container.count": containers,
+                "job.host-affinity.enabled": True,
+                f"systems.{SYSTEM}.samza.factory": "kafka",
+                f"systems.{SYSTEM}.samza.offset.default": "oldest",
+                **keys_of(brokers, SYSTEM, self._folder),
+            }
+        )
         if standbys:
             self._keys["job.hotstandby.enabled"] = True
             self._keys["job.hotstandby.replicationcount"] = standbys
-        self._keys.give(keys or {})
+        self._given.update(keys or {})
 
     def __repr__(self) -> str:
         return f"Job({self.name!r})"
 
     # -- what a job reads, writes and keeps
 
-    @overload
-    def input(self, name: str) -> Input[bytes, bytes]: ...
-    @overload
-    def input(self, name: str, *, key: Of[K]) -> Input[K, bytes]: ...
-    @overload
-    def input(self, name: str, *, value: Of[V]) -> Input[bytes, V]: ...
-    @overload
-    def input(self, name: str, *, key: Of[K], value: Of[V]) -> Input[K, V]: ...
-    def input(self, name: str, *, key: Of[Any] = bytes, value: Of[Any] = bytes) -> Input[Any, Any]:
+    def input(self, name: str, *, key: Of[K] = _BYTES, value: Of[V] = _BYTES) -> Input[K, V]:
         """Declare a topic that the job reads, with the types of its keys and values."""
-        made: Input[Any, Any] = Input(self._stream("job.input", name, key, value), key, value)
+        made = Input(self._stream("job.input", name, key, value), key, value)
         if name in self._inputs:
             raise ConfigError("job.input", name, "it is an input already", "declare it once")
         self._inputs[name] = made
         return made
 
-    @overload
-    def output(self, name: str, *, partitions: int | None = None) -> Output[bytes, bytes]: ...
-    @overload
-    def output(
-        self, name: str, *, key: Of[K], partitions: int | None = None
-    ) -> Output[K, bytes]: ...
-    @overload
-    def output(
-        self, name: str, *, value: Of[V], partitions: int | None = None
-    ) -> Output[bytes, V]: ...
-    @overload
-    def output(
-        self, name: str, *, key: Of[K], value: Of[V], partitions: int | None = None
-    ) -> Output[K, V]: ...
     def output(
         self,
         name: str,
         *,
-        key: Of[Any] = bytes,
-        value: Of[Any] = bytes,
+        key: Of[K] = _BYTES,
+        value: Of[V] = _BYTES,
         partitions: int | None = None,
-    ) -> Output[Any, Any]:
+    ) -> Output[K, V]:
         """Declare a topic that the job writes.
 
         ``partitions``: run-job makes each output that is not there, with so many.
         """
         stream = self._stream("job.output", name, key, value)
-        made: Output[Any, Any] = Output(stream, key, value, self._calls)
+        made: Output[K, V] = Output(str(stream), self._calls, key, value)
         if name in self._outputs:
             raise ConfigError("job.output", name, "it is an output already", "declare it once")
         self._outputs[name] = made
         if partitions is not None:
-            found, text = self._keys.setdefault(_PARTITIONS, partitions), str(partitions)
+            text = str(partitions)
+            found = self._keys.setdefault(_PARTITIONS, text)
             if found != text:
                 rule = f"another output has {found}, and one number is for all"
                 remedy = "give the same, or make one of them yourself"
@@ -183,11 +172,7 @@ class Job(Stores, DeclaredJob):
         self._require_own("job.each", stream)
 
         def add(function: Callable[..., object]) -> None:
-            self._require_no("a function of batches", self._functions.batch)
-            self._require_no("a task class", self._functions.task)
-            name = str(stream)
-            self._require_no(f"a function for {name}", self._functions.each.get(name))
-            self._functions.add_each(name, function)
+            self._functions.add_each(str(stream), function)
 
         return Each(add)
 
@@ -199,12 +184,7 @@ class Job(Stores, DeclaredJob):
 
         def add(function: _Batch) -> _Batch:
             self._require_all("job.batch", streams)
-            self._require_no("a function of batches", self._functions.batch)
-            self._require_no("a function of records", next(iter(self._functions.each), None))
-            self._require_no("a function of intervals", self._functions.every)
-            self._require_no("a task class", self._functions.task)
-            require_plain("job.batch", function, 1)
-            self._functions.batch = function
+            self._functions.add("batch", function, 1)
             return function
 
         return add
@@ -226,7 +206,7 @@ class Job(Stores, DeclaredJob):
         """
 
         def add(function: FrameFunction) -> Rows:
-            self._require_no("a pipeline", self._rows)
+            self._functions.require_room("pipeline")
             inputs = [each for each in frames if not isinstance(each, Reference)]
             self._require_all("job.pipeline", inputs)
             require_plain("job.pipeline", function, len(frames))
@@ -245,17 +225,12 @@ class Job(Stores, DeclaredJob):
         return self._piped(Rows((), None, text, output, unordered))
 
     def _piped(self, rows: Rows) -> Rows:
-        self._require_no("a pipeline", self._rows)
-        self._require_no("a function of records", next(iter(self._functions.each), None))
-        self._require_no("a function of batches", self._functions.batch)
-        if (
-            rows.output is not None
-            and self._outputs.get(rows.output.stream.stream) is not rows.output
-        ):
+        self._functions.require_room("pipeline")
+        if rows.output is not None and rows.output not in self._outputs.values():
             rule = f"it is no output of the job {self.name!r}"
             raise ConfigError("job.pipeline", str(rows.output), rule, "declare it by job.output")
-        self._rows = rows
-        self._keys |= rows.keys()
+        self._functions.pipeline = rows
+        self._keys.update(rows.keys())
         return rows
 
     def task(self, own: type[_Task]) -> type[_Task]:
@@ -267,19 +242,15 @@ class Job(Stores, DeclaredJob):
         if not (isinstance(made, type) and issubclass(made, StreamTask | BatchTask)):
             rule = "it must be a subclass of StreamTask or BatchTask"
             raise ConfigError("job.task", str(getattr(own, "__name__", own)), rule, "derive it")
-        functions = self._functions
-        self._require_no("a task class", functions.task)
-        self._require_no("a function of records", next(iter(functions.each), None))
-        self._require_no("a function of batches", functions.batch)
-        self._require_no("a function of intervals", functions.every)
-        self._require_no("a function for timers", functions.timer)
-        functions.task = own
+        self._functions.require_room("task")
+        require_methods(own)
+        self._functions.task = own
         return own
 
     def on_start(self, function: _Function) -> _Function:
         """Decorate a function that each task calls before its first record."""
         require_plain("job.on_start", function, 0)
-        self._functions.start.append(function)
+        self._functions.on_start.append(function)
         return function
 
     def every(self, ms: int) -> Callable[[_Function], _Function]:
@@ -293,11 +264,7 @@ class Job(Stores, DeclaredJob):
             raise ConfigError("job.every", str(ms), rule, "write @job.every(ms=1000)")
 
         def add(function: _Function) -> _Function:
-            self._require_no("such a function", self._functions.every)
-            self._require_no("a function of batches", self._functions.batch)
-            self._require_no("a task class", self._functions.task)
-            require_plain("job.every", function, 0)
-            self._functions.every = function
+            self._functions.add("every", function, 0)
             self._keys["task.window.ms"] = ms
             return function
 
@@ -305,10 +272,7 @@ class Job(Stores, DeclaredJob):
 
     def on_timer(self, function: _Function) -> _Function:
         """Decorate the function for timers that are due; it takes the timer."""
-        self._require_no("a function for timers", self._functions.timer)
-        self._require_no("a task class", self._functions.task)
-        require_plain("job.on_timer", function, 1)
-        self._functions.timer = function
+        self._functions.add("on_timer", function, 1)
         return function
 
     # -- what its functions may use
@@ -345,24 +309,29 @@ class Job(Stores, DeclaredJob):
     def config_of(self, environment: Mapping[str, str] | None) -> Config:
         """Return the keys that a properties file for the job would have."""
         module, variable = self._place()
-        read = [*(f"{SYSTEM}.{name}" for name in self._inputs), *self._read]
-        made = self._keys.texts(environment)
+        read = [*map(str, self._inputs.values()), *self._read]
+        given = self._given.texts(environment)
+        made = self._keys.texts(environment) | given
         made.setdefault("task.inputs", ",".join(read))
         if self._broadcast:
             made.setdefault("task.broadcast.inputs", ",".join(self._broadcast))
         if self._outputs:
-            made.setdefault("task.outputs", ",".join(f"{SYSTEM}.{n}" for n in self._outputs))
+            made.setdefault("task.outputs", ",".join(map(str, self._outputs.values())))
         if variable:
-            place, rows = f"{module}:{variable}", self._rows
+            place, rows = f"{module}:{variable}", self._functions.pipeline
             if rows is not None and rows.function is not None:
                 made.setdefault("task.pipeline.class", place)
             if rows is None or rows.output is None:
                 made.setdefault("task.class", place)
-        return Config({**made, **self._package()})
+        package = given.get(_PACKAGE)
+        if self._file is not None and (package is None or ":" not in package):  # hdfs://host/x.zip
+            own = self._file if package is None else self._folder / Path(package).expanduser()
+            made[_PACKAGE] = str(own)
+        return Config(made)
 
     def line_of(self, key: str) -> int | None:
         """Return the line of the file that gave ``key``; None where none did."""
-        return self._keys.lines.get(key)
+        return self._given.lines.get(key, self._keys.lines.get(key))
 
     def task_class(
         self, streams: Collection[SystemStream], *, has_pipeline: bool
@@ -381,18 +350,10 @@ class Job(Stores, DeclaredJob):
 
     def pipeline_function(self) -> Callable[..., object]:
         """Return the function of the job's pipeline, of frames by their names."""
-        if self._rows is None or self._rows.function is None:
+        if self._functions.pipeline is None or self._functions.pipeline.function is None:
             rule = f"the job {self.name!r} has no pipeline in Python"
             raise ConfigError("task.pipeline.class", None, rule, "write one under @job.pipeline")
-        return self._rows.of_frames
-
-    def _package(self) -> dict[str, str]:
-        """Return the key of the job's package; a path in ``keys`` begins in the file's folder."""
-        given = self._keys.given(_PACKAGE)
-        if self._file is None or (given is not None and ":" in given):  # as in hdfs://cluster/x.zip
-            return {}
-        place = self._file if given is None else self._file.parent / Path(given).expanduser()
-        return {_PACKAGE: str(place)}
+        return self._functions.pipeline.of_frames
 
     def _place(self) -> tuple[str, str]:
         """Return module and variable of the job, as containers import it; empty where unknown."""
@@ -405,7 +366,7 @@ class Job(Stores, DeclaredJob):
 
     def _require_own(self, what: str, stream: object) -> None:
         """Require what a function may get: an input, or rows of the pipeline where there is one."""
-        rows = self._rows
+        rows = self._functions.pipeline
         if rows is not None and stream is rows:
             if rows.output is not None:
                 rule = f"its rows leave to {rows.output}"
@@ -422,13 +383,11 @@ class Job(Stores, DeclaredJob):
         """Require all that the job reads, as one function gets it."""
         for stream in streams:
             self._require_own(what, stream)
-        missing = {*self._inputs.values()} - {*streams} if self._rows is None else set()
+        missing = (
+            {*self._inputs.values()} - {*streams} if self._functions.pipeline is None else set()
+        )
         if missing or not streams:
             names = ", ".join(sorted(map(str, missing)))
             kind = "a pipeline" if what == "job.pipeline" else "a function of batches"
             rule = f"{kind} gets the records of all inputs"
             raise ConfigError(what, names or None, rule, "name them all")
-
-    def _require_no(self, what: str, found: object) -> None:
-        if found is not None:
-            raise ConfigError("job", self.name, f"it has {what} already", "remove one of the two")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from collections import UserDict
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from homeport.config.config import Config
 from homeport.config.declarations.all_keys import declared
 from homeport.config.errors import ConfigError
 
-_PROJECT = "homeport."
+_INSIDE = "homeport.", "collections.abc"
+"""How names of modules begin between the file that declares and a key."""
 
 
 class Late(ABC):
@@ -28,68 +31,37 @@ class Late(ABC):
         """Return the value of ``key``; ConfigError where there is none."""
 
 
-class DeclaredKeys:
-    """Keys and their values; ``lines`` has the line that gave each, in the file that declares.
+class DeclaredKeys(UserDict[str, Any]):
+    """Keys and their values, each a text or ``Late``, as their declarations take them.
 
-    ``given``: the keys of ``Job(keys=...)``, which win.
+    ``lines`` has the line that gave each, in the file that declares.
     """
 
     def __init__(self) -> None:
-        self._made: dict[str, str | Late] = {}
-        self._given: dict[str, str | Late] = {}
+        super().__init__()
         self.lines: dict[str, int] = {}
 
-    def __getitem__(self, key: str) -> str | Late:
-        return self._made[key]
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._made
-
     def __setitem__(self, key: str, value: object) -> None:
-        self._add(self._made, {key: value})
-
-    def __ior__(self, found: Mapping[str, object]) -> DeclaredKeys:  # noqa: PYI034 - is not derived from
-        self._add(self._made, found)
-        return self
-
-    def setdefault(self, key: str, value: object) -> str | Late:
-        """Return the value that ``key`` has; it becomes ``value`` where there is none yet."""
-        if key not in self._made:
-            self[key] = value
-        return self._made[key]
-
-    def give(self, found: Mapping[str, object]) -> None:
-        """Add the keys of ``Job(keys=...)``; ConfigError: a value breaks the rule of its key."""
-        self._add(self._given, found)
-
-    def _add(self, to: dict[str, str | Late], found: Mapping[str, object]) -> None:
-        texts = {key: _checked(key, value) for key, value in found.items()}
-        to.update(texts)
-        self.lines.update(dict.fromkeys(texts, _line()))
-
-    def given(self, key: str) -> str | None:
-        """Return the text that ``Job(keys=...)`` has for ``key``."""
-        found = self._given.get(key)
-        return None if isinstance(found, Late) else found
+        """Set a key; ConfigError: the value breaks the rule of its key."""
+        super().__setitem__(key, _checked(key, value))
+        self.lines[key] = _line()
 
     def texts(self, environment: Mapping[str, str] | None) -> dict[str, str]:
         """Return all keys with their texts.
 
         ``environment``: where late values are; None: keys of those outside are left out.
         """
-        texts: dict[str, str] = {}
-        for key, value in {**self._made, **self._given}.items():
-            if isinstance(value, str):
-                texts[key] = value
-            elif environment is not None or not value.is_outside:
-                texts[key] = value.text(key, environment or {})
-        return texts
+        return {
+            key: value.text(key, environment or {}) if isinstance(value, Late) else value
+            for key, value in self.items()
+            if environment is not None or not isinstance(value, Late) or not value.is_outside
+        }
 
 
 def _line() -> int:
     """Return the line that runs now in the first frame outside of this project."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - of the file that declares
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_PROJECT):
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_INSIDE):
         frame = frame.f_back
     return 0 if frame is None else frame.f_lineno
 

@@ -8,18 +8,34 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.container.api import BatchTask, IncomingMessage, StreamTask, TaskContext, Timer
+from homeport.container.api import BatchTask, StreamTask, TaskContext, Timer
 from homeport.container.callables import fault_of
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.job.handles import Call, Calls, CoroutineCall, Handle
+from homeport.job.pipelines import Rows
 from homeport.job.windows import Window, due
 
 Function = Callable[..., object]
 _PAIR, _MOST = 2, 3
 """Parameters of a function for records."""
+_SHOWN = {
+    "each": "a function of records",
+    "batch": "a function of batches",
+    "every": "a function of intervals",
+    "on_timer": "a function for timers",
+    "task": "a task class",
+    "pipeline": "a pipeline",
+}
+_EXCLUDED = {
+    "each": ("batch", "task"),
+    "batch": ("batch", "each", "every", "task"),
+    "every": ("every", "batch", "task"),
+    "on_timer": ("on_timer", "task"),
+    "task": ("task", "each", "batch", "every", "on_timer"),
+    "pipeline": ("pipeline", "each", "batch"),
+}
+"""{what a job declares: what it may not have before}, by the fields of ``Functions``."""
 
 
 @dataclass
@@ -27,33 +43,60 @@ class Functions:
     """The functions of one job.
 
     ``each``: {``system.stream``: of its records, from a message}. ``pairs``: those of ``each`` that
-    take key and value alone, and are no coroutines, as they are. ``windows``: by their stores.
-    ``task``: the job's own class, in the place of other functions.
+    take key and value alone, and are no coroutines, as they are. ``is_async``: whether one of
+    ``each`` is a coroutine. ``windows``: by their stores. ``task``: the job's own class, in the
+    place of other functions. ``pipeline``: its rows. ``job``: its name.
     """
 
     each: dict[str, Function] = field(default_factory=dict)
     pairs: dict[str, PairFunction] = field(default_factory=dict)
+    is_async: bool = False
     batch: Function | None = None
-    start: list[Function] = field(default_factory=list)
+    on_start: list[Function] = field(default_factory=list)
     every: Function | None = None
-    timer: Function | None = None
+    on_timer: Function | None = None
     windows: dict[str, Window[Any, Any]] = field(default_factory=dict)
     task: type[StreamTask | BatchTask] | None = None
+    pipeline: Rows | None = None
+    job: str = ""
+
+    def require_room(self, what: str) -> None:
+        """Require that the job has nothing beside which it may not have ``what``, a field.
+
+        Raises:
+            ConfigError: it has.
+        """
+        for other in _EXCLUDED[what]:
+            if getattr(self, other) not in (None, {}):
+                raise self._has(_SHOWN[other])
+
+    def add(self, what: str, function: Function, count: int) -> None:
+        """Add the function under ``job.<what>``, the one of the job, of ``count`` arguments.
+
+        Raises:
+            ConfigError: as of ``require_room`` and ``require_plain``.
+        """
+        self.require_room(what)
+        require_plain(f"job.{what}", function, count)
+        setattr(self, what, function)
 
     def add_each(self, stream: str, function: Function) -> None:
         """Add the function for the records of ``stream``, a ``system.stream``.
 
         Raises:
-            ConfigError: as of ``of_message``.
+            ConfigError: there is one, or as of ``require_room`` and ``of_message``.
         """
+        self.require_room("each")
+        if stream in self.each:
+            raise self._has(f"a function for {stream}")
         self.each[stream] = of_message(function)
-        if parameters_of(function) == _PAIR and not inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function):
+            self.is_async = True
+        elif parameters_of(function) == _PAIR:
             self.pairs[stream] = function
 
-    @property
-    def is_async(self) -> bool:
-        """Return whether a function for records is a coroutine."""
-        return any(inspect.iscoroutinefunction(function) for function in self.each.values())
+    def _has(self, what: str) -> ConfigError:
+        return ConfigError("job", self.job, f"it has {what} already", "remove one of the two")
 
 
 def of_message(function: Function, what: str = "job.each") -> Function:
@@ -75,7 +118,9 @@ def of_message(function: Function, what: str = "job.each") -> Function:
         raise ConfigError(what, name, f"it is {fault.what}", fault.remedy)
     if count == 1:
         return function
-    return (_async_calls if is_async else _calls)(function, with_message=count == _MOST)
+    if count == _PAIR:
+        return lambda message: function(message.key, message.value)
+    return lambda message: function(message.key, message.value, message)
 
 
 def parameters_of(function: Function) -> int:
@@ -111,41 +156,85 @@ def require_plain(what: str, function: Function, count: int | None = None) -> No
         raise ConfigError(what, name, rule, f"let it take {count}")
 
 
-def _calls(function: Function, *, with_message: bool) -> Function:
-    if with_message:
-        return lambda message: function(message.key, message.value, message)
-    return lambda message: function(message.key, message.value)
-
-
-def _async_calls(function: Callable[..., Any], *, with_message: bool) -> Function:
-    async def whole(message: IncomingMessage) -> object:
-        return await function(message.key, message.value, message)
-
-    async def parts(message: IncomingMessage) -> object:
-        return await function(message.key, message.value)
-
-    return whole if with_message else parts
-
-
 def task_class_of(
     functions: Functions, calls: Calls, *, has_pipeline: bool = False
 ) -> type[StreamTask | BatchTask]:
-    """Return the class whose objects call the functions of the job.
+    """Return the class whose objects call the functions of the job, or its own with their handles.
 
     ``has_pipeline``: rows of a pipeline, of whatever stream, go to the one function for records.
 
     Raises:
         ConfigError: the job has no function for its records.
     """
-    if functions.task is not None:
-        return _own_task(functions.task, functions, calls)
-    if functions.batch is not None:
-        return _batch_task(functions, functions.batch, calls)
-    if functions.each:
-        return _stream_task(functions, calls, has_pipeline=has_pipeline)
-    raise ConfigError(
-        "job.each", None, "the job has no function for its records", "write one under @job.each"
-    )
+    own = functions.task or _class_of(functions, has_pipeline=has_pipeline)
+    hooks = {name: getattr(own, name) for name in {*_hooks_of(own), "init", "on_timer"}}
+    made: dict[str, Any] = {
+        name: (_in_coroutine if _is_coroutine(functions, name, hook) else _in_thread)(hook, calls)
+        for name, hook in hooks.items()
+    }
+    begin, on_timer = made["init"], made["on_timer"]
+
+    def init(self: Any, context: TaskContext) -> Any:  # noqa: ANN401 - of a task; as of _Calling
+        self.homeport_calling = calling = _Calling(functions, calls, context)
+        found = [*calling.started, begin(self, context)]
+        return next((each for each in found if each is not None), None)
+
+    @functools.wraps(on_timer)
+    def timed(self: Any, timer: Timer, *arguments: Any) -> Any:  # noqa: ANN401 - as above
+        is_of_windows = self.homeport_calling.closes_windows(timer)
+        return None if is_of_windows else on_timer(self, timer, *arguments)
+
+    made["windows_of_job"] = [w.name for w in functions.windows.values() if w.is_late_by_job]
+    made |= {"init": init, "on_timer": timed, "__module__": own.__module__, "__doc__": own.__doc__}
+    if "process" not in hooks or inspect.iscoroutinefunction(made["process"]):
+        return type(own.__name__, (own,), made)
+    made["calling"] = lambda self: self.homeport_calling
+    made["called"] = hooks["process"]
+    made["of_pairs"] = lambda _, system, stream: functions.pairs.get(f"{system}.{stream}")
+    return type(own.__name__, (own, FunctionTask), made)
+
+
+def _class_of(functions: Functions, *, has_pipeline: bool) -> type[StreamTask | BatchTask]:
+    """Return a class as a job might write it, whose methods call the functions."""
+    each = _Each(functions.each, has_pipeline=has_pipeline)
+    batch, every, on_timer = functions.batch, functions.every, functions.on_timer
+    made: dict[str, Function] = {}
+    if on_timer is not None:
+        made["on_timer"] = lambda _, timer, _context: on_timer(timer)
+    if every is not None:
+        made["window"] = lambda _, _context: every()
+    if batch is not None:
+        made["process_batch"] = lambda _, table, _context: batch(table)
+        return type("Batches", (BatchTask,), made)
+    if not each:
+        rule = "the job has no function for its records"
+        raise ConfigError("job.each", None, rule, "write one under @job.each")
+    made["process"] = lambda _, message, _context: each[message.system, message.stream](message)
+    return type("Records", (StreamTask,), made)
+
+
+def _hooks_of(own: type[StreamTask | BatchTask]) -> list[str]:
+    """Return the names of the methods that a container calls, and that the class has of its own."""
+    base = StreamTask if issubclass(own, StreamTask) else BatchTask
+    names = (name for name in vars(base) if not name.startswith("_"))
+    return [n for n in names if inspect.getattr_static(own, n) is not vars(base)[n]]
+
+
+def _is_coroutine(functions: Functions, name: str, hook: Function) -> bool:
+    return inspect.iscoroutinefunction(hook) or (name == "process" and functions.is_async)
+
+
+def require_methods(own: type[StreamTask | BatchTask]) -> None:
+    """Require that calls of the hooks of ``own`` hand over its object, by which handles know it.
+
+    Raises:
+        ConfigError: one is a static method, a class method, or an object that can be called.
+    """
+    for name in _hooks_of(own):
+        found = inspect.getattr_static(own, name)
+        if isinstance(found, staticmethod | classmethod) or not hasattr(type(found), "__get__"):
+            rule = f"its {name} is a {type(found).__name__}, and gets no object of the class"
+            raise ConfigError("job.task", own.__name__, rule, f"write def {name}(self, ...)")
 
 
 class _Each(dict[tuple[str, str], Function]):
@@ -187,11 +276,17 @@ class _Calling:
         self.call = Call(context)
         for window in functions.windows.values():
             window.begin(self.call)
-        self.started = [self(function) for function in functions.start]
+        self.started = [self(function) for function in functions.on_start]
 
     def __enter__(self) -> None:
-        if self._calls.call is self.call:  # a method of the job's own task calls another
-            self._calls.within += 1
+        outer = self._calls.call
+        if outer is not None:
+            if outer is not self.call:
+                raise HomeportError(
+                    f"the job {self._calls.job!r} is run in a call of a function of its own: run "
+                    "it in a TestRunner outside of its functions"
+                )
+            self._calls.within += 1  # a method of the job's own task calls another
             return
         context = self.call.context
         send, bound = self._bound
@@ -223,128 +318,30 @@ class _Calling:
         return call is not None
 
 
-def _stream_task(functions: Functions, calls: Calls, *, has_pipeline: bool) -> type[StreamTask]:
-    each = _Each(functions.each, has_pipeline=has_pipeline)
-
-    class Records(FunctionTask):
-        def init(self, context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
-            self._calling = _Calling(functions, calls, context)
-            return next((found for found in self._calling.started if found is not None), None)
-
-        def calling(self) -> _Calling:
-            return self._calling
-
-        def of_pairs(self, system: str, stream: str) -> PairFunction | None:
-            return functions.pairs.get(f"{system}.{stream}")
-
-        def called(self, message: IncomingMessage, _context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
-            return each[message.system, message.stream](message)
-
-        def process(self, message: IncomingMessage, context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
-            with self._calling:
-                return self.called(message, context)
-
-        def window(self, _context: TaskContext) -> Any:  # noqa: ANN401 - as above
-            return None if functions.every is None else self._calling(functions.every)
-
-        def on_timer(self, timer: Timer, context: TaskContext) -> Any:  # noqa: ANN401 - as above
-            if self._calling.closes_windows(timer):
-                return None
-            if functions.timer is None:
-                return super().on_timer(timer, context)
-            return self._calling(functions.timer, timer)
-
-    return Records if not functions.is_async else _async_task(Records, each, calls)
-
-
-def _async_task(
-    records: Any,  # noqa: ANN401 - the class above
-    each: Mapping[tuple[str, str], Function],
-    calls: Calls,
-) -> type[StreamTask]:
-    class Coroutines(records):  # type: ignore[misc]  # as above
-        async def process(self, message: IncomingMessage, _context: TaskContext) -> None:
-            task = self._calling.call
-            call = CoroutineCall(task.context, task.windows)
-            outer = calls.of_coroutines.set(call)
-            try:
-                found = each[message.system, message.stream](message)
-                if isinstance(found, Awaitable):
-                    await found
-            finally:
-                call.thread = None  # what the coroutine has begun and not awaited goes on
-                calls.of_coroutines.reset(outer)
-
-    return Coroutines
-
-
-def _batch_task(functions: Functions, batch: Function, calls: Calls) -> type[BatchTask]:
-    class Batches(BatchTask):
-        def init(self, context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
-            self._calling = _Calling(functions, calls, context)
-            return next((found for found in self._calling.started if found is not None), None)
-
-        def process_batch(self, table: pa.Table, _context: TaskContext) -> Any:  # noqa: ANN401 - as of _Calling
-            return self._calling(batch, table)
-
-        def on_timer(self, timer: Timer, context: TaskContext) -> Any:  # noqa: ANN401 - as above
-            if self._calling.closes_windows(timer):
-                return None
-            if functions.timer is None:
-                return super().on_timer(timer, context)
-            return self._calling(functions.timer, timer)
-
-    return Batches
-
-
-_HOOKS: dict[type, tuple[str, ...]] = {
-    StreamTask: ("process", "window", "on_timer", "end_of_stream", "close"),
-    BatchTask: ("process_batch", "on_timer", "end_transaction", "end_of_stream", "close"),
-}
-
-
-def _own_task(
-    own: type[StreamTask | BatchTask], functions: Functions, calls: Calls
-) -> type[StreamTask | BatchTask]:
-    """Return the job's own class, whose methods may use its handles."""
-    hooks = _HOOKS[StreamTask if issubclass(own, StreamTask) else BatchTask]
-    made = {name: _with_handles(name, getattr(own, name), calls) for name in ("init", *hooks)}
-    begin = made["init"]
-
-    def init(self: Any, context: TaskContext) -> Any:  # noqa: ANN401 - of the class below
-        self.homeport_calling = _Calling(functions, calls, context)
-        return begin(self, context)
-
-    made |= {"init": init, "__module__": own.__module__, "__doc__": own.__doc__}
-    process = getattr(own, "process", None)
-    if process is None or inspect.iscoroutinefunction(process):
-        return type(own.__name__, (own,), made)
-    made |= {"calling": lambda self: self.homeport_calling, "of_pairs": lambda *_: None}
-    made["called"] = process
-    return type(own.__name__, (own, FunctionTask), made)
-
-
-def _with_handles(name: str, hook: Callable[..., Any], calls: Calls) -> Any:  # noqa: ANN401 - a method
-    """Return the method of a task of the job's own, with handles that stand for the task."""
+def _in_thread(hook: Function, _calls: Calls) -> Function:
+    """Return the method of a task, with handles that stand for the task in its thread."""
 
     @functools.wraps(hook)
     def call(self: Any, *arguments: Any) -> Any:  # noqa: ANN401 - of any hook
-        calling = self.homeport_calling
-        if name == "on_timer" and calling.closes_windows(arguments[0]):
-            return None
-        return calling(hook, self, *arguments)
+        with self.homeport_calling:
+            return hook(self, *arguments)
+
+    return call
+
+
+def _in_coroutine(hook: Function, calls: Calls) -> Function:
+    """Return the method of a task, a coroutine, with handles that stand for the task in it."""
 
     @functools.wraps(hook)
     async def coroutine(self: Any, *arguments: Any) -> Any:  # noqa: ANN401 - of any hook
-        calling = self.homeport_calling
-        if name == "on_timer" and calling.closes_windows(arguments[0]):
-            return None
-        current = CoroutineCall(calling.call.context, calling.call.windows)
-        outer = calls.of_coroutines.set(current)
+        task = self.homeport_calling.call
+        call = CoroutineCall(task.context, task.windows)
+        outer = calls.of_coroutines.set(call)
         try:
-            return await hook(self, *arguments)
+            found = hook(self, *arguments)
+            return await found if isinstance(found, Awaitable) else found
         finally:
-            current.thread = None
+            call.thread = None  # what the coroutine has begun and not awaited goes on
             calls.of_coroutines.reset(outer)
 
-    return coroutine if inspect.iscoroutinefunction(hook) else call
+    return coroutine

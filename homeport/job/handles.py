@@ -7,29 +7,26 @@ the task's part to the handle, in that thread: the functions call them without a
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from homeport.config.errors import HomeportError
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import (
     HeaderPairs,
-    KeyValueIterator,
     KeyValueStore,
-    MessageCollector,
     Partitioner,
+    ReadableStore,
     TaskContext,
 )
 from homeport.job.schemas import Of
 
 K = TypeVar("K")
 V = TypeVar("V")
-D = TypeVar("D")
 
 
 class OutsideOfCallError(HomeportError):
@@ -76,7 +73,7 @@ class Calls(threading.local):
         self.of_coroutines = of_coroutines
         self.handles = handles
 
-    def current(self, what: str) -> Call:
+    def current(self, what: Handle | str) -> Call:
         """Return the call that the code runs in; ``what`` is used in it.
 
         Raises:
@@ -86,8 +83,9 @@ class Calls(threading.local):
             return self.call
         call = self.of_coroutines.get()
         if call is None or call.thread != threading.get_ident():
+            used = what if isinstance(what, str) else f"the {what.kind} {what.name}"
             raise OutsideOfCallError(
-                f"{what} of the job {self.job!r} is used outside of a call: use it in a function "
+                f"{used} of the job {self.job!r} is used outside of a call: use it in a function "
                 "of that job, in the thread or coroutine in which the job calls it"
             )
         return call
@@ -112,42 +110,60 @@ else:
 
 
 class Handle(_EachThread):
-    """What a call binds; each thread has its own attributes."""
+    """What a call binds; each thread has its own attributes.
 
-    def __init__(self, calls: Calls) -> None:
-        self.calls = calls
+    Args:
+        name: as it is declared.
+        calls: the calls of the job.
+        key: the type of the keys.
+        value: the type of the values.
+    """
+
+    kind: str
+    """For errors."""
+
+    def __init__(self, name: str, calls: Calls, key: object = str, value: object = None) -> None:
+        self.name, self.calls, self.key, self.value = name, calls, key, value
         if self not in calls.handles:  # a further thread comes here too
             calls.handles.append(self)
 
-    def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
+    def __repr__(self) -> str:
+        types = (getattr(of, "__name__", repr(of)) for of in (self.key, self.value))
+        return "{}({!r}, key={}, value={})".format(type(self).__name__, self.name, *types)
+
+    def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:  # noqa: ARG002 - of those that bind some
         """Return the methods that stand in the place of the handle's own in a call of the task."""
-        raise NotImplementedError  # each kind has its own; mypy knows no ABC of a threading.local
+        return {}
 
 
 class Output(Handle, Generic[K, V]):
-    """One stream that the job writes.
+    """One stream that the job writes. ``name``: as in ``kafka.totals``."""
 
-    Args:
-        stream: where to.
-        key: the type of the keys.
-        value: the type of the values.
-        calls: the calls of the job.
-    """
-
-    def __init__(self, stream: SystemStream, key: Of[K], value: Of[V], calls: Calls) -> None:
-        super().__init__(calls)
-        self.stream, self.key, self.value = stream, key, value
-        self.name = str(stream)
+    kind = "output"
 
     def __str__(self) -> str:
         return self.name
 
-    def __repr__(self) -> str:
-        return f"Output({self.name!r}, key={_shown(self.key)}, value={_shown(self.value)})"
-
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return ``send`` of the task."""
-        return {"send": _send_to(self.name, context)}
+        name, send_value = self.name, context.send
+
+        def send(
+            key: object,
+            value: object,
+            *,
+            partition: int | Partitioner | None = None,
+            headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
+            timestamp: int | None = None,
+        ) -> None:
+            if partition is None and headers is None and timestamp is None:
+                send_value(name, value, key)
+            else:
+                send_value(
+                    name, value, key, partition=partition, headers=headers, timestamp=timestamp
+                )
+
+        return {"send": send}
 
     def send(
         self,
@@ -159,75 +175,24 @@ class Output(Handle, Generic[K, V]):
         timestamp: int | None = None,
     ) -> None:
         """Send one record; it leaves with the transaction. See ``MessageCollector.send``."""
-        send = _send_to(self.name, self.calls.current(f"the output {self.name}").context)
-        send(key, value, partition=partition, headers=headers, timestamp=timestamp)
+        self.calls.current(self).context.send(
+            self.name, value, key, partition=partition, headers=headers, timestamp=timestamp
+        )
 
 
-def _send_to(name: str, collector: MessageCollector) -> Callable[..., None]:
-    send_value = collector.send
-
-    def send(
-        key: object,
-        value: object,
-        *,
-        partition: int | Partitioner | None = None,
-        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
-        timestamp: int | None = None,
-    ) -> None:
-        if partition is None and headers is None and timestamp is None:
-            send_value(name, value, key)
-        else:
-            send_value(name, value, key, partition=partition, headers=headers, timestamp=timestamp)
-
-    return send
-
-
-def _shown(of_type: object) -> str:
-    return getattr(of_type, "__name__", repr(of_type))
-
-
-_READ = ("get", "get_all", "range", "prefix", "all", "get_arrow")
-_WRITTEN = ("put", "delete", "put_all", "delete_all", "put_arrow")
-
-
-class Reference(Handle, Generic[K, V]):
+class Reference(Handle, ReadableStore[K, V]):
     """One store that an input fills; a task has its own part, or the whole that its container has.
 
-    Args:
-        name: as it is declared.
-        key: the type of the keys.
-        value: the type of the values.
-        calls: the calls of the job.
+    ``bound``: the names of its methods.
     """
 
-    _bound: tuple[str, ...] = _READ
-
-    def __init__(self, name: str, key: Of[K], value: Of[V], calls: Calls) -> None:
-        super().__init__(calls)
-        self.name, self.key, self.value = name, key, value
-
-    def __repr__(self) -> str:
-        shown = f"{self.name!r}, key={_shown(self.key)}, value={_shown(self.value)}"
-        return f"{type(self).__name__}({shown})"
+    kind = "store"
+    bound: tuple[str, ...] = ()
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return the methods of the task's part."""
         part = context.store(self.name)
-        return {name: getattr(part, name) for name in self._bound}
-
-    def _part(self) -> KeyValueStore[K, V]:
-        """Return the part of the task that is called."""
-        return self.calls.current(f"the store {self.name}").context.store(self.name)
-
-    @overload
-    def get(self, key: K) -> V | None: ...
-    @overload
-    def get(self, key: K, default: V) -> V: ...
-    @overload
-    def get(self, key: K, default: D) -> V | D: ...
-    def get(self, key: K, default: Any = None) -> Any:
-        """Return the value of ``key``, ``default`` where there is none."""
-        return self._part().get(key, default)
+        return {name: getattr(part, name) for name in self.bound}
 
     def __getitem__(self, key: K) -> V:
         """Return the value of ``key``; KeyError where there is none."""
@@ -239,39 +204,9 @@ class Reference(Handle, Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         return self.get(key) is not None
 
-    def get_all(self, keys: Iterable[K]) -> dict[K, V]:
-        """Return the values of those of ``keys`` that have one."""
-        return self._part().get_all(keys)
 
-    def range(self, start: K, end: K) -> KeyValueIterator[K, V]:
-        """Return pairs with start <= key < end, in order. See ``ReadableStore.range``."""
-        return self._part().range(start, end)
-
-    def prefix(self, prefix: str | bytes) -> KeyValueIterator[K, V]:
-        """Return pairs whose key's bytes begin with ``prefix``, in order."""
-        return self._part().prefix(prefix)
-
-    def all(self) -> KeyValueIterator[K, V]:
-        """Return all pairs in the order of the key's bytes."""
-        return self._part().all()
-
-    def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """Return the values of ``keys``, in their order, null where there is none."""
-        return self._part().get_arrow(keys)
-
-
-class Store(Reference[K, V]):
+class Store(Reference[K, V], KeyValueStore[K, V]):
     """One store of the job; each task has its own part."""
-
-    _bound = (*_READ, *_WRITTEN)
-
-    def put(self, key: K, value: V | None) -> None:
-        """Put ``value`` under ``key``; None deletes it."""
-        self._part().put(key, value)
-
-    def delete(self, key: K) -> None:
-        """Delete the value of ``key``; nothing happens where there is none."""
-        self._part().delete(key)
 
     def __setitem__(self, key: K, value: V) -> None:
         """Put ``value`` under ``key``."""
@@ -281,16 +216,26 @@ class Store(Reference[K, V]):
         """Delete the value of ``key``; nothing happens where there is none."""
         self.delete(key)
 
-    def put_all(self, pairs: Mapping[K, V | None]) -> None:
-        """Put each value under its key; None deletes it."""
-        self._part().put_all(pairs)
 
-    def delete_all(self, keys: Iterable[K]) -> None:
-        """Delete the values of ``keys``."""
-        self._part().delete_all(keys)
+def _add_methods(of: type, to: Any) -> None:  # noqa: ANN401 - a class of handles
+    """Give handles the methods of a store: each looks up the part of the task that is called.
 
-    def put_arrow(
-        self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
-    ) -> None:
-        """Put the value at each key's place, the last one where a key repeats; null deletes it."""
-        self._part().put_arrow(keys, values)
+    A call in a thread binds the part's own in their place.
+    """
+    names = [name for name in vars(of) if not name.startswith("_")]
+    to.bound = *to.bound, *names
+
+    def method(name: str) -> Callable[..., Any]:
+        @functools.wraps(getattr(of, name))
+        def call(handle: Reference[Any, Any], *given: Any, **named: Any) -> Any:  # noqa: ANN401 - of any method
+            part = handle.calls.current(handle).context.store(handle.name)
+            return getattr(part, name)(*given, **named)
+
+        return call
+
+    for name in names:
+        setattr(to, name, method(name))
+
+
+_add_methods(ReadableStore, Reference)
+_add_methods(KeyValueStore, Store)

@@ -117,20 +117,21 @@ class Kafka:
             rule = "sasl, user and password go together"
             raise ConfigError(f"Kafka.{missing[0]}", None, rule, "give all three, or none")
 
-    def keys(self, system: str, folder: Path) -> dict[str, str | Late]:
-        """Return the keys of ``system``; the path of ``ca`` begins in ``folder``."""
-        at = f"systems.{system}.consumer"
-        made: dict[str, str | Late] = {f"{at}.bootstrap.servers": self.servers or _Brokers()}
-        is_encrypted = self.tls or self.ca is not None
-        if self.sasl is not None or is_encrypted:
-            parts = "SASL" if self.sasl is not None else "", "SSL" if is_encrypted else "PLAINTEXT"
-            made[f"{at}.security.protocol"] = "_".join(filter(None, parts))
-        if self.sasl is not None and self.user is not None and self.password is not None:
-            made[f"{at}.sasl.mechanism"] = self.sasl
-            login = _Login(_LOGIN_MODULES[self.sasl], self.user, self.password)
-            made[f"{at}.sasl.jaas.config"] = login
-        if self.ca is not None:
-            made[f"{at}.ssl.truststore.type"] = "PEM"
-            place = folder / Path(self.ca).expanduser()
-            made[f"{at}.ssl.truststore.certificates"] = _TextOf(place)
-        return made
+
+def keys_of(kafka: Kafka, system: str, folder: Path) -> dict[str, str | Late]:
+    """Return the keys of ``system``; the path of ``kafka.ca`` begins in ``folder``."""
+    at = f"systems.{system}.consumer"
+    made: dict[str, str | Late] = {f"{at}.bootstrap.servers": kafka.servers or _Brokers()}
+    is_encrypted = kafka.tls or kafka.ca is not None
+    if kafka.sasl is not None or is_encrypted:
+        parts = "SASL" if kafka.sasl is not None else "", "SSL" if is_encrypted else "PLAINTEXT"
+        made[f"{at}.security.protocol"] = "_".join(filter(None, parts))
+    if kafka.sasl is not None and kafka.user is not None and kafka.password is not None:
+        made[f"{at}.sasl.mechanism"] = kafka.sasl
+        login = _Login(_LOGIN_MODULES[kafka.sasl], kafka.user, kafka.password)
+        made[f"{at}.sasl.jaas.config"] = login
+    if kafka.ca is not None:
+        made[f"{at}.ssl.truststore.type"] = "PEM"
+        place = folder / Path(kafka.ca).expanduser()
+        made[f"{at}.ssl.truststore.certificates"] = _TextOf(place)
+    return made

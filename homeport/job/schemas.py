@@ -23,7 +23,6 @@ else:
 Registry: TypeAlias = str | Mapping[str, object]
 """The URL of a Schema Registry, or the properties of its client, ``url`` among them."""
 _FILE = re.compile(r"[^\s{\[\"<]+\.\w+")
-_REGISTRY = "serializers.registry"
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,15 @@ class _TextOf(Late):
     is_outside = False
 
     def text(self, key: str, environment: Mapping[str, str]) -> str:  # noqa: ARG002 - as of Late
-        try:
-            return self.in_one_line(self.path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            rule = f"the schema cannot be read ({error})"
-            raise ConfigError(key, self.path.name, rule, "correct it") from None
+        return _read(key, self.path.name, lambda: self.in_one_line(self.path.read_text("utf-8")))
+
+
+def _read(key: str, shown: str, text: Callable[[], str]) -> str:
+    try:
+        return text()
+    except (OSError, ValueError) as error:
+        rule = f"the schema cannot be read ({error})"
+        raise ConfigError(key, shown, rule, "correct it") from None
 
 
 class Schema(Generic[V]):
@@ -52,8 +55,6 @@ class Schema(Generic[V]):
         registry: of the Confluent wire format; None: the bytes are those of the schema alone.
     """
 
-    kind: str
-
     def __init__(
         self,
         schema: str | Path | None = None,
@@ -61,9 +62,6 @@ class Schema(Generic[V]):
         of: type[V] | None = None,  # noqa: ARG002 - for type checkers alone
         registry: Registry | None = None,
     ) -> None:
-        self._set(schema, registry)
-
-    def _set(self, schema: str | Path | None, registry: Registry | None) -> None:
         is_text = isinstance(schema, str) and _FILE.fullmatch(schema) is None
         self.file = None if is_text or schema is None else Path(schema)
         self.text = str(schema) if is_text else None
@@ -78,41 +76,13 @@ class Schema(Generic[V]):
 
     __hash__ = None  # type: ignore[assignment]  # its properties may be a dict
 
-    def keys(self, name: str, folder: Path) -> dict[str, object]:
-        """Return the keys of its entry ``name``; ``folder``: that of the job's file.
-
-        Raises:
-            ConfigError: its text is no schema.
-        """
-        prefix = f"{_REGISTRY}.{name}"
-        found: dict[str, object] = {f"{prefix}.class": self.kind}
-        if self.file is not None:
-            found[f"{prefix}.schema"] = _TextOf(folder / self.file, self._in_one_line)
-        elif self.text is not None:
-            try:
-                found[f"{prefix}.schema"] = self._in_one_line(self.text)
-            except ValueError as error:
-                rule = f"the schema cannot be read ({error})"
-                raise ConfigError(f"{prefix}.schema", self.text, rule, "correct it") from None
-        return found | {f"{prefix}.schema.registry.{k}": v for k, v in self.registry.items()}
-
-    def _in_one_line(self, text: str) -> str:
-        return " ".join(text.split())
-
 
 class Json(Schema[V]):
     """JSON whose fields have the types of ``schema``, as in ``carrier STRING, delay INT``."""
 
-    kind = "json"
-
 
 class Avro(Schema[V]):
     """Avro, by ``schema``, its JSON or the name of its file, as in ``orders.avsc``."""
-
-    kind = "avro"
-
-    def _in_one_line(self, text: str) -> str:
-        return json.dumps(json.loads(text), separators=(",", ":"))
 
 
 class Protobuf(Schema[V]):
@@ -127,28 +97,51 @@ class Protobuf(Schema[V]):
         registry: as of ``Schema``.
     """
 
-    kind = "protobuf"
-
     def __init__(
         self,
         file: str | Path,
         message: str,
         *,
-        of: type[V] | None = None,  # noqa: ARG002 - as of Schema
+        of: type[V] | None = None,
         registry: Registry | None = None,
     ) -> None:
-        self._set(Path(file), registry)
+        super().__init__(Path(file), of=of, registry=registry)
         self.message = message
 
-    def keys(self, name: str, folder: Path) -> dict[str, object]:  # noqa: ARG002 - it is no text
-        """Return the keys of its entry ``name``."""
-        prefix = f"{_REGISTRY}.{name}"
-        found: dict[str, object] = {
-            f"{prefix}.class": self.kind,
-            f"{prefix}.schema.file": str(self.file),
-            f"{prefix}.message": self.message,
-        }
-        return found | {f"{prefix}.schema.registry.{k}": v for k, v in self.registry.items()}
+
+_KINDS: dict[type[Schema[Any]], str] = {Json: "json", Avro: "avro", Protobuf: "protobuf"}
+
+
+def kind_of(schema: Schema[Any]) -> str:
+    """Return the name of the serdes of such a schema."""
+    return next(kind for of, kind in _KINDS.items() if isinstance(schema, of))
+
+
+def entry_of(schema: Schema[Any], name: str, folder: Path) -> dict[str, object]:
+    """Return the keys of the schema's entry ``name``; ``folder``: that of the job's file.
+
+    Raises:
+        ConfigError: its text is no schema.
+    """
+    prefix = f"serializers.registry.{name}"
+    found: dict[str, object] = {f"{prefix}.class": kind_of(schema)}
+    in_one_line = _json_in_one_line if isinstance(schema, Avro) else _in_one_line
+    text, file = schema.text, schema.file
+    if isinstance(schema, Protobuf):
+        found |= {f"{prefix}.schema.file": str(file), f"{prefix}.message": schema.message}
+    elif file is not None:
+        found[f"{prefix}.schema"] = _TextOf(folder / file, in_one_line)
+    elif text is not None:
+        found[f"{prefix}.schema"] = _read(f"{prefix}.schema", text, lambda: in_one_line(text))
+    return found | {f"{prefix}.schema.registry.{k}": v for k, v in schema.registry.items()}
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _json_in_one_line(text: str) -> str:
+    return json.dumps(json.loads(text), separators=(",", ":"))
 
 
 def name_of(schema: Schema[Any], used_for: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream, is_topic_name
@@ -12,15 +12,22 @@ from homeport.job.declared_keys import DeclaredKeys
 from homeport.job.functions import Functions, of_message, require_plain
 from homeport.job.handles import Calls, Reference, Store
 from homeport.job.python_types import serde_of
-from homeport.job.schemas import Of, Schema, name_of
-from homeport.job.windows import SERDES, Emit, Window, WindowSpec, aggregate_of, span_of
+from homeport.job.schemas import Of, Schema, entry_of, kind_of, name_of
+from homeport.job.windows import SERDES, Emit, Window, spec_of
 
 SYSTEM = "kafka"
 """The name of the job's Kafka."""
 
-A = TypeVar("A")
-K = TypeVar("K")
-V = TypeVar("V")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # without ``add``, windows add what they keep
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+    A = TypeVar("A", default=V)
+else:
+    from typing import TypeVar
+
+    A, K, V = TypeVar("A"), TypeVar("K"), TypeVar("V")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
@@ -29,6 +36,7 @@ class Stores:
 
     name: str
     _file: Path | None
+    _folder: Path
     _keys: DeclaredKeys
     _calls: Calls
     _functions: Functions
@@ -49,7 +57,7 @@ class Stores:
         self._keep("job.store", name, key, value)
         topic = f"{self.name}-{name}-changelog" if changelog is None else changelog
         self._keys[f"stores.{name}.changelog"] = f"{SYSTEM}.{topic}"
-        return Store(name, key, value, self._calls)
+        return Store(name, self._calls, key, value)  # type: ignore[abstract]  # its methods are added
 
     def reference(
         self,
@@ -87,29 +95,14 @@ class Stores:
         else:
             last = number("broadcast of job.reference", broadcast, least=1) - 1
             self._broadcast.append(f"{stream}#[0-{last}]")
-        return Reference(name, key, value, self._calls)
+        return Reference(name, self._calls, key, value)  # type: ignore[abstract]  # as above
 
-    @overload
-    def window(
+    def window(  # noqa: PLR0913 - each is one choice, by its name
         self,
         name: str,
         *,
         value: type[V],
-        size: int | None = None,
-        step: int | None = None,
-        gap: int | None = None,
-        late: int | None = None,
-        keep: int = 0,
-        emit: Emit = "close",
-        changelog: str | None = None,
-    ) -> Window[V, V]: ...
-    @overload
-    def window(
-        self,
-        name: str,
-        *,
-        value: type[V],
-        add: Callable[[V, A], V],
+        add: Callable[[V, A], V] | None = None,
         merge: Callable[[V, V], V] | None = None,
         init: Callable[[], V] | None = None,
         meaning: str | None = None,
@@ -120,24 +113,7 @@ class Stores:
         keep: int = 0,
         emit: Emit = "close",
         changelog: str | None = None,
-    ) -> Window[A, V]: ...
-    def window(  # noqa: PLR0913 - each is one choice, by its name
-        self,
-        name: str,
-        *,
-        value: type,
-        add: Callable[[Any, Any], Any] | None = None,
-        merge: Callable[[Any, Any], Any] | None = None,
-        init: Callable[[], Any] | None = None,
-        meaning: str | None = None,
-        size: int | None = None,
-        step: int | None = None,
-        gap: int | None = None,
-        late: int | None = None,
-        keep: int = 0,
-        emit: Emit = "close",
-        changelog: str | None = None,
-    ) -> Window[Any, Any]:
+    ) -> Window[A, V]:
         """Declare windows of event time, in a store of their own. All times are in ms.
 
         Args:
@@ -162,14 +138,21 @@ class Stores:
             raise ConfigError("job.window", name, rule, "give value=dict, and dicts")
         number("late of job.window", late or 0)
         number("keep of job.window", keep)
-        if gap is not None and add is not None and merge is None:
-            rule = "sessions grow together"
-            raise ConfigError("job.window", name, rule, "give merge=, of two values to one")
-        aggregate = aggregate_of(name, value, add=add, merge=merge, init=init, meaning=meaning)
-        span = span_of(name, size, step, gap)
-        made: Window[Any, Any] = Window(
-            WindowSpec(name, span, aggregate, emit, late, keep), value, self._calls
+        spec = spec_of(
+            name,
+            value,
+            add=add,
+            merge=merge,
+            init=init,
+            meaning=meaning,
+            size=size,
+            step=step,
+            gap=gap,
+            lateness_ms=late,
+            retention_ms=keep,
+            emit=emit,
         )
+        made: Window[A, V] = Window(spec, self._calls)
         self._functions.windows[name] = made
         return made
 
@@ -216,11 +199,9 @@ class Stores:
             raise ConfigError(what, name, "it is empty", "give the store a name")
         if f"{prefix}.factory" in self._keys:
             raise ConfigError(what, name, "there is such a store", "give another name")
-        self._keys |= {
-            f"{prefix}.factory": "rocksdb",
-            f"{prefix}.key.serde": self._serde(f"the store {name}", "key", key),
-            f"{prefix}.msg.serde": self._serde(f"the store {name}", "msg", value),
-        }
+        for part, of_type in (("key", key), ("msg", value)):
+            self._keys[f"{prefix}.{part}.serde"] = self._serde(f"the store {name}", part, of_type)
+        self._keys[f"{prefix}.factory"] = "rocksdb"
 
     def _stream(self, what: str, name: str, key: object, value: object) -> SystemStream:
         given: object = name
@@ -257,8 +238,8 @@ class Stores:
             rule = f"it is {schema!r}, and {self._schemas[name]!r} has the name {name} too"
             raise ConfigError(what, name, rule, "give one of the files another name")
         self._schemas[name] = schema
-        self._entry(what, name, schema.kind)
-        self._keys |= schema.keys(name, Path() if self._file is None else self._file.parent)
+        self._entry(what, name, kind_of(schema))
+        self._keys.update(entry_of(schema, name, self._folder))
         return name
 
     def _entry(self, what: str, name: str, serde: str) -> str:

@@ -36,29 +36,23 @@ _ADVANCE_MS = 1_000
 
 @dataclass
 class WindowSpec:
-    """How the windows of one store are made, and the functions for what comes of them."""
+    """How the windows of one store are made, and the functions for what comes of them.
+
+    ``options``: further arguments of ``Windows``.
+    """
 
     name: str
     span: Hopping | Session
     aggregate: Aggregate
-    emit: Emit
-    late_ms: int | None
-    keep_ms: int
+    options: Mapping[str, Any]
     closed: Callable[[Any], object] | None = None
     late: Callable[[Any], object] | None = None
 
     def made(self, context: TaskContext) -> Windows:
         """Return new windows of a task, for its start."""
-        return Windows(
-            context,
-            self.name,
-            self.span,
-            self.aggregate,
-            emit=self.emit,
-            lateness_ms=self.late_ms,
-            retention_ms=self.keep_ms,
-            on_late=None if self.late is None else self._late,
-        )
+        own = self.name, self.span, self.aggregate
+        on_late = None if self.late is None else self._late
+        return Windows(context, *own, on_late=on_late, **self.options)
 
     def wait(self, context: TaskContext) -> None:
         """Schedule the next look at windows whose input rests."""
@@ -72,17 +66,19 @@ class WindowSpec:
 class Window(Handle, Generic[A, V]):
     """The windows of one store. ``A``: what is added; ``V``: what a window has of it."""
 
-    def __init__(self, spec: WindowSpec, value: object, calls: Calls) -> None:
-        super().__init__(calls)
-        self.spec, self.value = spec, value
-        self.name = spec.name
+    kind = "window"
+
+    def __init__(self, spec: WindowSpec, calls: Calls) -> None:
+        super().__init__(spec.name, calls)
+        self.spec = spec
 
     def __repr__(self) -> str:
         return f"Window({self.name!r}, {self.spec.span.text})"
 
-    def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:  # noqa: ARG002 - see below
-        """Return none: each call looks up its task."""
-        return {}
+    @property
+    def is_late_by_job(self) -> bool:
+        """Return whether the job has their lateness, and not the windows themselves."""
+        return self.spec.options["lateness_ms"] is None
 
     def begin(self, call: Call) -> None:
         """Make the windows of a task, and a timer, at its start."""
@@ -132,13 +128,11 @@ class Window(Handle, Generic[A, V]):
 
     def tick(self) -> None:
         """Close windows whose input rests, and come again."""
-        windows, lock, context = self._task()
-        with lock:
-            self._give(windows.advance())
-        self.spec.wait(context)
+        self.advance()
+        self.spec.wait(self._task()[2])
 
     def _task(self) -> tuple[Windows, threading.RLock, TaskContext]:
-        call = self.calls.current(f"the window {self.name}")
+        call = self.calls.current(self)
         windows, lock = call.windows[self.name]
         return windows, lock, call.context
 
@@ -156,28 +150,7 @@ def due(timer: Timer, windows: Mapping[str, Window[Any, Any]]) -> Callable[[], o
     return (lambda: None) if window is None else window.tick
 
 
-def span_of(name: str, size: int | None, step: int | None, gap: int | None) -> Hopping | Session:
-    """Return the span of windows of ``size`` ms every ``step`` ms, or of sessions with ``gap``.
-
-    Raises:
-        ConfigError: neither or both are given, or one does not fit.
-    """
-    given = f"size={size}, step={step}, gap={gap}"
-    if (size is None) == (gap is None) or (size is None and step is not None):
-        rule = "windows have a size, and perhaps a step, or they are sessions with a gap"
-        raise ConfigError(
-            "job.window", name, f"{rule}; given: {given}", "give size= or gap=, in ms"
-        )
-    try:
-        if gap is not None:
-            return Session(gap)
-        assert size is not None  # noqa: S101 - for the type checker: one of both is there
-        return Tumbling(size) if step is None else Hopping(size, step)
-    except (TypeError, ValueError) as error:
-        raise ConfigError("job.window", name, str(error), "correct it") from None
-
-
-def aggregate_of(
+def spec_of(  # noqa: PLR0913 - each is one choice, by its name
     name: str,
     value: Any,  # noqa: ANN401 - a type, or a schema
     *,
@@ -185,20 +158,39 @@ def aggregate_of(
     merge: Callable[[Any, Any], Any] | None,
     init: Callable[[], Any] | None,
     meaning: str | None,
-) -> Aggregate:
-    """Return how windows sum up; without ``add``, values are added by ``+``.
+    size: int | None,
+    step: int | None,
+    gap: int | None,
+    **options: object,
+) -> WindowSpec:
+    """Return how the windows of a store are made, by arguments of ``job.window``.
 
     Raises:
-        ConfigError: values of the type cannot be added so, or a function does not fit.
+        ConfigError: values of the type cannot be added so, or arguments do not fit each other.
     """
+
+    def refused(rule: str, remedy: str = "correct it") -> ConfigError:
+        return ConfigError("job.window", name, rule, remedy)
+
     if add is None:
         if value not in _ADDED:
-            rule = f"{getattr(value, '__name__', value)} has no sum"
-            raise ConfigError("job.window", name, rule, "give add=, of the sum and one more value")
-        add, merge, meaning = operator.add, operator.add, meaning or "sum"
+            what = getattr(value, "__name__", value)
+            raise refused(f"{what} has no sum", "give add=, of the sum and one more value")
+        add, merge, meaning = operator.add, merge or operator.add, meaning or "sum"
+    elif gap is not None and merge is None:
+        raise refused("sessions grow together", "give merge=, of two values to one")
     if init is None and (value in (Any, object) or not isinstance(value, type)):
-        raise ConfigError("job.window", name, "it has no first value", "give init=")
+        raise refused("it has no first value", "give init=")
     try:
-        return Aggregate(init or value, add, merge, meaning)
-    except TypeError as error:
-        raise ConfigError("job.window", name, str(error), "correct it") from None
+        span: Hopping | Session
+        if size is not None and gap is None:
+            span = Tumbling(size) if step is None else Hopping(size, step)
+        elif gap is not None and size is None and step is None:
+            span = Session(gap)
+        else:
+            rule = "windows have a size, and perhaps a step, or they are sessions with a gap"
+            given = f"size={size}, step={step}, gap={gap}"
+            raise refused(f"{rule}; given: {given}", "give size= or gap=, in ms")
+        return WindowSpec(name, span, Aggregate(init or value, add, merge, meaning), options)
+    except (TypeError, ValueError) as error:
+        raise refused(str(error)) from None

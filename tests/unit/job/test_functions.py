@@ -511,3 +511,54 @@ def test_a_record_that_cannot_be_read_is_dropped_between_others() -> None:
         runner.send("in", key="k", value=3)
         runner.run()
     assert seen == [("k", 1), ("k", 3)]
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+def test_a_runner_within_a_function_of_its_job_is_refused(*, is_started: bool) -> None:
+    """One line; the handles of the outer call go on."""
+    job, source, target, kept = _job("nested")
+    lines: list[str] = []
+
+    @job.each(source)
+    def outer(key: str, value: dict[str, object]) -> None:
+        with pytest.raises(HomeportError) as refused:
+            inner.run() if is_started else inner.start()
+        lines.append(str(refused.value))
+        kept[key] = 1
+        target.send(key, value)
+
+    inner = TestRunner(job)
+    if is_started:
+        inner.start().send("in", key="k", value={})
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        runner.run()
+        assert runner.store("kept").get("k") == 1
+        assert runner.output("out") == [Record("k", {})]
+    (line,) = lines
+    assert line.removeprefix("task 'Partition 0' failed in init: HomeportError: ") == (
+        "the job 'nested' is run in a call of a function of its own: run it in a TestRunner "
+        "outside of its functions"
+    )
+    inner.close()
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_runner_of_another_job_may_be_within_a_function(calls: int) -> None:
+    """Each job has its own handles."""
+    job, source, target, kept = _job("outer", task_max_concurrency=calls)
+    other, other_source, other_target, _ = _job("inner")
+    other.each(other_source)(other_target.send)
+
+    @job.each(source)
+    def outer(key: str, value: dict[str, object]) -> None:
+        with TestRunner(other) as inner:
+            inner.send("in", key=key, value=value)
+            inner.run()
+            kept[key] = len(inner.output("out"))
+        target.send(key, value)
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        runner.run()
+        assert runner.store("kept").get("k") == 1

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from homeport import Job
+from homeport import Job, StreamTask, TaskContext
+from homeport.config.errors import ConfigError
 from homeport.config.settings.validation import validate
 from homeport.container.api import IncomingMessage
 from homeport.container.callables import TaskFailedError
-from homeport.container.windows import Late, WindowResult
+from homeport.container.windows import Aggregate, Late, Tumbling, WindowResult, Windows
 from homeport.job.handles import OutsideOfCallError, Reference
 from homeport.job.windows import Window
 from homeport.testing import Record, TestRunner
@@ -316,7 +317,7 @@ def test_a_job_keeps_nothing_of_a_runner_that_is_closed(calls: int, *, is_async:
     job = Job("ended", keys={"task.max.concurrency": calls})
     source = job.input("in", key=str, value=int)
     kept = job.store("kept", key=str, value=int)
-    summed = job.window("summed", value=int, size=1_000)
+    summed = job.window("summed", value=int, size=1_000, late=0)
 
     def keep(message: IncomingMessage) -> None:
         kept[message.key] = message.value
@@ -333,3 +334,59 @@ def test_a_job_keeps_nothing_of_a_runner_that_is_closed(calls: int, *, is_async:
     del runner
     gc.collect()
     assert [store() for store in stores] == [None, None]
+
+
+class _Summed(StreamTask):
+    """Its windows have the lateness of the job."""
+
+    def init(self, context: TaskContext) -> None:
+        """Make them."""
+        Windows(context, "counts", Tumbling(5), Aggregate(int, lambda own, _more: own + 1))
+
+    def process(self, message: IncomingMessage, context: TaskContext) -> None:
+        """Take nothing."""
+
+
+_UNORDERED = (
+    "task.max.concurrency = '2': records come in another order then, and the windows '{}' lose "
+    "late ones; give late= to job.window or lateness_ms= to Windows, or set "
+    "task.watermark.lateness.ms"
+)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_windows_of_concurrent_calls_need_a_lateness(*, is_async: bool) -> None:
+    """Of their own or of the job, 0 as well: else they would lose records that are in time."""
+
+    async def later(message: IncomingMessage) -> None:
+        """Add nothing."""
+
+    def runner(lateness: dict[str, str], **given: Any) -> TestRunner:  # noqa: ANN401 - as of job.window
+        job = Job("unordered", keys={"task.max.concurrency": 2})
+        job.window("ordered", value=int, size=5, late=0)
+        job.window("spans", value=int, size=5, **given)
+        job.each(job.input("in"))(later if is_async else repr)
+        return TestRunner(job, overrides=lateness)
+
+    with pytest.raises(ConfigError) as refused:
+        runner({})
+    assert str(refused.value) == _UNORDERED.format("spans")
+    for lateness, given in (({}, {"late": 0}), ({"task.watermark.lateness.ms": "5"}, {})):
+        with runner(lateness, **given):
+            pass
+
+
+def test_windows_of_a_class_need_a_lateness_too() -> None:
+    """It is known where they are made."""
+    keys = {
+        "task.inputs": "kafka.in",
+        "stores.counts.factory": "rocksdb",
+        "stores.counts.key.serde": "string",
+        "stores.counts.msg.serde": "long",
+        "task.max.concurrency": "2",
+    }
+    with pytest.raises(TaskFailedError) as refused, TestRunner(keys, task=_Summed):
+        pass
+    assert str(refused.value).endswith(f"in init: ConfigError: {_UNORDERED.format('counts')}")
+    with TestRunner({**keys, "task.watermark.lateness.ms": "0"}, task=_Summed):
+        pass

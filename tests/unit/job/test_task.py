@@ -89,7 +89,7 @@ def test_a_class_may_have_the_form_of_samza() -> None:
 def test_coroutines_of_a_class_have_calls_of_their_own() -> None:
     """Two wait at once, and each sends for its own record."""
     job, total, out = _job("coroutines", task_max_concurrency="4")
-    spans = job.window("spans", value=float, size=10)
+    spans = job.window("spans", value=float, size=10, late=0)
     job.closed(spans)(lambda _key, value: out.send("closed", value))
 
     @job.task
@@ -269,3 +269,92 @@ def test_a_coroutine_may_await_another() -> None:
         runner.run()
         assert _sent(runner) == [("a", 1.0), ("a", 2.0)]
         assert runner.store("total").get("ends") == 2
+
+
+@pytest.mark.parametrize("calls", ["1", "4"])
+def test_arguments_with_a_default_do_not_count(calls: str) -> None:
+    """The context is behind the message, not a collector; in each method."""
+    job, _, out = _job("defaults", task_max_concurrency=calls, task_window_ms="10")
+    seen: list[object] = []
+
+    @job.task
+    class More(StreamTask):
+        def process(self, message: IncomingMessage, context: TaskContext, more: int = 5) -> None:
+            seen.append((context.task_name, more))
+            context.scheduler.schedule("due", after_ms=10)
+            out.send(message.key, message.value)
+
+        def window(self, context: TaskContext, more: int = 6) -> None:
+            seen.append((context.task_name, more))
+
+        def on_timer(self, timer: Timer, context: TaskContext, more: int = 7) -> None:
+            seen.append((context.task_name, more, timer.name))
+
+        def end_of_stream(self, context: TaskContext, more: int = 8) -> None:
+            seen.append((context.task_name, more))
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=1)
+        runner.run()
+        runner.advance(10)
+        runner.drain()
+    expected: set[object] = {("Partition 0", more) for more in (5, 6, 8)}
+    assert {*seen} == {*expected, ("Partition 0", 7, "due")}
+
+
+def test_arguments_of_batches_with_a_default_do_not_count() -> None:
+    """As those of records."""
+    job, *_ = _job("batch-defaults")
+    seen: list[object] = []
+
+    @job.task
+    class More(BatchTask):
+        def process_batch(self, table: pa.Table, context: TaskContext, more: int = 5) -> None:
+            seen.append((context.task_name, more, table.num_rows))
+            context.scheduler.schedule("due", after_ms=10)
+
+        def on_timer(self, timer: Timer, context: TaskContext, more: int = 6) -> None:
+            seen.append((context.task_name, more, timer.name))
+
+        def end_transaction(self, context: TaskContext, more: int = 7) -> None:
+            seen.append((context.task_name, more))
+
+        def end_of_stream(self, context: TaskContext, more: int = 8) -> None:
+            seen.append((context.task_name, more))
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=1)
+        runner.run()
+        runner.advance(10)
+        runner.drain()
+    expected: set[object] = {("Partition 0", more) for more in (7, 8)}
+    assert {*seen} == {*expected, ("Partition 0", 5, 1), ("Partition 0", 6, "due")}
+
+
+class _Called:
+    """An object that can be called, and is no method."""
+
+    def __call__(self, *given: object) -> None:
+        """Take what comes."""
+
+
+def _nothing(*_given: object) -> None: ...
+
+
+@pytest.mark.parametrize("kind", [StreamTask, BatchTask])
+@pytest.mark.parametrize("hook", [staticmethod(_nothing), classmethod(_nothing), _Called()])
+def test_a_method_without_its_object_is_refused_where_it_is_declared(
+    kind: type[StreamTask | BatchTask], hook: object
+) -> None:
+    """By the object a call knows its task."""
+    job, *_ = _job("static")
+    name = "process" if kind is StreamTask else "process_batch"
+    for hooks in ({name: hook}, {name: _nothing, "close": hook}):
+        own = type("Own", (kind,), hooks)
+        with pytest.raises(ConfigError) as refused:
+            job.task(own)
+        (at,) = (each for each, found in hooks.items() if found is hook)
+        assert str(refused.value) == (
+            f"job.task = 'Own': its {at} is a {type(hook).__name__}, and gets no object of the "
+            f"class; write def {at}(self, ...)"
+        )
