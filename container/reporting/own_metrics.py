@@ -12,7 +12,7 @@ import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from homeport.container.api import Counter, Gauge, Histogram
 from homeport.job_coordinator.status.figures import Sample
@@ -123,17 +123,25 @@ class OwnMetrics:
 
     def found(
         self,
+        known: dict[tuple[object, ...], Any],
         kind: type[_Made],
         name: str,
         labels: dict[str, str],
         bounds: Sequence[float] = (),
         task: str | None = None,
-    ) -> tuple[_Made, bool]:
-        """Return the series, and whether it is kept: at the limit a new one is not.
+    ) -> _Made:
+        """Return the series, which is kept in ``known`` too; at the limit a new one is not.
 
         Raises:
             ValueError: its name, labels or bounds break a rule, or differ from those before.
         """
+        place = (kind, name, bounds, *labels.items())
+        try:
+            found: _Made | None = known.get(place)
+        except TypeError:  # no label can have such a value: the line comes from below
+            found = None
+        if found is not None:
+            return found
         own = checked_labels(name, labels)
         limits = checked_bounds(name, bounds) if kind is _Histogram else ()
         shape = (kind.kind, tuple(label for label, _ in own), limits)
@@ -146,15 +154,15 @@ class OwnMetrics:
                     f"metric {name!r}: it is a {_shape_text(before)}, and here a "
                     f"{_shape_text(shape)}: give it another name"
                 )
-            series: Any = self._series.get((name, own))  # of this kind: the shape says so
-            if series is not None:
-                return series, True
-            made = kind(name, own, limits)
-            if len(self._series) >= MOST_SERIES:
-                self._refuse(made)
-                return made, False
-            self._series[name, own], self._shapes[name] = made, shape
-            return made, True
+            found = cast("_Made | None", self._series.get((name, own)))  # the shape says so
+            if found is None:
+                found = kind(name, own, limits)
+                if len(self._series) >= MOST_SERIES:
+                    self._refuse(found)
+                    return found
+                self._series[name, own], self._shapes[name] = found, shape
+        known[place] = found
+        return found
 
     def _refuse(self, series: _Series) -> None:
         self._refused += 1
@@ -181,37 +189,18 @@ class TaskMetrics:
 
     def counter(self, name: str, /, **labels: str) -> Counter:
         """Return the counter; see ``Metrics``."""
-        return self._found(_Counter, name, labels)
+        return self._own.found(self._known, _Counter, name, labels)
 
     def gauge(self, name: str, /, **labels: str) -> Gauge:
         """Return the gauge; see ``Metrics``."""
-        return self._found(_Gauge, name, labels, task=self._task_name)
+        return self._own.found(self._known, _Gauge, name, labels, task=self._task_name)
 
     def histogram(self, name: str, bounds: Sequence[float] = BOUNDS, /, **labels: str) -> Histogram:
         """Return the histogram; see ``Metrics``."""
         given: Any = bounds
         if isinstance(given, Iterable):  # else it is refused, with the name
             given = tuple(given)
-        return self._found(_Histogram, name, labels, given)
-
-    def _found(
-        self,
-        kind: type[_Made],
-        name: str,
-        labels: dict[str, str],
-        bounds: Sequence[float] = (),
-        task: str | None = None,
-    ) -> _Made:
-        place = (kind, name, bounds, *labels.items())
-        try:
-            known: _Made | None = self._known.get(place)
-        except TypeError:  # no label can have such a value: the line comes from there
-            return self._own.found(kind, name, labels, bounds, task)[0]
-        if known is None:
-            known, is_kept = self._own.found(kind, name, labels, bounds, task)
-            if is_kept:
-                self._known[place] = known
-        return known
+        return self._own.found(self._known, _Histogram, name, labels, given)
 
     def __repr__(self) -> str:
         return repr(list(self._known.values()))
