@@ -14,7 +14,7 @@ from homeport.container.callables import fault_of
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.job.handles import Call, Calls, CoroutineCall, Handle
 from homeport.job.pipelines import Rows
-from homeport.job.windows import Window, due
+from homeport.job.windows import TIMER, Window
 
 Function = Callable[..., object]
 _PAIR, _MOST = 2, 3
@@ -168,10 +168,10 @@ def task_class_of(
     """
     own = functions.task or _class_of(functions, has_pipeline=has_pipeline)
     hooks = {name: getattr(own, name) for name in {*_hooks_of(own), "init", "on_timer"}}
-    made: dict[str, Any] = {
-        name: (_in_coroutine if _is_coroutine(functions, name, hook) else _in_thread)(hook, calls)
-        for name, hook in hooks.items()
-    }
+    made: dict[str, Any] = {}
+    for name, hook in hooks.items():
+        may_wait = inspect.iscoroutinefunction(hook) or (name == "process" and functions.is_async)
+        made[name] = _in_coroutine(hook, calls) if may_wait else _in_thread(hook)
     begin, on_timer = made["init"], made["on_timer"]
 
     def init(self: Any, context: TaskContext) -> Any:  # noqa: ANN401 - of a task; as of _Calling
@@ -184,7 +184,8 @@ def task_class_of(
         is_of_windows = self.homeport_calling.closes_windows(timer)
         return None if is_of_windows else on_timer(self, timer, *arguments)
 
-    made["windows_of_job"] = [w.name for w in functions.windows.values() if w.is_late_by_job]
+    specs = [window.spec for window in functions.windows.values()]
+    made["windows_of_job"] = [s.name for s in specs if s.options["lateness_ms"] is None]
     made |= {"init": init, "on_timer": timed, "__module__": own.__module__, "__doc__": own.__doc__}
     if "process" not in hooks or inspect.iscoroutinefunction(made["process"]):
         return type(own.__name__, (own,), made)
@@ -218,10 +219,6 @@ def _hooks_of(own: type[StreamTask | BatchTask]) -> list[str]:
     base = StreamTask if issubclass(own, StreamTask) else BatchTask
     names = (name for name in vars(base) if not name.startswith("_"))
     return [n for n in names if inspect.getattr_static(own, n) is not vars(base)[n]]
-
-
-def _is_coroutine(functions: Functions, name: str, hook: Function) -> bool:
-    return inspect.iscoroutinefunction(hook) or (name == "process" and functions.is_async)
 
 
 def require_methods(own: type[StreamTask | BatchTask]) -> None:
@@ -312,13 +309,13 @@ class _Calling:
 
     def closes_windows(self, timer: Timer) -> bool:
         """Close windows whose input rests, where the timer is for that; return whether it is."""
-        call = due(timer, self._windows)
-        if call is not None:
-            self(call)
-        return call is not None
+        is_for_that = timer.name == TIMER
+        if is_for_that and timer.key in self._windows:
+            self(self._windows[timer.key].tick)
+        return is_for_that
 
 
-def _in_thread(hook: Function, _calls: Calls) -> Function:
+def _in_thread(hook: Function) -> Function:
     """Return the method of a task, with handles that stand for the task in its thread."""
 
     @functools.wraps(hook)

@@ -172,17 +172,17 @@ class Stores:
 
     def _of_windows(self, what: str, window: Window[Any, Any]) -> Callable[[_Function], _Function]:
         spec = getattr(window, "spec", None)
-        if spec is None or self._functions.windows.get(window.name) is not window:
+        if spec is None or self._functions.windows.get(spec.name) is not window:
             rule = f"it is no window of the job {self.name!r}"
             raise ConfigError(what, str(window), rule, "declare it by job.window")
-        attribute = what.partition(".")[2]
+        kind = what.removeprefix("job.")
 
         def add(function: _Function) -> _Function:
-            if getattr(spec, attribute) is not None:
+            if kind in spec.handlers:
                 rule = f"{window.name} has such a function already"
                 raise ConfigError(what, window.name, rule, "remove one of the two")
             require_plain(what, function)
-            setattr(spec, attribute, of_message(function, what))
+            spec.handlers[kind] = of_message(function, what)
             return function
 
         return add

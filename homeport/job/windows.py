@@ -5,22 +5,14 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from homeport.config.errors import ConfigError
-from homeport.container.api import IncomingMessage, MessageCollector, TaskContext, Timer
-from homeport.container.windows import (
-    Aggregate,
-    Hopping,
-    Late,
-    Session,
-    Tumbling,
-    WindowResult,
-    Windows,
-)
+from homeport.container.api import IncomingMessage, TaskContext
+from homeport.container.windows import Aggregate, Hopping, Session, Tumbling, WindowResult, Windows
 from homeport.job.handles import Call, Calls, Handle
 
 A = TypeVar("A")
@@ -29,7 +21,8 @@ Emit: TypeAlias = Literal["close", "update"]
 SERDES = ("json", "long", "double", "string", "bytes")
 """The serdes of stores that can keep windows."""
 _ADDED = (int, float, str, bytes, list)
-_TIMER = "homeport.windows"
+TIMER = "homeport.windows"
+"""The name of timers by which windows whose input rests are closed."""
 _ADVANCE_MS = 1_000
 """So often a task closes windows whose input rests."""
 
@@ -38,29 +31,24 @@ _ADVANCE_MS = 1_000
 class WindowSpec:
     """How the windows of one store are made, and the functions for what comes of them.
 
-    ``options``: further arguments of ``Windows``.
+    ``options``: further arguments of ``Windows``. ``handlers``: {``closed`` or ``late``: it}.
     """
 
     name: str
     span: Hopping | Session
     aggregate: Aggregate
     options: Mapping[str, Any]
-    closed: Callable[[Any], object] | None = None
-    late: Callable[[Any], object] | None = None
+    handlers: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def made(self, context: TaskContext) -> Windows:
         """Return new windows of a task, for its start."""
-        own = self.name, self.span, self.aggregate
-        on_late = None if self.late is None else self._late
+        own, late = (self.name, self.span, self.aggregate), self.handlers.get("late")
+        on_late = None if late is None else lambda found, _collector: late(found)
         return Windows(context, *own, on_late=on_late, **self.options)
 
     def wait(self, context: TaskContext) -> None:
         """Schedule the next look at windows whose input rests."""
-        context.scheduler.schedule(_TIMER, self.name, after_ms=_ADVANCE_MS)
-
-    def _late(self, late: Late, _collector: MessageCollector) -> None:
-        assert self.late is not None  # noqa: S101 - only then is this called
-        self.late(late)
+        context.scheduler.schedule(TIMER, self.name, after_ms=_ADVANCE_MS)
 
 
 class Window(Handle, Generic[A, V]):
@@ -74,11 +62,6 @@ class Window(Handle, Generic[A, V]):
 
     def __repr__(self) -> str:
         return f"Window({self.name!r}, {self.spec.span.text})"
-
-    @property
-    def is_late_by_job(self) -> bool:
-        """Return whether the job has their lateness, and not the windows themselves."""
-        return self.spec.options["lateness_ms"] is None
 
     def begin(self, call: Call) -> None:
         """Make the windows of a task, and a timer, at its start."""
@@ -137,17 +120,10 @@ class Window(Handle, Generic[A, V]):
         return windows, lock, call.context
 
     def _give(self, found: Sequence[WindowResult]) -> None:
-        if self.spec.closed is not None:
+        closed = self.spec.handlers.get("closed") if found else None
+        if closed is not None:
             for result in found:
-                self.spec.closed(result)
-
-
-def due(timer: Timer, windows: Mapping[str, Window[Any, Any]]) -> Callable[[], object] | None:
-    """Return what to call for a timer of windows; None: it is the job's own."""
-    if timer.name != _TIMER:
-        return None
-    window = windows.get(timer.key)
-    return (lambda: None) if window is None else window.tick
+                closed(result)
 
 
 def spec_of(  # noqa: PLR0913 - each is one choice, by its name
