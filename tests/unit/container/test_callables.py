@@ -177,6 +177,7 @@ _THROUGH = "functools.wraps(own := ({0}))(lambda *all: own(*all))"
         (_THROUGH.format("lambda m, context, more=1: None"), "context"),
         (_THROUGH.format("lambda m, collector, coordinator: None"), "collector"),
         ("print", "collector"),
+        ("max", "collector"),
     ],
 )
 def test_the_signature_decides_between_context_and_collector(hook: str, form: str) -> None:

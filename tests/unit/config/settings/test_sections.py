@@ -33,7 +33,7 @@ from homeport.config.settings.sections import (
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
-from homeport.config.settings.timers_section import TimersConfig
+from homeport.config.settings.timers_section import TimersConfig, require_lateness
 from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
 
@@ -362,6 +362,16 @@ def test_a_store_that_cannot_hold_timers_is_refused(change: dict[str, str], said
     values = {k: v for k, v in {**STORE, **TIMERS, **change}.items() if v}
     with pytest.raises(ConfigError, match=said):
         TimersConfig.of(Config(values))
+
+
+def test_windows_of_concurrent_calls_need_a_lateness() -> None:
+    """0 is one; calls that come one after the other need none."""
+    require_lateness("w", 1, None)
+    require_lateness("w", 2, 0)
+    with pytest.raises(
+        ConfigError, match=r"^task\.max\.concurrency = '2': .* the windows 'w' lose"
+    ):
+        require_lateness("w", 2, None)
 
 
 JMX = "org.apache.samza.metrics.reporter.JmxReporterFactory"
