@@ -98,8 +98,6 @@ def require_single_calls(
     ``lateness_ms``: of the job. ``windows_of_job``, an attribute that the class of a job in Python
     has, names those without a lateness of their own; others are known at ``init``.
     """
-    for store in getattr(task_class, "windows_of_job", ()):
-        require_lateness(store, limit, lateness_ms)
     if limit > 1 and not issubclass(task_class, StreamTask):
         raise ConfigError(
             MAX_CONCURRENCY,
@@ -107,6 +105,8 @@ def require_single_calls(
             f"{task_class.__name__} is a BatchTask, which is called for a whole batch",
             "remove the key, or write a StreamTask",
         )
+    for store in getattr(task_class, "windows_of_job", ()):
+        require_lateness(store, limit, lateness_ms)
 
 
 def load_function(name: str) -> Callable[..., Any]:

@@ -155,8 +155,7 @@ class TestRunner:
         the job has no such input or partition, or bytes are needed. TypeError: the serde cannot
         carry the object.
         """
-        found = self._checked.stream(stream)
-        self._require_input(stream)
+        found = self._input(stream)
         key_serde, msg_serde = stream_serdes(self._job, found.system, found.stream)
         self.send_bytes(
             stream,
@@ -178,8 +177,7 @@ class TestRunner:
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
         """Append a record as ``send`` does, but of bytes, also such that no serde would write."""
-        self._require_input(stream)
-        found = self._checked.stream(stream)
+        found = self._input(stream)
         count = self._checked.partitions[found]
         if partition is not None and not 0 <= partition < count:
             raise TestRunnerError(
@@ -339,9 +337,7 @@ class TestRunner:
         transactions. TestRunnerError: the job declares outputs, and has no such topic. WireError: a
         record is not of its serde.
         """
-        found = self._checked.stream(stream)
-        self._require_system(stream)
-        self._require_topic(found)
+        found = self._topic(stream)
         serdes: tuple[Serde | None, Serde | None] = None, None
         if found != self._job.records.dead_letter:
             serdes = stream_serdes(self._job, found.system, found.stream)
@@ -490,26 +486,26 @@ class TestRunner:
             )
         return found[0]
 
-    def _require_system(self, stream: str) -> None:
-        if self._checked.stream(stream).system not in self._around.brokers:
+    def _topic(self, name: str) -> SystemStream:
+        """Return an output, or a topic with records; a job that declares no output has any."""
+        stream, outputs = self._checked.stream(name), self._checked.outputs
+        broker = self._around.brokers.get(stream.system)
+        if broker is None:
             known = ", ".join(sorted(self._around.brokers))
-            raise TestRunnerError(f"{stream!r} is of no system of the job; known: {known}")
+            raise TestRunnerError(f"{name!r} is of no system of the job; known: {known}")
+        if outputs and stream not in outputs and not broker.is_used(stream.stream):
+            known = ", ".join(map(str, outputs))
+            raise TestRunnerError(
+                f"{str(stream)!r} is no output of the job, and has no record; known: {known}"
+            )
+        return stream
 
-    def _require_topic(self, stream: SystemStream) -> None:
-        """Require an output, or a topic with records; a job that declares no output has any."""
-        outputs = self._checked.outputs
-        broker = self._around.brokers[stream.system]
-        if not outputs or stream in outputs or broker.is_used(stream.stream):
-            return
-        known = ", ".join(map(str, outputs))
-        raise TestRunnerError(
-            f"{str(stream)!r} is no output of the job, and has no record; known: {known}"
-        )
-
-    def _require_input(self, stream: str) -> None:
-        if self._checked.stream(stream) not in self._checked.partitions:
+    def _input(self, name: str) -> SystemStream:
+        stream = self._checked.stream(name)
+        if stream not in self._checked.partitions:
             known = ", ".join(map(str, self._checked.partitions))
-            raise TestRunnerError(f"{stream!r} is no input of the job; known: {known}")
+            raise TestRunnerError(f"{name!r} is no input of the job; known: {known}")
+        return stream
 
     def _running(self) -> MemoryContainer:
         if self._container is None:
@@ -572,16 +568,14 @@ def _brokers_of(
     }
     brokers = {name: by_address[system.cluster] for name, system in job.systems.items()}
     counts = {} if isinstance(partitions, int) else partitions
-    for name, settings in (topics or {}).items():
-        stream = checked.stream(name)
-        brokers[stream.system].set(stream.stream, settings_of(name, settings))
     for name, count in counts.items():
         stream = checked.stream(name)
         brokers[stream.system].create(stream.stream, count)
     for stream, count in checked.partitions.items():
         brokers[stream.system].create(stream.stream, count)
-    for name in topics or {}:
+    for name, settings in (topics or {}).items():
         stream = checked.stream(name)
+        brokers[stream.system].set(stream.stream, settings_of(name, settings))
         brokers[stream.system].create(stream.stream, general)
     numbers = [task.changelog_partition for task in job.tasks]
     for store in job.stores:

@@ -144,6 +144,7 @@ def test_windows_close_once_whatever_dies() -> None:
             (1, 19, 10, 90),
             [[1, 29, [1.0, 1.0, 1.0]]],
         ),
+        ({"gap": 10, "merge": max, "late": 30}, (1, 19, 10, 90), [[1, 29, 2.0]]),
         (
             {"size": 10, "value": dict, "add": lambda own, more: {"n": own["n"] + more},
              "init": lambda: {"n": 100.0}, "meaning": "counts"},
