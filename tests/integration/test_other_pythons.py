@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from clusters_under_test import LocalUnderTest
-from installations import ROOT, Installation, build_wheel
+from installations import ROOT, Installation
 from new_jobs import made, run_by_its_readme
 from other_pythons import installed, others
 from suites import long
@@ -27,20 +27,17 @@ UNIT = ("appmaster/yarn", "job", *(f"container/{name}" for name in _CONTAINER))
 """Unit tests that CI runs: of what meets user code, compiled packages, and Skein."""
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree: one for all Pythons."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+VERSIONS = [*others()] or ["none"]
+ON_YARN = [*map(long, VERSIONS[:-1]), VERSIONS[-1]]
+"""The newest one; the others differ from it and from our own by what the other tests show."""
 
 
-@pytest.fixture(scope="module", params=others() or ["none"])
-def other(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, wheel: Path
-) -> Installation:
+@pytest.fixture(scope="module", params=VERSIONS)
+def other(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """An environment of one of them."""
     if not others():
         pytest.fail("this machine has no other Python that setup.cfg names: python3.12 or 3.13")
-    return installed(request.param, tmp_path_factory.mktemp("other"), wheel)
+    return installed(request.param, tmp_path_factory.mktemp("other"))
 
 
 def test_every_module_imports_and_skein_too(other: Installation, tmp_path: Path) -> None:
@@ -51,6 +48,7 @@ def test_every_module_imports_and_skein_too(other: Installation, tmp_path: Path)
     assert (done.returncode, done.stdout) == (0, "0.8.2\n"), done.stderr
 
 
+@pytest.mark.parametrize("other", ON_YARN, indirect=True)
 def test_a_new_job_runs_on_yarn(
     other: Installation, cluster: LocalUnderTest, tmp_path: Path
 ) -> None:

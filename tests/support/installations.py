@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import configparser
 import importlib.metadata
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import shared_clusters
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
+from homeport.job_coordinator.file_locks import exclusive
 from local_setup.environment import copy_sources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,18 +61,14 @@ class Installation:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        python: str = sys.executable,
-        names: Iterable[str] | None = None,
-        wheel: Path | None = None,
+        self, folder: Path, python: str = sys.executable, names: Iterable[str] | None = None
     ) -> None:
-        """``python``: of the environment; ``names``: of other packages; ``wheel``: one is built."""
+        """``python``: of the environment; ``names``: of other packages."""
         self.python = folder / "env" / "bin" / "python"
         command = [python, "-m", "venv", "--without-pip", str(folder / "env")]
         subprocess.run(command, check=True)
         (self.site,) = folder.glob("env/lib/python3.*/site-packages")
-        self.pip("install", "--no-compile", str(wheel or build_wheel(folder)))
+        self.pip("install", "--no-compile", str(wheel_of_run()))
         (metadata,) = importlib.metadata.distributions(name="homeport", path=[str(self.site)])
         plain = [line for line in metadata.requires or () if "extra ==" not in line]
         for name in closure(plain) if names is None else names:
@@ -77,6 +77,19 @@ class Installation:
     def pip(self, command: str, *arguments: str) -> str:
         """What pip, which is not in the environment, prints of this command in it."""
         return _pip(command, *arguments, python=self.python)
+
+
+def wheel_of_run() -> Path:
+    """The wheel of this tree: one for all workers of the run, made by the first that needs it."""
+    folder = Path(os.environ[shared_clusters.VARIABLE]) / "wheel.made"
+    with exclusive(folder.with_suffix(".lock")):
+        if not folder.exists():
+            partial = folder.with_suffix(".partial")
+            shutil.rmtree(partial, ignore_errors=True)  # of a worker that has crashed
+            build_wheel(partial)
+            partial.rename(folder)
+    (wheel,) = folder.glob("homeport-*.whl")
+    return wheel
 
 
 def build_wheel(folder: Path) -> Path:

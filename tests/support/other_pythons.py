@@ -44,12 +44,12 @@ def others() -> dict[str, str]:
     return found
 
 
-def installed(version: str, folder: Path, wheel: Path) -> Installation:
+def installed(version: str, folder: Path) -> Installation:
     """The wheel in an environment of that Python, below ``folder``, with all pins."""
     python = others()[version]
     # Nothing that builds: setuptools would lend Skein its distutils.
     names = {pin.partition("==")[0] for pin in pins()} - {"pip", "setuptools", "wheel"}
-    made = Installation(folder, python, [n for n in names if is_pure(n)], wheel)
+    made = Installation(folder, python, [n for n in names if is_pure(n)])
     (made.site / "compiled.pth").write_text(f"{_compiled(version, python)}\n", encoding="utf-8")
     return made
 
