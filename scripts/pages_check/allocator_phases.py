@@ -18,7 +18,7 @@ _HEAD = """\
 # Phases of a container in the allocator
 
 What may happen to a container in each phase, and which phases may follow.
-[The allocator](allocator.md) says what each phase means. An event that is missing in a row is
+[The allocator](allocator.md) shows what each phase means. An event that is missing in a row is
 stale there: the allocator counts it, and changes nothing.
 """
 

@@ -80,7 +80,7 @@ they are those of `$HOMEPORT_BOOTSTRAP_SERVERS`, which `homeport local env` sets
 
 `homeport config reference PART` prints the keys whose names contain PART, with the source of each.
 
-The column *a change* of a page says what a change of the key means for a running job:
+The column *a change* of a page shows what a change of the key means for a running job:
 
 {_table(("a change", "means"), ((SHORT[live], live.value) for live in Liveness))}
 
