@@ -115,11 +115,7 @@ class FrameRows:
         return FrameRows(columns, pa.chunked_array(keys), pa.concat_tables(parts))
 
     def changed(self, entries: Mapping[bytes, bytes | None]) -> FrameRows:
-        """Return the rows with the values in ``entries``; None: the key is deleted.
-
-        Raises:
-            FrameError: one cannot be read.
-        """
+        """Return the rows with the values in ``entries``, None: deleted; errors as of ``rows``."""
         is_kept = pc.invert(pc.is_in(self.keys, value_set=pa.array(entries, pa.binary())))
         new = [(key, value) for key, value in entries.items() if value is not None]
         rows = pa.concat_tables([self.rows.filter(is_kept), self.columns.rows(new)])

@@ -65,7 +65,8 @@ def read_trims(
         held = ChangelogRange(changelog.oldest, 0 if store.position is None else store.position + 1)
         age_ms = now_ms - checkpoints[store.task.task_name].written_ms
         trim = _read_trim(store, offset, held, topic, reader, age_ms)
-        found.append(StoreTrim(_changes(store, trim), trim))
+        place = store.id, store.changelog, store.task.changelog_partition
+        found.append(StoreTrim(Changes(*place, trim.entries), trim))
     return tuple(found)
 
 
@@ -130,10 +131,6 @@ def _read_trim(
             topic.compaction_lag_ms,
         )
     return trim
-
-
-def _changes(store: TaskStore, trim: Trim) -> Changes:
-    return Changes(store.id, store.changelog, store.task.changelog_partition, trim.entries)
 
 
 def portions(

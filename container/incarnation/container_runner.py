@@ -26,7 +26,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from homeport.config.errors import HomeportError, UnavailableError, in_one_line
@@ -44,7 +43,6 @@ from homeport.container.incarnation.warm_up import GettingReady
 from homeport.job_coordinator import logs
 
 if TYPE_CHECKING:
-    from homeport.container.container_job import ContainerJob
     from homeport.container.incarnation.context import Container, IncarnationContext
     from homeport.container.storage.task_store import Reached
 
@@ -63,10 +61,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
     memory = watch_lease(os.environ)
     orders = Orders()
 
-    def terminated(_number: int, _frame: FrameType | None) -> None:
-        orders.terminate()
-
-    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: orders.terminate())
     parser = argparse.ArgumentParser(prog="container_runner")
     kinds = [known.name.lower() for known in SpareKind]
     parser.add_argument(
@@ -153,10 +148,13 @@ def _prepared(given: _Given) -> tuple[Container, int]:
     """Return the container and its epoch."""
     # Imported here: this takes most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.incarnation.context import IncarnationContext  # noqa: PLC0415 - see above
+    from homeport.container.incarnation.kafka_watch import silence_of, watch_kafka  # noqa: PLC0415 - as above
 
     context = IncarnationContext.of_permit(given.permit, given.stop, _launcher(given.memory))
     if given.memory is not None and given.is_first:  # without a lease there is nothing to keep
-        _watch_kafka(context.job)
+        job = context.job
+        system, topic = job.transaction_system, job.job.coordinator_topic
+        watch_kafka(system, topic, silence_of(job), lambda cause: _end(EXIT_CUT_OFF, cause))
     own = context.permit.incarnation
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
     return _made(given, context), own.epoch
@@ -207,13 +205,6 @@ def _watch(
         _end(STOPPED, None)
 
     threading.Thread(target=end_in_time, name="shutdown-watch", daemon=True).start()
-
-
-def _watch_kafka(job: ContainerJob) -> None:
-    from homeport.container.incarnation.kafka_watch import silence_of, watch_kafka  # noqa: PLC0415 - as in _prepared
-
-    system, topic = job.transaction_system, job.job.coordinator_topic
-    watch_kafka(system, topic, silence_of(job), lambda cause: _end(EXIT_CUT_OFF, cause))
 
 
 def _end(code: int, cause: str | None) -> NoReturn:

@@ -85,8 +85,7 @@ def end_of_fenced(
     No container reads an output, so nothing else meets them there. It returns when all that was
     written at the call is decided; the log has what was ended, and what could not be.
 
-    ``fenced``: transactional ids of superseded incarnations, after their fence. ``pause``: waits
-    the seconds given; raises to stop.
+    ``pause``: waits the seconds given, and raises to stop.
     """
     last_s = time.monotonic() + longest_transaction_s(job.transaction_system)
     try:
@@ -123,10 +122,7 @@ def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: s
 
 
 class HangingTransactions:
-    """Finds transactions that hang in partitions, and ends them.
-
-    ``is_superseded``: whether an id is that of an incarnation of the job that may not run any more.
-    """
+    """Finds transactions that hang in partitions, and ends those of ids that are superseded."""
 
     def __init__(self, kafka: TransactionsInKafka, is_superseded: Callable[[str], bool]) -> None:
         self._kafka = kafka
@@ -163,8 +159,7 @@ class HangingTransactions:
         A partition that another producer's transaction holds up, or that has no leader, is looked
         at again, for as long as one of the job's transactions can be open.
 
-        ``ids``: the transactional ids of superseded incarnations. ``now_ms``: ms since 1970.
-        ``clock``: seconds, to measure how long a partition is held up.
+        ``ids``: those of superseded incarnations. ``clock``: measures how long one is held up.
         """
         since_ms = max(0, now_ms - _DAY_MS)
         ends = self._kafka.ends(since_ms, ids)

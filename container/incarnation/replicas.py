@@ -212,7 +212,10 @@ class Replicas:
         flushed(self.storage.flush())
 
     def _follow(self, flush_s: Callable[[], float], flushed: Callable[[int], object]) -> NoReturn:
-        flushed_at, poll_s, progress = time.monotonic(), self._poll_interval_s(), _Progress()
+        flushed_at, progress, adjuncts = time.monotonic(), _Progress(), self.storage.adjuncts
+        retentions = [s.expected.delete_retention_ms for s in self.storage.logged if s.expected]
+        poll_s = poll_interval_s(retentions, _POLL_S)
+        poll_s = poll_s if adjuncts is None else adjuncts.poll_interval_s(poll_s)
         polled_at = flushed_at - poll_s
         while True:
             self._context.pause(0)
@@ -248,11 +251,6 @@ class Replicas:
 
     def _lags(self) -> list[StoreLag]:
         return [lag for follower in reversed(self._followers) for lag in follower.lags()]
-
-    def _poll_interval_s(self) -> float:
-        retentions = [s.expected.delete_retention_ms for s in self.storage.logged if s.expected]
-        own, adjuncts = poll_interval_s(retentions, _POLL_S), self.storage.adjuncts
-        return own if adjuncts is None else adjuncts.poll_interval_s(own)
 
 
 class _Progress:

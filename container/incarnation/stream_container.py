@@ -163,7 +163,7 @@ class StreamContainer(Container):
         if self._standbys is not None:
             self._standbys.start()
         context.launcher.want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
-        processed = positions.processed()
+        processed, job, is_plain = positions.processed(), self._job, not self._job.task.exactly_once
         parts = LoopDependencies(
             source,
             self._watched(pipeline),
@@ -177,7 +177,7 @@ class StreamContainer(Container):
             functools.partial(refused_record, self._job.transaction_system),
             topics,
             self._tuning.latest,
-            self._plain(),
+            PlainOutputs(job.systems, job.task.checkpoint_system) if is_plain else None,
             self._reached,
             self._report,
             typed=typed,
@@ -338,11 +338,6 @@ class StreamContainer(Container):
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
         report_lost(self._history, ssp, position)
         self._report.lost(position.lost)
-
-    def _plain(self) -> PlainOutputs | None:
-        if self._job.task.exactly_once:
-            return None
-        return PlainOutputs(self._job.systems, self._job.task.checkpoint_system)
 
     def _write_locality(self, stream: CoordinatorStreamStore) -> None:
         # Of a standalone job the processors write down where the tasks are.

@@ -88,11 +88,7 @@ class KafkaChangelogFeed:
         return self._watch.ask()
 
     def polled(self) -> HeadPolls:
-        """Return the outcome of the last poll; nothing until it is there.
-
-        Raises:
-            PartitionError: there is no such topic or partition any more.
-        """
+        """Return the outcome of the last poll, as ``HeadWatch.polled``."""
         return self._watch.polled()
 
     def close(self) -> None:

@@ -33,10 +33,8 @@ class Drain:
     ) -> bool:
         """Return whether everything below the heads is processed.
 
-        Args:
-            processed: {task: {partition: last processed offset}}.
-            is_quiet: whether no input comes for now. The last offsets may be markers, which are no
-                records: where a partition stands still, a request to Kafka shows it.
+        ``is_quiet``: whether no input comes for now. The last offsets may be markers, which are no
+        records: where a partition stands still, a request to Kafka shows it.
 
         Raises:
             UnavailableError: Kafka does not answer.

@@ -65,16 +65,12 @@ class InputConsumer:
     Each tier of a system has a client of its own: a client that waits for a higher tier keeps its
     fetched records, and no partition is fetched twice.
 
-    Args:
-        systems: every system that an input partition belongs to, by name.
-        starts: {task: {partition: next offset}}. A partition of several tasks is read once, from
-            the smallest offset; each task sees only what follows its own.
-        connect: makes the client of a system, from its properties; None: Kafka's.
-        ends: {partition: its end}; bootstrap streams are read up to there before others.
-        max_bytes: a batch with so many bytes of values takes no more records.
-        lost: is called with each gap that the job skips.
-        stored: the partitions that fill adjunct stores. After a gap they continue at the oldest
-            record, whatever the stream's policy: a store knows what it lacks.
+    ``starts`` {task: {partition: next offset}}: a partition of several tasks is read once, from the
+    smallest offset; each task sees only what follows its own. ``ends`` {partition: its end}:
+    bootstrap streams are read up to there before others. ``max_bytes``: a batch with so many bytes
+    of values takes no more records. ``lost``: is called with each gap that the job skips.
+    ``stored``: the partitions that fill adjunct stores. After a gap they continue at the oldest
+    record, whatever the stream's policy: a store knows what it lacks.
     """
 
     def __init__(

@@ -182,9 +182,6 @@ class LogReader:
         """Return {compacted topic: ms for which it keeps deletions}.
 
         In such a topic a newer record removes older ones of the same key.
-
-        Raises:
-            UnavailableError: Kafka does not answer, or refuses the job.
         """
         admin = TopicAdmin(self._system)
         found = {name: admin.topic_config(name) for name in names}

@@ -64,8 +64,7 @@ class TopicWatch:
     def begin(self, stream: CoordinatorStream) -> None:
         """Check the topics of state, positions and input, and watch them from now on.
 
-        Args:
-            stream: read to its head; where it has no id of a topic, any id is right.
+        Where ``stream``, read to its head, has no id of a topic, any id is right.
 
         Raises:
             ConfigError: a topic is another one.

@@ -124,12 +124,9 @@ class TransactionalProducer:
         """Wait for a broker that answers, and for enough replicas of ``places`` in sync.
 
         It looks before the first transaction, and after a lost connection; at other times it costs
-        nothing. A transaction that has not begun can wait for Kafka without a limit.
-
-        Args:
-            places: returns the partitions that the next transaction writes to.
-            pause: waits the seconds given; raises to give up.
-            are_all: whether later transactions write to these, too; else the next one looks again.
+        nothing. A transaction that has not begun can wait for Kafka without a limit: ``pause``
+        waits the seconds given, and raises to give up. ``places`` returns the partitions that the
+        next transaction writes to; with ``are_all`` later ones write to no others.
         """
         self._places = places
         if not self._is_looked_at or self._connection.lost(self._producer) is not None:
@@ -141,8 +138,6 @@ class TransactionalProducer:
 
         Higher than these, and then than those of the transaction before. If they go back, the topic
         was recreated.
-
-        Shapes: ``positions`` {(topic, partition): offset}.
         """
         self._beyond.update(positions)
 
@@ -427,10 +422,7 @@ _LEAST_S = 1.0
 
 
 class Silence:
-    """Adds up the waits in which no part of one transaction arrives.
-
-    ``clock``: seconds that never go back.
-    """
+    """Adds up the waits in which no part of one transaction arrives."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -104,6 +104,8 @@ class LauncherSettings:
         resource_id = _required(environment, "CONTAINER_ID")
         log_folder = environment.get("LOG_DIRS", "").split(",")[0] or "."
         history = environment.get("HOMEPORT_HISTORY_DIR", "")
+        state = environment.get("LOGGED_STORE_BASE_DIR")
+        state = state or environment.get("HOMEPORT_LOGGED_STORE_BASE_DIR") or "state"
         return cls(
             coordinator_url=_required(environment, "SAMZA_COORDINATOR_URL"),
             token_file=Path(environment.get("HOMEPORT_TOKEN_FILE") or TOKEN_FILE_NAME).absolute(),
@@ -117,7 +119,7 @@ class LauncherSettings:
             lost_ms=_number(environment, "HOMEPORT_LOST_MS", 40_000),
             shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
             memory_mb=_number(environment, "HOMEPORT_MEMORY_MB", 0),
-            history_folder=_below_state_folder(history, environment) if history else None,
+            history_folder=Path(state).absolute() / history if history else None,
             history_max_mb=_number(environment, "HOMEPORT_HISTORY_MAX_MB", 256),
         )
 
@@ -155,12 +157,6 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
         raise ConfigError(
             name, text, "it must be a whole number", f"set a number such as {default}"
         ) from None
-
-
-def _below_state_folder(history: str, environment: Mapping[str, str]) -> Path:
-    base = environment.get("LOGGED_STORE_BASE_DIR")
-    base = base or environment.get("HOMEPORT_LOGGED_STORE_BASE_DIR") or "state"
-    return Path(base).absolute() / history
 
 
 @dataclass(slots=True, kw_only=True)

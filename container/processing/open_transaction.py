@@ -213,10 +213,7 @@ class OpenTransaction:
         """Let the tasks end the transaction, and begin to send it; the next one may begin.
 
         This first waits for the transaction before. It also waits for the first transaction of a
-        container itself: readers have waited for a whole recovery.
-
-        Raises:
-            HomeportError: as ``finish`` raises, for this transaction or the one before it.
+        container itself: readers have waited for a whole recovery. Errors as of ``finish``.
         """
         self.finish()
         began_s = self._clock()

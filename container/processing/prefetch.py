@@ -74,14 +74,10 @@ class Prefetch:
         """Return whether no batch is on its way."""
         return not self._batches
 
-    @property
-    def size_bytes(self) -> int:
-        """Return the bytes of input of all batches on their way."""
-        return sum(size for size, _ in self._batches)
-
     def works_ahead(self) -> bool:
         """Return whether one more batch may be on its way while the tasks work."""
-        return len(self._batches) < self._most and self.size_bytes < _MOST_BYTES
+        size_bytes = sum(size for size, _ in self._batches)
+        return len(self._batches) < self._most and size_bytes < _MOST_BYTES
 
     def add(self, batch: MicroBatch, fetch_s: float = 0.0) -> None:
         """Give the batch to the pipeline; ``fetch_s``: how long its fetch took.

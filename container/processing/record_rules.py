@@ -32,11 +32,7 @@ def named(stream: str, key: bytes | None) -> str:
 
 
 def partition_number(given: object) -> int:
-    """Return a partition as an int.
-
-    Raises:
-        TypeError: it is no whole number.
-    """
+    """Return a partition as an int; TypeError where it is no whole number."""
     return _whole("partition", given, "give an int, a function, or None")
 
 

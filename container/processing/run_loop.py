@@ -368,10 +368,7 @@ class _BatchObserver:
         began_s: float,
         target_s: float,
     ) -> None:
-        """Note that the tasks have ``seen`` their rows of the batch, from ``began_s`` to now.
-
-        ``target_s``: how long a batch should take.
-        """
+        """Note that the tasks have ``seen`` their rows of the batch, from ``began_s`` to now."""
         report, ended_s = self._deps.report, self._clock()
         rows, took_s = prefetched.batch.table.num_rows, prefetched.pipeline_s
         for task, own in seen:

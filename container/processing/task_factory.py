@@ -106,10 +106,7 @@ def _parts(
 
 
 def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Outputs:
-    """Return the collector of the container's tasks, with the serdes of its streams.
-
-    ``count_of`` returns the number of partitions of (system, topic).
-    """
+    """Return the collector of the container's tasks, with the serdes of its streams."""
     serdes = functools.partial(stream_serdes, job)
     limits = {name: producer_limit(system) for name, system in job.systems.items()}
     default = job.job.default_system

@@ -47,17 +47,11 @@ _SEND = partial(tuple.__new__, Send)
 class Outputs:
     """Collects the records to send; implements ``homeport.container.api.MessageCollector``.
 
-    ``sends``: the records that have not left yet. ``size_bytes``: the size of all records of
-    the open transaction.
-
-    Args:
-        systems: names of all declared systems.
-        usable: systems that outputs may go to: only those on the transaction's brokers, if outputs
-            are part of it.
-        default_system: the system of a stream named without one.
-        serdes_of: from (system, stream) to the serdes of its keys and values; None: all are bytes.
-        count_of: from (system, topic) to its number of partitions.
-        limits: {system: bytes of the largest record that its client sends}.
+    ``sends``: the records that have not left yet. ``size_bytes``: the size of all records of the
+    open transaction. ``systems``: all declared ones. ``usable``: those that outputs may go to, only
+    those on the transaction's brokers if outputs are part of it. ``serdes_of``: None: all are
+    bytes. ``count_of``: from (system, topic) to its number of partitions. ``limits`` {system: bytes
+    of the largest record that its client sends}.
     """
 
     def __init__(
@@ -391,11 +385,7 @@ class Counts:
 def placed(
     partitioner: Partitioner, key: bytes | None, system: str, topic: str, counts: Counts | None
 ) -> int:
-    """Return the partition that ``partitioner`` gives ``key``.
-
-    Raises:
-        ValueError: there is no such partition.
-    """
+    """Return the partition that ``partitioner`` gives ``key``; ValueError where there is none."""
     count = 1 if counts is None else counts.of(system, topic)
     found: object = partitioner(key, count)
     with contextlib.suppress(TypeError):

@@ -26,11 +26,8 @@ Partitions = tuple[tuple[str, str, int], ...]
 class Timers:
     """Implements ``homeport.container.api.Scheduler`` for one task. Not thread-safe.
 
-    Args:
-        now_ms: the clock.
-        watermark: the event time; None: the job has none.
-        store: keeps the timers, {``kind/name/key``: time}; None: they are only in memory.
-        ahead_ms: records further ahead of the clock do not advance event time; None: all do.
+    ``store``: keeps the timers, {``kind/name/key``: time}; None: they are only in memory.
+    ``ahead_ms``: records further ahead of the clock do not advance event time; None: all do.
 
     Raises:
         ValueError: the store has an entry that is no timer.
@@ -220,10 +217,7 @@ def timers_of(
     now_ms: Callable[[], int] = wall_ms,
     unseen: Collection[SystemStream] = (),
 ) -> Timers:
-    """Return the timers of one task at its start; its stores are restored.
-
-    ``unseen``: inputs whose records the task does not see.
-    """
+    """Return the timers of one task at its start; its stores are restored."""
     watermark = None
     if settings.lateness_ms is not None:
         sources = partitions_of(task, unseen)

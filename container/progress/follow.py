@@ -106,11 +106,7 @@ class Followed:
         self._next_asked = self.next
 
     def take_heads(self, poll: HeadPoll) -> Refusal | None:
-        """Take the answer to the last request.
-
-        Returns:
-            Why the store must not go on; None: it may.
-        """
+        """Take the answer to the last request; return why the store must not go on, or None."""
         fault = self._fault(poll)
         if fault is None:
             self._polled = poll
@@ -127,10 +123,9 @@ class Followed:
         store that lacks one offset counts as being at the head: compaction leaves a partition's
         last record.
 
-        Returns:
-            Why it may lack deletions from now on (safety S2); None: no new reason. A store that
-            goes on gets the reason once. One that ends gets it each time: the records that were
-            read must not be written, and do not count.
+        Return why it may lack deletions from now on (safety S2); None: no new reason. A store that
+        goes on gets the reason once. One that ends gets it each time: the records that were read
+        must not be written, and do not count.
         """
         fault = None
         if following > self.next:

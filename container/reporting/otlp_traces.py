@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from homeport.config.config import Config
@@ -59,13 +58,7 @@ def _provider(endpoint: str, resource: Mapping[str, str | int]) -> TracerProvide
     return provider
 
 
-@dataclass
-class _Transaction:
-    batches: list[tuple[Span, Span | None, Span, int]] = field(default_factory=list)
-
-    @property
-    def began_s(self) -> float:
-        return min(fetched[0] for fetched, *_ in self.batches)
+_Batches = list[tuple[Span, Span | None, Span, int]]
 
 
 class OtlpTraces(Traces):
@@ -79,30 +72,30 @@ class OtlpTraces(Traces):
         self._every = every
         self._offset_ns = time.time_ns() - round(clock() * _NS_PER_S)
         self._count = 0
-        self._open = _Transaction()
-        self._on_its_way: _Transaction | None = None
+        self._open: _Batches = []
+        self._on_its_way: _Batches = []
 
     def batch(self, fetched: Span, piped: Span | None, tasked: Span, rows: int) -> None:
         """Keep it until its transaction is committed."""
-        self._open.batches.append((fetched, piped, tasked, rows))
+        self._open.append((fetched, piped, tasked, rows))
 
     def ended(self) -> None:
         """As of ``Traces``."""
-        self._on_its_way, self._open = self._open, _Transaction()
+        self._on_its_way, self._open = self._open, []
 
     def committed(self, sent: Span) -> None:
         """Send its spans to the collector, if it is its turn."""
-        transaction, self._on_its_way = self._on_its_way, None
+        batches, self._on_its_way = self._on_its_way, []
         self._count += 1
-        if transaction is None or not transaction.batches or self._count % self._every:
+        if not batches or self._count % self._every:
             return
         from opentelemetry.trace import set_span_in_context  # noqa: PLC0415 - as ``_provider``
 
-        rows = sum(rows for *_, rows in transaction.batches)
+        rows = sum(rows for *_, rows in batches)
         root = self._tracer.start_span(
             "transaction",
-            start_time=self._ns(transaction.began_s),
-            attributes={"homeport.rows": rows, "homeport.batches": len(transaction.batches)},
+            start_time=self._ns(min(fetched[0] for fetched, *_ in batches)),
+            attributes={"homeport.rows": rows, "homeport.batches": len(batches)},
         )
         context = set_span_in_context(root)
 
@@ -112,7 +105,7 @@ class OtlpTraces(Traces):
             made.set_attributes(given)
             made.end(self._ns(span[1]))
 
-        for fetched, piped, tasked, own in transaction.batches:
+        for fetched, piped, tasked, own in batches:
             child("fetch", fetched, rows=own)
             if piped is not None:
                 child("pipeline", piped, rows=own)
@@ -122,7 +115,7 @@ class OtlpTraces(Traces):
 
     def dropped(self) -> None:
         """As of ``Traces``."""
-        self._open, self._on_its_way = _Transaction(), None
+        self._open, self._on_its_way = [], []
 
     def close(self) -> None:
         """Send what is left, for two seconds at most."""

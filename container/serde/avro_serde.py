@@ -159,11 +159,7 @@ def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
 
 
 def avro_meaning(key: str, schema: str) -> object:
-    """Return Avro's canonical form with logical types, which decide how values are read, too.
-
-    Raises:
-        ConfigError: as of ``avro_serde``.
-    """
+    """Return Avro's canonical form with logical types; errors as of ``avro_serde``."""
     return _meaning(parsed_schema(key, schema))
 
 

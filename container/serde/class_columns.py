@@ -79,9 +79,12 @@ def _column(found: types.Type, name: str) -> _Column:
         return _list(_column(found.item_type, name))
     if isinstance(found, types.DictType):
         return _map(_column(found.key_type, name), _column(found.value_type, name))
-    get: Convert | None = (lambda member: member.value) if _is_enum(found) else None
+    values: Sequence[object] = found.values if isinstance(found, types.LiteralType) else ()
+    get: Convert | None = None
+    if isinstance(found, types.EnumType):
+        values, get = [member.value for member in found.cls], lambda member: member.value
     for kind, column in ((str, pa.string()), (int, pa.int64())):
-        if (values := _choices(found)) and all(isinstance(value, kind) for value in values):
+        if values and all(isinstance(value, kind) for value in values):
             return _Column(column, get)
     raise ValueError(f"no column has the type of the field {name}, {type(found).__name__}")
 
@@ -114,13 +117,3 @@ def _plain(found: types.Type) -> types.Type:
         if len(some) == 1:
             return _plain(some[0])
     return found
-
-
-def _is_enum(found: types.Type) -> bool:
-    return isinstance(found, types.EnumType)
-
-
-def _choices(found: types.Type) -> Sequence[object]:
-    if isinstance(found, types.EnumType):
-        return [member.value for member in found.cls]
-    return found.values if isinstance(found, types.LiteralType) else ()

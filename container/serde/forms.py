@@ -25,12 +25,9 @@ _NAMED = 5
 
 
 def form_of(entry: ConfiguredSerde, *, is_key: bool = False) -> str:
-    """Return the form of the bytes that the serde ``entry`` writes.
+    """Return the form of the bytes that the serde ``entry`` writes; errors as of ``schema_of``.
 
     A value with a Schema Registry's wire format names its schema itself.
-
-    Raises:
-        ConfigError: the schema cannot be found, or is invalid; the line names its key.
     """
     if not isinstance(entry, SchemaSerde):
         return entry

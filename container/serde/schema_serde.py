@@ -65,12 +65,9 @@ CODECS: Mapping[str, Codec] = {
 
 
 def schema_serde(entry: SchemaSerde, subject: Subject) -> Serde:
-    """Return the serde of ``entry``; the file of its schema is below a folder of ``sys.path``.
+    """Return the serde of ``entry``; errors as of ``schema_of``.
 
     ``subject``: its use, for a registry.
-
-    Raises:
-        ConfigError: the schema cannot be found, or is invalid; the line names its key.
     """
     schema, codec = schema_of(entry), CODECS[entry.kind]
     if entry.registry:
@@ -80,6 +77,8 @@ def schema_serde(entry: SchemaSerde, subject: Subject) -> Serde:
 
 def schema_of(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as its codec takes it
     """Return json's type, avro's text or protobuf's class; None where the registry has it.
+
+    A file of the schema is below a folder of ``sys.path``.
 
     Raises:
         ConfigError: the schema cannot be found, or is invalid; the line names its key.

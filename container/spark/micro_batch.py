@@ -62,15 +62,11 @@ _MADE_UP = {
 class SparkPipeline:
     """Runs the pipeline over one table at a time.
 
-    Args:
-        session: the session of the Spark that it runs in.
-        work: makes the pipeline's frame of its input frames.
-        named: the pipeline's configuration, for messages.
-        given: the input of ``work``.
-        unordered: whether it may drop the columns that order its rows.
-        leaving: makes the rows that leave; None: a task gets the pipeline's rows.
-        ended: returns the JVM's exit code, after a short wait for it; None: it runs.
-        plan_once: runs ``work`` by a plan that lasts; None: Spark plans each batch.
+    ``work``: makes the pipeline's frame of its input frames, which are ``given``. ``unordered``:
+    whether it may drop the columns that order its rows. ``leaving``: makes the rows that leave;
+    None: a task gets the pipeline's rows. ``ended``: returns the JVM's exit code, after a short
+    wait for it; None: it runs. ``plan_once``: runs ``work`` by a plan that lasts; None: Spark plans
+    each batch.
     """
 
     def __init__(

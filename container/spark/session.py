@@ -157,11 +157,9 @@ _PROPERTIES_ESCAPE = {
 class LocalSpark:
     """Starts at once; ``pipeline`` waits for it, ``stop`` ends it at any time. Owned by one thread.
 
-    Args:
-        settings: the job's settings of its Spark.
-        prepare: returns the pipeline, ready, in the background, once the session stands.
-        made: the folder of the JVM's command and archive, by default this environment's.
-        first: is called first in the JVM's process.
+    ``prepare``: returns the pipeline, ready, in the background, once the session stands. ``made``:
+    the folder of the JVM's command and archive, by default this environment's. ``first``: is called
+    first in the JVM's process.
 
     Raises:
         SparkError: the program that starts the JVM cannot be run.

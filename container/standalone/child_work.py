@@ -77,7 +77,7 @@ class ChildWork:
     """Runs the work of a processor in a child, for one thread, which lives until ``kill``.
 
     ``folder``: a folder that only this processor has, for logs, and for state if the configuration
-    names no place. ``environment``: the child's environment. ``command``: the child's program.
+    names no place. ``environment``, ``command``: the child's.
     """
 
     def __init__(

@@ -138,7 +138,10 @@ class Windows:
         self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
         self._keep_facts(store, emit)
         self._ahead_ms = job.ahead_ms
-        self._watermark = self._found_watermark(context, job, lateness_ms or 0)
+        now_ms = self._scheduler.now_ms
+        self._watermark = Watermark(context.partitions, lateness_ms or 0, job.idle_ms, now_ms)
+        for source, newest_ms in self._store.newest(context.partitions):
+            self._watermark.saw(source, newest_ms, now_ms)
         reached = self._store.reached()
         self._closed = _NEVER if reached is None else reached
         if reached is not None:
@@ -175,15 +178,6 @@ class Windows:
         if reason is not None:
             raise ValueError(reason)
         self._store.put_facts(now)
-
-    def _found_watermark(
-        self, context: TaskContext, job: TimersConfig, lateness_ms: int
-    ) -> Watermark:
-        now_ms = self._scheduler.now_ms
-        watermark = Watermark(context.partitions, lateness_ms, job.idle_ms, now_ms)
-        for source, newest_ms in self._store.newest(context.partitions):
-            watermark.saw(source, newest_ms, now_ms)
-        return watermark
 
     @property
     def watermark_ms(self) -> int | None:

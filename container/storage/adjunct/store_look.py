@@ -40,10 +40,7 @@ class VisibleView:
     """Implements ``StoreView``: what tasks see of an adjunct store, as it is on the disk."""
 
     def __init__(self, path: Path, factory: str) -> None:
-        """Open the store in the directory ``path``; StoreError where nothing can be read.
-
-        ``factory``: the engine's.
-        """
+        """Open the store in the directory ``path``; StoreError where nothing can be read."""
         self._view = persistent_engine(factory).view(_served_path(path))
 
     @property
