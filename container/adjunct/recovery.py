@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field
 
 from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.container.progress.clock_reading import NEVER, ClockReading
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.store_meta import (
     MARKER,
     Owner,
@@ -102,7 +103,7 @@ class StreamNow:
     """
 
     topic_id: str
-    ranges: Mapping[SystemStreamPartition, InputRange]
+    ranges: Mapping[SystemStreamPartition, OffsetRange]
     asked: ClockReading
     kept_ms: int | None = None
     forms: tuple[str, str] | None = None
@@ -211,7 +212,7 @@ def _lost_partitions(
 
 def _out_of_range(
     positions: Mapping[SystemStreamPartition, int],
-    ranges: Mapping[SystemStreamPartition, InputRange],
+    ranges: Mapping[SystemStreamPartition, OffsetRange],
     *,
     may_skip: bool,
 ) -> Refusal | None:
@@ -221,10 +222,10 @@ def _out_of_range(
     """
     for ssp, following in sorted(positions.items()):
         place, available = f"{ssp.system_stream} partition {ssp.partition}", ranges[ssp]
-        if following > available.end:
+        if following > available.head:
             return Refusal(
                 RefusalReason.AHEAD,
-                f"it stands at offset {following} of {place}, which ends at {available.end}",
+                f"it stands at offset {following} of {place}, which ends at {available.head}",
             )
         if available.oldest - following > MARKER and not may_skip:
             return Refusal(
@@ -265,7 +266,7 @@ def _unreadable(found: AdjunctMeta | None, forms: tuple[str, str] | None) -> Ref
 def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
     """Return why it may lack deletions, which compaction drops after a while (safety S2)."""
     meta = found.meta
-    unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
+    unread = (stream.ranges[ssp].head - at for ssp, at in found.positions.items())
     if meta is None or max(unread, default=0) <= MARKER:
         return None
     if meta.at_head == NEVER and least_ms(stream.kept_ms, meta.kept_ms) is not None:

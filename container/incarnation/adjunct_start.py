@@ -25,7 +25,7 @@ from homeport.container.classes import load_extractor_factory, load_manager_fact
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.executors import Executor
 from homeport.container.kafka.head_watch import HeadWatch
-from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.kafka.log_reader import LogReader, offset_ranges, topic_ids
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
@@ -69,7 +69,7 @@ def streams_now(
     does not exist. ConfigError: the schema of a store cannot be had.
     """
     asked, ids = storage.clocks(), topic_ids(readers, job.adjunct_streams)
-    ranges = input_ranges(readers, storage.inputs.partitions)
+    ranges = offset_ranges(readers, storage.inputs.partitions)
     kept_ms: dict[SystemStream, int] = {}
     for system, reader in readers.items():
         # A version is whole or not, whatever is compacted.

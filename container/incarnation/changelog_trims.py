@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from homeport.config.errors import StoreError
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.progress.restore import (
-    ChangelogRange,
     ChangelogTopic,
+    OffsetRange,
     Trim,
     may_be_compacted,
     trim_fault,
@@ -62,7 +62,7 @@ def read_trims(
     found = []
     for (store, offset), changelog in zip(ends, reader.ranges(places), strict=True):
         topic = topics[store.changelog]
-        held = ChangelogRange(changelog.oldest, 0 if store.position is None else store.position + 1)
+        held = OffsetRange(changelog.oldest, 0 if store.position is None else store.position + 1)
         age_ms = now_ms - checkpoints[store.task.task_name].written_ms
         trim = _read_trim(store, offset, held, topic, reader, age_ms)
         place = store.id, store.changelog, store.task.changelog_partition
@@ -96,7 +96,7 @@ def _ends(
 def _read_trim(
     store: TaskStore,
     offset: int,
-    held: ChangelogRange,
+    held: OffsetRange,
     topic: ChangelogTopic,
     reader: ChangelogReader,
     age_ms: int,

@@ -28,17 +28,17 @@ from homeport.container.incarnation.changelog_trims import StoreTrim, portions, 
 from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.incarnation.hanging_transactions import end_of_fenced
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
-from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, input_ranges
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, offset_ranges
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import (
     InputPosition,
-    InputRange,
     checkpoint_of,
     first_place,
     first_position,
     next_position,
 )
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
 from homeport.container.serde.forms import in_brief, require_readable
 from homeport.container.storage.adjunct.adjunct_storage import Starts
@@ -259,7 +259,7 @@ def read_positions(
     first_counts = InputPartitionManager(stream).read()
     whole = _checkpoints(job, readers, stream)
     checkpoints = {name: item.offsets for name, item in whole.items()}
-    ranges = input_ranges(
+    ranges = offset_ranges(
         readers, (ssp for task in job.tasks for ssp in task.system_stream_partitions)
     )
     starts: Offsets = {task.task_name: {} for task in job.tasks}
@@ -285,7 +285,7 @@ def read_positions(
                 lost[ssp] = position
             if position.lost or ssp not in known:
                 new.add(name)
-    ends = {ssp: available.end for ssp, available in ranges.items()}
+    ends = {ssp: available.head for ssp, available in ranges.items()}
     resets = [(name, reset) for name, reset in resets if reset.first != reset.next_offset]
     changes = tuple((name, change) for name, item in whole.items() for change in item.changes)
     new.update(name for name, item in whole.items() if item.is_samzas)
@@ -353,7 +353,7 @@ class _Found:
 
     job: ContainerJob
     readers: Mapping[str, LogReader]
-    ranges: Mapping[SystemStreamPartition, InputRange]
+    ranges: Mapping[SystemStreamPartition, OffsetRange]
     first_counts: Mapping[SystemStream, int]
     checkpoints: Offsets
 

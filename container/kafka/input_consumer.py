@@ -19,7 +19,7 @@ from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.client_properties import input_properties, know_topics, unread
-from homeport.container.progress.input_position import InputPosition, InputRange, next_position
+from homeport.container.progress.input_position import InputPosition, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
     NONE_STORED,
@@ -28,6 +28,7 @@ from homeport.container.progress.input_schedule import (
     seconds_left,
     tier_of,
 )
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.transaction_plan import HeaderPairs
 from homeport.job_coordinator.kafka.clients import consumer, error_of, is_end
 from homeport.job_coordinator.kafka.transient_errors import is_transient
@@ -330,7 +331,7 @@ class InputConsumer:
             raise unread(system, what, error_of(error)) from None
         following = max(self._next[ssp], asked or 0)
         lost = LostInput.EARLIEST if ssp in self._stored.partitions else self._policies[ssp].lost
-        position = next_position(ssp, following, InputRange(oldest, end), lost)
+        position = next_position(ssp, following, OffsetRange(oldest, end), lost)
         client.incremental_unassign([place])
         client.incremental_assign([TopicPartition(ssp.stream, ssp.partition, position.offset)])
         self._next[ssp] = position.offset

@@ -26,8 +26,7 @@ from homeport.container.kafka.client_properties import (
     restore_properties,
     unread,
 )
-from homeport.container.progress.input_position import InputRange
-from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
+from homeport.container.progress.restore import ChangelogTopic, OffsetRange
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, is_end, unavailable
 from homeport.job_coordinator.kafka.in_sync import known_shortage
@@ -89,11 +88,11 @@ class LogReader:
         """End the reading."""
         self._consumer.close()
 
-    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], OffsetRange]:
         """Return the oldest offset and the head of each, uncommitted records included."""
         oldest = self._offsets(partitions, EARLIEST)
         heads = self._offsets(partitions, LATEST)
-        return {place: ChangelogRange(oldest[place], heads[place]) for place in partitions}
+        return {place: OffsetRange(oldest[place], heads[place]) for place in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the last stable offset of each: records from there on may not be committed."""
@@ -289,18 +288,12 @@ def log_readers(
         yield readers
 
 
-def input_ranges(
+def offset_ranges(
     readers: Mapping[str, LogReader], partitions: Iterable[SystemStreamPartition]
-) -> dict[SystemStreamPartition, InputRange]:
+) -> dict[SystemStreamPartition, OffsetRange]:
     """Return the range of offsets in Kafka of each partition; errors of ``LogReader.ends``."""
-    ends = _ends(readers, sorted(set(partitions)))
-    return {ssp: InputRange(own.oldest, own.head) for ssp, own in ends.items()}
-
-
-def _ends(
-    readers: Mapping[str, LogReader], places: Sequence[SystemStreamPartition]
-) -> dict[SystemStreamPartition, ChangelogRange]:
-    found: dict[SystemStreamPartition, ChangelogRange] = {}
+    places = sorted(set(partitions))
+    found: dict[SystemStreamPartition, OffsetRange] = {}
     for system, reader in readers.items():
         own = [place for place in places if place.system == system]
         ends = reader.ends([(place.stream, place.partition) for place in own])
@@ -377,10 +370,10 @@ class KafkaChangelogReader:
                 found[SystemStream(system, name)] = topic
         return found
 
-    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[OffsetRange]:
         """Return the oldest offset and head of each (stream, partition), in the order given."""
         places = [SystemStreamPartition(s.system, s.stream, p) for s, p in changelogs]
-        found = _ends(self._readers, places)
+        found = offset_ranges(self._readers, places)
         return [found[place] for place in places]
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:

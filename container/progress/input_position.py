@@ -13,20 +13,13 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, StoreError
 from homeport.config.settings.input_section import InputPolicy, LostInput, OffsetDefault
 from homeport.config.system_stream import SystemStream
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.store_meta import MARKER
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
 class LostInputError(HomeportError):
     """Kafka has deleted records that a task has not read, and the task may not go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputRange:
-    """Offsets of an input partition: the oldest that is kept, and the end, one past the last."""
-
-    oldest: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +57,18 @@ def first_place(
 
 
 def first_position(
-    place: OffsetDefault | int, available: InputRange, at_time: int | None = None
+    place: OffsetDefault | int, available: OffsetRange, at_time: int | None = None
 ) -> InputPosition:
     """Return the position at ``place``. ``at_time``: the first offset at that time, if any."""
     if place is OffsetDefault.OLDEST:
         return InputPosition(available.oldest)
     if place is OffsetDefault.UPCOMING or at_time is None:
-        return InputPosition(available.end)
+        return InputPosition(available.head)
     return InputPosition(at_time)
 
 
 def next_position(
-    ssp: SystemStreamPartition, following: int, available: InputRange, lost: LostInput
+    ssp: SystemStreamPartition, following: int, available: OffsetRange, lost: LostInput
 ) -> InputPosition:
     """Return the position of a task that reads ``following`` next, by ``lost`` where that is gone.
 
@@ -87,11 +80,11 @@ def next_position(
         LostInputError: records are gone, and the policy is to fail.
     """
     place = f"{ssp.system_stream} partition {ssp.partition}"
-    if following > available.end:
+    if following > available.head:
         raise StoreError(
             f"{place}: the job has processed offset {following - 1}, but the partition ends at "
-            f"{available.end}: the topic was recreated; restore it, or start the job under another "
-            "job.id"
+            f"{available.head}: the topic was recreated; restore it, or start the job under "
+            "another job.id"
         )
     gap = available.oldest - following
     if gap <= MARKER:
@@ -100,10 +93,10 @@ def next_position(
         key = keys.STREAM_LOST_INPUT.named(ssp.system, ssp.stream)
         raise LostInputError(
             f"{place}: the next offset to read is {following}, but Kafka has {available.oldest} to "
-            f"{available.end}: it has deleted {gap} offsets that were not read, by retention; set "
+            f"{available.head}: it has deleted {gap} offsets that were not read, by retention; set "
             f"{key}=earliest to go on without them, or =latest to skip all there is"
         )
-    offset = available.oldest if lost is LostInput.EARLIEST else available.end
+    offset = available.oldest if lost is LostInput.EARLIEST else available.head
     return InputPosition(offset, lost=offset - following)
 
 

@@ -45,8 +45,8 @@ class LocalState:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangelogRange:
-    """Offsets of a changelog partition: the oldest that is kept; the head, one past the last."""
+class OffsetRange:
+    """Offsets of a partition: the oldest that is kept, and the head, one past the last."""
 
     oldest: int
     head: int
@@ -105,7 +105,7 @@ class RestorePlan:
     refusal: RefusalReason | None = None
 
 
-def plan_restore(local: LocalState, changelog: ChangelogRange, expected: StoreMeta) -> RestorePlan:
+def plan_restore(local: LocalState, changelog: OffsetRange, expected: StoreMeta) -> RestorePlan:
     """Return the plan: what follows the store's own position where that is trusted, else all."""
     if not local.exists:
         return RestorePlan(changelog.oldest, changelog.head, reason="no state on this host")
@@ -151,7 +151,7 @@ class Trim:
     unsure: int = 0
 
 
-def trim_fault(offset: int, changelog: ChangelogRange, topic: ChangelogTopic) -> str | None:
+def trim_fault(offset: int, changelog: OffsetRange, topic: ChangelogTopic) -> str | None:
     """Return why a changelog cannot go back to ``offset``, -1 before the first; None: it can.
 
     Where a changelog deletes by age, older values that are gone have had their time.
@@ -188,7 +188,7 @@ def may_be_compacted(topic: ChangelogTopic, age_ms: int) -> bool:
     return not topic.deletes_by_age and age_ms >= topic.compaction_lag_ms * _LAG_PART
 
 
-def _position(local: LocalState, changelog: ChangelogRange, expected: StoreMeta) -> int | Refusal:
+def _position(local: LocalState, changelog: OffsetRange, expected: StoreMeta) -> int | Refusal:
     """Return the offset up to which the store holds everything, or why it cannot be used."""
     if local.offset_file is None:
         return Refusal(RefusalReason.MISSING_OFFSET, "OFFSET is missing")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
+from homeport.container.progress.restore import ChangelogTopic, OffsetRange, RestorePlan
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.status.container_report import RestoreProgress
@@ -41,7 +41,7 @@ class ChangelogReader(RecordReader, Protocol):
     def topics(self, changelogs: Sequence[SystemStream]) -> dict[SystemStream, ChangelogTopic]:
         """Return the broker's answer about each stream."""
 
-    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[OffsetRange]:
         """Return the oldest offset and the head of each (stream, partition), in the order given."""
 
 

@@ -20,7 +20,7 @@ from operator import itemgetter
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.engine.storage_engine import StorageEngine
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.storage.changelog_reader import RecordReader
 
 Pairs = Iterable[tuple[bytes, bytes]]
@@ -70,7 +70,7 @@ class Changelog:
 
     stream: SystemStream
     partition: int
-    range: ChangelogRange
+    range: OffsetRange
     position: int
     forgets: bool = False
 

@@ -13,9 +13,9 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import (
-    ChangelogRange,
     ChangelogTopic,
     LocalState,
+    OffsetRange,
     RestoreMeter,
     expected_meta,
     plan_restore,
@@ -39,7 +39,7 @@ class StoreRestore:
     def __init__(
         self,
         store: TaskStore,
-        changelog: ChangelogRange,
+        changelog: OffsetRange,
         expected: StoreMeta,
         listener: RestoreListener,
     ) -> None:

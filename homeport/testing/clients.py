@@ -19,7 +19,7 @@ from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,
 )
-from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
+from homeport.container.progress.restore import ChangelogTopic, OffsetRange
 from homeport.container.progress.topic_rules import TopicRules, story, topics
 from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
 from homeport.job_coordinator.kafka.in_sync import OutputPlace
@@ -120,11 +120,9 @@ class MemoryLog(LogReader):
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], OffsetRange]:
         """Return the oldest offset and the head of each (topic, partition)."""
-        return {
-            (t, p): ChangelogRange(0, self._broker.partitions(t)[p].head) for t, p in partitions
-        }
+        return {(t, p): OffsetRange(0, self._broker.partitions(t)[p].head) for t, p in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the last stable offset of each."""

@@ -10,7 +10,7 @@ from homeport.config.config import Config
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
+from homeport.container.progress.restore import ChangelogTopic, OffsetRange, RestorePlan
 from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.container_storage import ContainerStorage
@@ -55,9 +55,9 @@ class Log:
         """The same for each."""
         return dict.fromkeys(changelogs, self.topic)
 
-    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[OffsetRange]:
         """The same for each."""
-        return [ChangelogRange(self.oldest, len(self.records)) for _ in changelogs]
+        return [OffsetRange(self.oldest, len(self.records)) for _ in changelogs]
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
         """Two records a chunk; None stands for a transaction marker."""

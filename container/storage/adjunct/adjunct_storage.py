@@ -28,8 +28,9 @@ from homeport.container.adjunct.store_plan import PlannedStore, StorePlan
 from homeport.container.host.executors import Executor, SameThread
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.follow import STREAM, VERSIONS, Followed, HeadPoll, poll_interval_s
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.input_schedule import StoredInputs
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.store_meta import least_ms
 from homeport.container.storage.adjunct.filled_store import FilledStore, Reached, StoreFacts
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
@@ -62,7 +63,7 @@ class StreamsNow:
 
     asked: ClockReading
     ids: Mapping[SystemStream, str]
-    ranges: Mapping[SystemStreamPartition, InputRange]
+    ranges: Mapping[SystemStreamPartition, OffsetRange]
     kept_ms: Mapping[SystemStream, int] = field(default_factory=dict)
     forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -145,7 +146,7 @@ class AdjunctStorage:
             rule = VERSIONS if item.planned.store.is_bounded else STREAM
             followed = Followed(stream.topic_id, position.offset, meta.at_head, rule, meta.kept_ms)
             available = stream.ranges[ssp]
-            ends = HeadPoll(stream.asked, available.oldest, available.end, stream.topic_id)
+            ends = HeadPoll(stream.asked, available.oldest, available.head, stream.topic_id)
             followed.take_heads(ends)
             self.followed[ssp] = followed
 

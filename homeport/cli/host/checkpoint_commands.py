@@ -17,7 +17,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import LogReader
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import OffsetRange
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
@@ -44,7 +44,7 @@ class Position:
     task: TaskName
     ssp: SystemStreamPartition
     processed: int | None
-    ends: ChangelogRange
+    ends: OffsetRange
 
     @property
     def lag(self) -> int | None:
@@ -96,7 +96,7 @@ def positions(
     known = checkpoints(job, tasks, readers)
     offsets = {task_name: found.offsets for task_name, found in known.items()}
     ssps = sorted({ssp for task in tasks for ssp in task.system_stream_partitions})
-    ends: dict[SystemStreamPartition, ChangelogRange] = {}
+    ends: dict[SystemStreamPartition, OffsetRange] = {}
     for system, reader in readers.items():
         own = [ssp for ssp in ssps if ssp.system == system]
         found = reader.ends([(ssp.stream, ssp.partition) for ssp in own])

@@ -30,10 +30,10 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.adjunct_start import replaying_manager
 from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.input_consumer import table_of
-from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.kafka.log_reader import LogReader, offset_ranges, topic_ids
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.input_position import InputPosition, InputRange
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.adjunct.store_look import AdjunctLook, VisibleView, look
 from homeport.container.storage.changelog_reader import Chunk
@@ -115,7 +115,7 @@ def shown(
     own = {store.stream.system: readers[store.stream.system]}
     try:
         topic_id = topic_ids(own, [store.stream])[store.stream]
-        ranges = input_ranges(own, planned.partitions)
+        ranges = offset_ranges(own, planned.partitions)
         names = [] if store.is_bounded else [store.stream.stream]
         kept = own[store.stream.system].deletions_kept(names)
     except PartitionError as error:
@@ -123,7 +123,7 @@ def shown(
     stream = StreamNow(topic_id, ranges, now, kept.get(store.stream.stream))
     recovery = recover(store, looked.found, stream, lambda ssp: _oldest(ranges, ssp))
     positions = looked.found.positions
-    behind = sum(max(0, ranges[p].end - at) for p, at in positions.items() if p in ranges)
+    behind = sum(max(0, ranges[p].head - at) for p, at in positions.items() if p in ranges)
     reason = None if recovery.refusal is None else recovery.refusal.story
     if not looked.found.exists:
         reason = "nothing is in it"
@@ -131,7 +131,7 @@ def shown(
 
 
 def _oldest(
-    ranges: Mapping[SystemStreamPartition, InputRange], ssp: SystemStreamPartition
+    ranges: Mapping[SystemStreamPartition, OffsetRange], ssp: SystemStreamPartition
 ) -> InputPosition:
     return InputPosition(ranges[ssp].oldest)
 
@@ -176,10 +176,10 @@ def _with_stream(
         factory = StorageConfig.of(job.config).stores[store.name].factory
         with closing(VisibleView(path, factory)) as view:
             positions = {ssp: part.next for ssp, part in view.parts.items()}
-            ranges = input_ranges({store.stream.system: readers[store.stream.system]}, positions)
+            ranges = offset_ranges({store.stream.system: readers[store.stream.system]}, positions)
             for ssp, at in positions.items():
-                if at > ranges[ssp].end:
-                    fault = f"position {at} is beyond the end {ranges[ssp].end} of {ssp}"
+                if at > ranges[ssp].head:
+                    fault = f"position {at} is beyond the end {ranges[ssp].head} of {ssp}"
                     return replace(answer, fault=fault)
             found = _compared(job, planned, view, ranges, readers[store.stream.system])
             return replace(answer, positions=_texts(positions), comparison=found)
@@ -188,19 +188,15 @@ def _with_stream(
 
 
 def _compared(
-    job: RecordedJob,
-    planned: PlannedStore,
-    view: VisibleView,
-    ranges: Mapping[SystemStreamPartition, InputRange],
-    reader: LogReader,
+    job: RecordedJob, planned: PlannedStore, view: VisibleView, ranges: Ranges, reader: LogReader
 ) -> Comparison:
     store = planned.store
     policy = job.cleanup_policy(store.stream)
     entries = Replay(job.view_of(_owner(job, planned)), planned, reader)
-    kept: Ranges = {ssp: ChangelogRange(found.oldest, found.end) for ssp, found in ranges.items()}
+    kept = ranges
     if store.is_bounded:
         # A version is whole, whatever came before it, unless something of it was deleted.
-        kept, is_whole = entries.of_version(kept, view.parts)
+        kept, is_whole = entries.of_version(ranges, view.parts)
         forgets = "compact" in policy or not is_whole
     else:
         # Without bootstrap a store begins where the checkpoint was: it need not have what lies
@@ -224,7 +220,7 @@ def _owner(job: RecordedJob, planned: PlannedStore) -> ProcessorId:
     return next(name for name, c in job.model.containers.items() if planned.writer in c.tasks)
 
 
-Ranges = Mapping[SystemStreamPartition, ChangelogRange]
+Ranges = Mapping[SystemStreamPartition, OffsetRange]
 
 
 @dataclass
@@ -294,13 +290,13 @@ class Replay:
         ``ranges``: what Kafka has. ``parts``: of the version. It begins behind the marker
         before its end, which the stream may have deleted.
         """
-        found: dict[SystemStreamPartition, ChangelogRange] = {}
+        found: dict[SystemStreamPartition, OffsetRange] = {}
         is_whole = True
         for ssp, part in sorted(parts.items()):
             oldest, end = ranges[ssp].oldest, part.next - 1
             start = self._behind_last_marker(ssp, oldest, end)
             is_whole &= start is not None or oldest == 0
-            found[ssp] = ChangelogRange(oldest if start is None else start, end)
+            found[ssp] = OffsetRange(oldest if start is None else start, end)
         return found, is_whole
 
     def _behind_last_marker(self, ssp: SystemStreamPartition, start: int, end: int) -> int | None:

@@ -27,9 +27,9 @@ from homeport.container.progress.offset_file import (
     SIDE_INPUT_OFFSETS_FILE,
 )
 from homeport.container.progress.restore import (
-    ChangelogRange,
     ChangelogTopic,
     LocalState,
+    OffsetRange,
     expected_meta,
     plan_restore,
 )
@@ -255,7 +255,7 @@ class _Heads:
         self._reader = reader
         self._topics: dict[SystemStream, ChangelogTopic | str] = {}
 
-    def of(self, store: StoreConfig, partition: int) -> tuple[ChangelogTopic, ChangelogRange] | str:
+    def of(self, store: StoreConfig, partition: int) -> tuple[ChangelogTopic, OffsetRange] | str:
         """Return the store's topic and the partition's range; else why there are none."""
         changelog = store.changelog
         if changelog is None:

@@ -16,7 +16,8 @@ from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.executors import OneThread
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.directory_lock import NO_WAIT
@@ -108,7 +109,7 @@ def built_store() -> Iterator[Built]:
         storage = AdjunctStorage(plan, configs, *roots, read_clocks, OneThread("adjunct stores"))
         with contextlib.closing(storage):
             storage.open(StorageEngines(_MEMORY_BYTES, 1), NO_WAIT, None)
-            ids, ranges = {_SSP.system_stream: "id"}, {_SSP: InputRange(0, 0)}
+            ids, ranges = {_SSP.system_stream: "id"}, {_SSP: OffsetRange(0, 0)}
             storage.recover(StreamsNow(read_clocks(), ids, ranges), lambda *_: InputPosition(0))
             sink = storage.of_task(TaskName("T")).adjunct("planes")
             assert sink is not None  # noqa: S101 - the plan has it

@@ -16,7 +16,7 @@ from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import PartitionEnd, Progress
 from homeport.container.container_job import ContainerJob
 from homeport.container.kafka.log_reader import LogReader
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import OffsetRange
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -75,7 +75,7 @@ def _replay(words: Mapping[int, str], **more: str) -> Replay:
     return Replay(job, planned, cast("LogReader", _Log(words)))
 
 
-def _read(replay: Replay, partition: int, found: ChangelogRange) -> dict[bytes, bytes | None]:
+def _read(replay: Replay, partition: int, found: OffsetRange) -> dict[bytes, bytes | None]:
     chunks = replay.read(_AIRLINES, partition, found.oldest, found.head)
     return {key: value for chunk in chunks for key, value in chunk.entries.items()}
 
@@ -90,7 +90,7 @@ _PARTS = {_A0: Progress(9, end=PartitionEnd.ENDED), _A1: Progress(3, end=Partiti
 def test_a_version_is_the_records_between_its_markers() -> None:
     """Of each partition; what came before it and what came after are not of it."""
     replay = _replay(_TWO)
-    kept = {_A0: ChangelogRange(0, 11), _A1: ChangelogRange(0, 3)}
+    kept = {_A0: OffsetRange(0, 11), _A1: OffsetRange(0, 3)}
     ranges, is_whole = replay.of_version(kept, _PARTS)
     assert is_whole
     assert (ranges[_A0].oldest, ranges[_A0].head) == (5, 8)
@@ -105,14 +105,14 @@ def test_a_version_whose_beginning_was_deleted_is_not_whole(
     oldest: int, begins: int, *, is_whole: bool
 ) -> None:
     """Without the marker before it the stream does not say what is missing."""
-    kept = {_A0: ChangelogRange(oldest, 11)}
+    kept = {_A0: OffsetRange(oldest, 11)}
     found = _replay(_TWO).of_version(kept, {_A0: _PARTS[_A0]})
     assert (found[0][_A0].oldest, found[1]) == (begins, is_whole)
 
 
 def test_the_first_version_may_have_no_marker_before_it() -> None:
     """Where the stream has its first record, all is there."""
-    kept = {_A0: ChangelogRange(0, 2)}
+    kept = {_A0: OffsetRange(0, 2)}
     ranges, is_whole = _replay({0: "UA=one end"}).of_version(kept, {_A0: Progress(2)})
     assert (ranges[_A0].oldest, ranges[_A0].head, is_whole) == (0, 1, True)
 
@@ -123,11 +123,11 @@ _OWN = {"adstore__manager__factory": "tests.unit.testing.managing_job:Managers"}
 def test_a_manager_of_the_jobs_own_makes_the_entries() -> None:
     """It has the stores that a container would give it."""
     replay = _replay(_TWO, **_OWN)
-    assert _read(replay, 0, ChangelogRange(5, 8)) == {b"UA": b"EIGHT", b"X": None}
+    assert _read(replay, 0, OffsetRange(5, 8)) == {b"UA": b"EIGHT", b"X": None}
 
 
 def test_a_manager_that_fails_is_one_line_with_the_offset() -> None:
     """As in a container."""
     replay = _replay({0: "raise=x"}, **_OWN)
     with pytest.raises(StoreError, match=r"kafka\.airlines.* from offset 0 on: .*cannot do it"):
-        _read(replay, 0, ChangelogRange(0, 1))
+        _read(replay, 0, OffsetRange(0, 1))

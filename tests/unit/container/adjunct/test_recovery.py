@@ -18,15 +18,16 @@ from homeport.container.adjunct.recovery import (
     shared_checkpoint,
 )
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.container.progress.restore import OffsetRange
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from tests.unit.container.adjunct.adjuncts import DAY_MS, PLANES
 
 _NOW_MS = 1_000_000_000_000
 _P0, _P1 = (SystemStreamPartition("kafka", "planes", number) for number in (0, 1))
 _NOW = ClockReading(_NOW_MS)
-_STREAM = StreamNow("id-1", {_P0: InputRange(10, 100), _P1: InputRange(0, 50)}, _NOW)
+_STREAM = StreamNow("id-1", {_P0: OffsetRange(10, 100), _P1: OffsetRange(0, 50)}, _NOW)
 _OLDEST = {_P0: InputPosition(10), _P1: InputPosition(0)}
 _LAST = {_P0: InputPosition(71), _P1: InputPosition(31, lost=3)}
 _OWN = {_P0: InputPosition(90), _P1: InputPosition(40)}

@@ -23,7 +23,8 @@ from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.records import UndecodableError
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import HeadPoll
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
@@ -99,8 +100,8 @@ class _Case:
         monkeypatch.setattr(adjunct_start, "topic_ids", self._topic_ids)
         monkeypatch.setattr(
             adjunct_start,
-            "input_ranges",
-            lambda _, partitions: {p: InputRange(self.oldest, self.head(p)) for p in partitions},
+            "offset_ranges",
+            lambda _, partitions: {p: OffsetRange(self.oldest, self.head(p)) for p in partitions},
         )
         monkeypatch.setattr(adjunct_start, "HeadWatch", lambda *_: _Watch(self))
         monkeypatch.setattr(
@@ -114,7 +115,7 @@ class _Case:
 
     def streams(self) -> StreamsNow:
         ids = dict.fromkeys((_P0.system_stream, _A0.system_stream), self.topic_id)
-        ranges = {p: InputRange(self.oldest, self.head(p)) for p in self.partitions()}
+        ranges = {p: OffsetRange(self.oldest, self.head(p)) for p in self.partitions()}
         kept = {} if self.kept_ms is None else dict.fromkeys(ids, self.kept_ms)
         return StreamsNow(self.clocks(), ids, ranges, kept)
 

@@ -20,7 +20,7 @@ from homeport.container.incarnation import restoring
 from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.incarnation.replicas import Replicas
 from homeport.container.progress.follow import HeadPoll
-from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
+from homeport.container.progress.restore import ChangelogTopic, OffsetRange
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -43,8 +43,8 @@ class _Log:
         topic = ChangelogTopic("id-1", 60_000, deletes_by_age=False)
         return dict.fromkeys(changelogs, topic)
 
-    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
-        return [ChangelogRange(0, 2) for _ in changelogs]
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[OffsetRange]:
+        return [OffsetRange(0, 2) for _ in changelogs]
 
     def read(self, *_range: object) -> Iterator[Chunk]:
         yield Chunk({b"a": b"1", b"b": b"1"}, 2, 1)

@@ -29,7 +29,7 @@ from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import InputPosition, LostInputError
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.transaction_plan import Changes
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
@@ -154,8 +154,8 @@ def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
 class _Inputs:
     """Every partition has the same oldest offset and head."""
 
-    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
-        return {place: ChangelogRange(10, 20) for place in places}
+    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], OffsetRange]:
+        return {place: OffsetRange(10, 20) for place in places}
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
         del topic, partition

@@ -7,7 +7,7 @@ from typing import Any
 
 from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.log_reader import LogReader
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import OffsetRange
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 PLACE = SystemStreamPartition("kafka", "in", 0)
@@ -20,9 +20,9 @@ class _Log(LogReader):
     def __init__(self, oldest: int) -> None:
         self._oldest = oldest
 
-    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], OffsetRange]:
         """Of each."""
-        return {place: ChangelogRange(self._oldest, HEAD) for place in partitions}
+        return {place: OffsetRange(self._oldest, HEAD) for place in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """No transaction is open."""

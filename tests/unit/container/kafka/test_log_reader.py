@@ -16,7 +16,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka import log_reader
 from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import LogReader
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import OffsetRange
 
 SYSTEM = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "nowhere:1"}), "k")
 
@@ -116,7 +116,7 @@ class _Admin:
 
 def _ends(
     code: int, monkeypatch: pytest.MonkeyPatch, *, waits: bool = True
-) -> dict[tuple[str, int], ChangelogRange]:
+) -> dict[tuple[str, int], OffsetRange]:
     monkeypatch.setattr(log_reader, "admin", lambda _: _Admin(code))
     monkeypatch.setattr(log_reader, "consumer", lambda *_: None)
     reader = LogReader(SYSTEM, lambda _: None, waits_out_outages=waits)
@@ -139,7 +139,7 @@ def test_offsets_are_requested_again_while_a_leader_changes(
     code: int, monkeypatch: pytest.MonkeyPatch, *, waits: bool
 ) -> None:
     """A new leader does not know its high watermark at once (KIP-207)."""
-    assert _ends(code, monkeypatch, waits=waits) == {("clog", 0): ChangelogRange(9, 9)}
+    assert _ends(code, monkeypatch, waits=waits) == {("clog", 0): OffsetRange(9, 9)}
 
 
 @pytest.mark.parametrize(

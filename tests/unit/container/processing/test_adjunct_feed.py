@@ -31,8 +31,9 @@ from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import HeadPoll
-from homeport.container.progress.input_position import InputPosition, InputRange, LostInputError
+from homeport.container.progress.input_position import InputPosition, LostInputError
 from homeport.container.progress.input_schedule import StoredInputs
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
@@ -79,7 +80,7 @@ class _Case:
         configs, now = StorageConfig.of(_CONFIG).stores, ClockReading(0)
         self.storage = AdjunctStorage(plan, configs, folder, folder, lambda: now)
         self.storage.open(StorageEngines(1, 1), NO_WAIT, None)
-        streams = StreamsNow(now, {_PLANES.stream: "id"}, {_SSP: InputRange(0, 0)})
+        streams = StreamsNow(now, {_PLANES.stream: "id"}, {_SSP: OffsetRange(0, 0)})
         self.storage.recover(streams, lambda *_: InputPosition(0))
         self.outputs = Outputs(["kafka"], ["kafka"], "kafka")
         refused = RefusedRecords()
@@ -265,7 +266,7 @@ def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     storage = AdjunctStorage(plan, configs, tmp_path, tmp_path, lambda: now[0])
     storage.open(StorageEngines(1, 1), NO_WAIT, None)
     stream = _PLANES.stream
-    streams = StreamsNow(now[0], {stream: "id"}, {_SSP: InputRange(0, 9)}, {stream: 60_000})
+    streams = StreamsNow(now[0], {stream: "id"}, {_SSP: OffsetRange(0, 9)}, {stream: 60_000})
     storage.recover(streams, lambda *_: InputPosition(0))
     ends = _Ends(9)
     watch = StreamEnds(storage.followed, {"kafka": ends})

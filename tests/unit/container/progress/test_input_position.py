@@ -8,7 +8,6 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.input_section import InputPolicy, LostInput, OffsetDefault
 from homeport.container.progress.input_position import (
     InputPosition,
-    InputRange,
     LostInputError,
     checkpoint_of,
     first_place,
@@ -22,10 +21,11 @@ from homeport.container.progress.input_schedule import (
     seconds_left,
     tier_of,
 )
+from homeport.container.progress.restore import OffsetRange
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 SSP = SystemStreamPartition("kafka", "in", 0)
-RANGE = InputRange(oldest=10, end=20)
+RANGE = OffsetRange(oldest=10, head=20)
 FAIL, EARLIEST, LATEST = LostInput.FAIL, LostInput.EARLIEST, LostInput.LATEST
 OLDEST, UPCOMING = OffsetDefault.OLDEST, OffsetDefault.UPCOMING
 

@@ -10,9 +10,9 @@ from homeport.config.settings.memory_rule import MemoryShares, divide
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import (
-    ChangelogRange,
     ChangelogTopic,
     LocalState,
+    OffsetRange,
     RestoreMeter,
     RestorePlan,
     Trim,
@@ -37,7 +37,7 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 from homeport.job_coordinator.status.container_report import RestoreProgress
 
-CHANGELOG = ChangelogRange(oldest=5, head=100)
+CHANGELOG = OffsetRange(oldest=5, head=100)
 META = StoreMeta(
     "kafka.log partition 0", "id-1", ("in 0",), "GroupByPartition", ClockReading(1_000_000)
 )

@@ -12,7 +12,7 @@ from stores_in_memory_log import NOTHING, TASK, Log, directory_of, storage_of
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress import restore_schedule
-from homeport.container.progress.restore import ChangelogRange, RestorePlan
+from homeport.container.progress.restore import OffsetRange, RestorePlan
 from homeport.container.progress.restore_schedule import worker_memory
 from homeport.container.progress.store_meta import META_FILE, parse_meta
 from homeport.container.rocksdb.bulk_store import BulkStore
@@ -111,8 +111,8 @@ def test_a_long_tail_leaves_the_age_of_the_store_as_it_was(tmp_path: Path, by_wo
 class _Uneven(Log):
     """Changelogs of which that of partition n has 5 + n % 3 records."""
 
-    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[ChangelogRange]:
-        return [ChangelogRange(0, 5 + partition % 3) for _, partition in changelogs]
+    def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[OffsetRange]:
+        return [OffsetRange(0, 5 + partition % 3) for _, partition in changelogs]
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         pass

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from homeport.config.system_stream import SystemStream
-from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.state_comparison import (
@@ -48,7 +48,7 @@ def _compared(
 ) -> Comparison:
     head = records[-1][0] + 1 if records else 0
     oldest = records[0][0] if records else 0
-    changelog = Changelog(STREAM, 3, ChangelogRange(oldest, head), position, forgets)
+    changelog = Changelog(STREAM, 3, OffsetRange(oldest, head), position, forgets)
     pairs = sorted(store.items())
     with closing(RocksDbStore(scratch, RocksDbMemory(1 << 24, 1))) as digests:
         return compare_with_changelogs(pairs, [changelog], _Log(records), [digests])
@@ -147,7 +147,7 @@ def test_a_store_of_several_partitions_is_compared_as_of_each_position(tmp_path:
         [(0, b"b", b"1"), (1, b"both", b"2"), (2, b"c", b"1"), (3, b"c", None), (4, b"d", b"1")],
     ]
     logs = [
-        Changelog(STREAM, number, ChangelogRange(0, len(records)), position)
+        Changelog(STREAM, number, OffsetRange(0, len(records)), position)
         for number, (position, records) in enumerate(zip((1, 3), partitions, strict=True))
     ]
 

@@ -17,7 +17,7 @@ from homeport.container.kafka.transactional_producer import TransactionalProduce
 from homeport.container.progress import restore
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key
 from homeport.container.progress.refusal import Refusal
-from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
+from homeport.container.progress.restore import LocalState, OffsetRange, RestorePlan
 from homeport.container.progress.store_meta import StoreMeta
 from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage import directory_lock, store_restore
@@ -186,7 +186,7 @@ def trusts_a_position_beyond_the_end(patch: pytest.MonkeyPatch) -> None:
     position = restore._position
 
     def without_the_end(
-        local: LocalState, changelog: ChangelogRange, expected: StoreMeta
+        local: LocalState, changelog: OffsetRange, expected: StoreMeta
     ) -> int | Refusal:
         head = max(changelog.head, (local.position or 0) + 1)
         return position(local, replace(changelog, head=head), expected)

@@ -15,7 +15,8 @@ from homeport.container.adjunct.store_plan import StorePlan, plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.host.executors import Executor, SameThread
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
@@ -84,7 +85,7 @@ class Host:
             self.beside,
         )
         storage.open(StorageEngines(32 << 20, storage.count), NO_WAIT, None)
-        ranges = {p: InputRange(self.oldest, self.end) for s in plan.stores for p in s.partitions}
+        ranges = {p: OffsetRange(self.oldest, self.end) for s in plan.stores for p in s.partitions}
         ids = {self.planes.stream: self.topic_id, AIRLINES.stream: "id of airlines"}
         try:
             asked, kept = ClockReading(self.now_ms), {}

@@ -18,7 +18,8 @@ from homeport.container.adjunct.frames import EntryColumns, FrameError
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.restore import OffsetRange
 from homeport.container.storage.adjunct import adjunct_frames
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
@@ -45,7 +46,7 @@ def _storage(folder: Path, *, is_bounded: bool, partitions: int) -> AdjunctStora
     configs, now = StorageConfig.of(_CONFIG).stores, ClockReading(0)
     found = AdjunctStorage(plan, configs, folder, folder, lambda: now)
     found.open(StorageEngines(1, 1), NO_WAIT, None)
-    ranges = dict.fromkeys(_SSPS[:partitions], InputRange(0, 0))
+    ranges = dict.fromkeys(_SSPS[:partitions], OffsetRange(0, 0))
     found.recover(StreamsNow(now, {store.stream: "id"}, ranges), lambda *_: InputPosition(0))
     return found
 
