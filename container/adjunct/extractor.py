@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -43,16 +43,6 @@ class Serdes:
     msg: Serde | None
 
 
-class Extraction(Protocol):
-    """Makes entries of records."""
-
-    def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """Return the bytes of keys and values, in the order of the rows of one partition.
-
-        A key that is None is not stored; a value that is None deletes its key.
-        """
-
-
 class KeyAndValue:
     """The default: the record's own key and value.
 
@@ -67,7 +57,9 @@ class KeyAndValue:
         self._msg = _recoder(stream.msg, kept.msg)
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """Return the bytes, as ``Extraction``.
+        """Return the bytes of keys and values, in the order of the rows of one partition.
+
+        A key that is None is not stored; a value that is None deletes its key.
 
         Raises:
             ExtractorFailedError: the store's serde cannot carry an object of the stream's serde.
@@ -132,7 +124,7 @@ class ByExtractor:
         self._messages_of = messages_of
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
-        """Return the bytes, as ``Extraction``; ExtractorFailedError where the job's code raised."""
+        """Return the bytes as ``KeyAndValue``; ExtractorFailedError where the job's code raised."""
         try:
             columns = self._extractor.get_arrow(rows)
         except Exception as error:  # the job's own code may raise anything
@@ -165,6 +157,10 @@ class ByExtractor:
         except Exception as error:  # the job's own code may raise anything
             raise _failed(self._store, error) from error
         return encoded(self._store, self._kept, key, value)
+
+
+Extraction = KeyAndValue | ByExtractor
+"""Makes entries of records."""
 
 
 def has_reserved(keys: Bytes) -> bool:

@@ -118,7 +118,17 @@ class TransactionEnds:
             for place in state.places:
                 own.pop(place, None)
         elif state.status in (_PREPARE_COMMIT, _PREPARE_ABORT):
-            self._take_end(name, state, coordinator_epoch, own)
+            outcome, other = Outcome.COMMITTED, Outcome.ABORTED
+            if state.status == _PREPARE_ABORT:
+                outcome, other = other, outcome
+            known, producer = self._ended_ms, state.producer_id
+            unlike = {
+                p: known[producer, p, other] for p in state.places if (producer, p, other) in known
+            }
+            known.update({(producer, place, outcome): state.updated_ms for place in state.places})
+            epochs = state.producer_epoch, coordinator_epoch
+            ended = Ended(name, outcome, state.places, producer, *epochs, unlike)
+            own.update(dict.fromkeys(state.places, ended))
 
     def in_place(self, place: Place) -> list[Ended]:
         """Return the last transaction of each id in the partition that has ended, the latest first.
@@ -130,22 +140,6 @@ class TransactionEnds:
     def places(self) -> set[Place]:
         """Return all partitions in which the last transaction of some id has ended."""
         return {place for own in self._ends.values() for place in own}
-
-    def _take_end(
-        self, name: str, state: _State, coordinator_epoch: int, own: dict[Place, Ended]
-    ) -> None:
-        outcome, other = Outcome.COMMITTED, Outcome.ABORTED
-        if state.status == _PREPARE_ABORT:
-            outcome, other = other, outcome
-        known, producer = self._ended_ms, state.producer_id
-        unlike = {
-            p: known[producer, p, other] for p in state.places if (producer, p, other) in known
-        }
-        known.update({(producer, place, outcome): state.updated_ms for place in state.places})
-        ended = Ended(
-            name, outcome, state.places, producer, state.producer_epoch, coordinator_epoch, unlike
-        )
-        own.update(dict.fromkeys(state.places, ended))
 
 
 @dataclass(frozen=True, slots=True)
