@@ -17,11 +17,7 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.coordinators import (
-    ApplicationMaster,
-    Coordinator,
-    ProcessorCoordinator,
-)
+from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator
 from homeport.container.incarnation.environment import Environment, am_client
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -69,7 +65,7 @@ class IncarnationContext:
     job: ContainerJob
     permit: Permit
     environment: Environment
-    coordinator: Coordinator
+    coordinator: ApplicationMaster | ProcessorCoordinator
     stop: StopFlag
     launcher: LeaseMemory
     history: History
@@ -90,7 +86,7 @@ class IncarnationContext:
         named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
         logs.add_facts(processor=own.processor_id, epoch=own.epoch, host=environment.host)
         _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
-        coordinator: Coordinator
+        coordinator: ApplicationMaster | ProcessorCoordinator
         if permit.model:
             model = decode_job_model(permit.model.encode())
             tree = environment.tree

@@ -10,7 +10,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.host.lease_memory import LeaseMemory
@@ -28,22 +28,6 @@ _STEP_S = 0.02
 _AM_PATIENCE_S = 30.0
 _AM_PAUSE_S = 0.5
 _Answer = TypeVar("_Answer")
-
-
-class Coordinator(Protocol):
-    """What a stream container needs of its job coordinator."""
-
-    def config(self) -> Mapping[str, str]:
-        """Return the configuration in force."""
-
-    def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
-        """Record that the permit's list is fenced for good; OvertakenError: a newer one is.
-
-        Safety I3. ``stream``: read to its head after the own transactional id was initialised.
-        """
-
-    def report_started(self, message: Started) -> None:
-        """Report that the container has started."""
 
 
 class ApplicationMaster:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -15,32 +15,14 @@ from homeport.container.api import RecordTooLargeError
 from homeport.container.serde.arrow_serdes import ArrowForm, arrow_form
 from homeport.container.serde.key_order import is_by_text, parts_of_range
 from homeport.container.serde.serdes import Serde
-from homeport.container.storage.overlay import Pairs
+from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
+from homeport.container.storage.overlay import Overlay, Pairs
 from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
 _SHOWN = 80
 _PAIRS = 11
 """One more than a view of a store shows."""
-
-
-class Entries(Protocol):
-    """The bytes of a store: an overlay, or entries that are only read."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """Return the value of ``key``; None where there is none."""
-
-    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values of ``keys``, in their order."""
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        """Give ``key`` the value; None deletes it."""
-
-    def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
-        """Put each of ``entries``, as ``put``, or none of them."""
-
-    def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
-        """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
 
 
 class ValueGuard:
@@ -92,7 +74,11 @@ class TypedStore:
     """One task's part of one store; implements ``homeport.container.api.KeyValueStore``."""
 
     def __init__(
-        self, entries: Entries, key_serde: Serde, msg_serde: Serde, guard: ValueGuard | None = None
+        self,
+        entries: Overlay | ReadOnlyEntries,
+        key_serde: Serde,
+        msg_serde: Serde,
+        guard: ValueGuard | None = None,
     ) -> None:
         self._entries = entries
         self._guard = guard
