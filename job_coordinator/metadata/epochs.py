@@ -147,10 +147,6 @@ class EpochManager(RecordManager):
         records = self._stream.latest(MessageType.SET_PROCESSOR_EPOCH)
         return {ProcessorId(p): decoded(ProcessorEpoch, m) for p, m in records.items()}
 
-    def write_processor_epoch(self, processor_id: ProcessorId, permit: ProcessorEpoch) -> None:
-        """Write the processor's ``permit`` into the stream."""
-        self._stream.write([processor_epoch_message(processor_id, permit)])
-
     def read_floor(self) -> int:
         """Return the epoch that every permit is above; 0 where the job has run on YARN alone.
 

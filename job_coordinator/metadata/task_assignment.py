@@ -40,10 +40,6 @@ class TaskAssignmentManager(RecordManager):
         records = (wire.set_task_container_assignment(t, p) for t, p in assignment.items())
         return exactly(self._stream, MessageType.SET_TASK_CONTAINER, records)
 
-    def write(self, assignment: Mapping[TaskName, ProcessorId]) -> None:
-        """Write exactly ``assignment`` into the stream."""
-        self._stream.write(self.messages(assignment))
-
 
 class TaskModeManager(RecordManager):
     """Which tasks process and which only keep a replica: set-task-mode-assignment."""

@@ -338,7 +338,7 @@ def test_writer_tool_moves_a_processor_with_its_tasks(
     config: Config, store: CoordinatorStreamStore, tmp_path: Path
 ) -> None:
     """A host written for a processor is the one that the next start prefers."""
-    TaskAssignmentManager(store).write({TaskName("Partition 0"): ProcessorId("0")})
+    store.write(TaskAssignmentManager(store).messages({TaskName("Partition 0"): ProcessorId("0")}))
     locality = LocalityManager(store)
     locality.write(ProcessorId("0"), [TaskName("Partition 0")], Host("nm1"), 4)
     arguments = ("--type", MessageType.SET_CONTAINER_HOST.value, "--key", "0", "--value", "NM2")

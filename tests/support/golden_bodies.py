@@ -29,6 +29,7 @@ from golden_values import (
     TAIL,
     ZERO,
 )
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.lease.keeper_client import KeeperReport, report_from_json
@@ -239,7 +240,7 @@ RECORDS: Mapping[str, Records] = {
         _AM,
     ),
     "processor-epoch": Records(
-        lambda s: EpochManager(s).write_processor_epoch(P0, _PERMIT),
+        lambda s: write_permit(EpochManager(s), P0, _PERMIT),
         lambda s: EpochManager(s).read_processor_epochs(),
         {P0: _PERMIT},
     ),

@@ -31,6 +31,13 @@ def _incarnations(bodies: _Bodies) -> tuple[Incarnation, ...]:
     return tuple(map(Incarnation.from_json, bodies))
 
 
+def write_permit(
+    manager: epochs.EpochManager, processor_id: ProcessorId, permit: epochs.ProcessorEpoch
+) -> None:
+    """Write the processor's ``permit`` into the stream of ``manager``."""
+    manager._stream.write([epochs.processor_epoch_message(processor_id, permit)])
+
+
 def set_submission(number: int, application: str | None = None) -> CoordinatorStreamMessage:
     """Return the record of a submission."""
     return epochs.submission_message(epochs.Submission(number, application))

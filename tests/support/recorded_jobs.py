@@ -19,7 +19,7 @@ def record_job(store: CoordinatorStreamStore, model: JobModel, version: int = 1)
     """The stream has the model's configuration, its tasks and their owners; read to its head."""
     ConfigManager(store).replace(model.config, "job-runner")
     tasks = {name: c.processor_id for c in model.containers.values() for name in c.tasks}
-    TaskAssignmentManager(store).write(tasks)
+    store.write(TaskAssignmentManager(store).messages(tasks))
     ChangelogPartitionManager(store).write(
         {n: t.changelog_partition for c in model.containers.values() for n, t in c.tasks.items()}
     )

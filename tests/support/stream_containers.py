@@ -21,6 +21,7 @@ from check_history.reading import values_in
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from coordinator_server import Loop
+from own_records import write_permit
 from topic_records import partitions_of, records_from
 
 from homeport.config.config import Config
@@ -153,9 +154,7 @@ class Job:
         """Writes the permit's record, and returns the permit."""
         stream = self.coordinator_stream()
         incarnations = tuple(Incarnation(processor, e) for e in fence)
-        EpochManager(stream).write_processor_epoch(
-            processor, ProcessorEpoch(epoch, 1, incarnations)
-        )
+        write_permit(EpochManager(stream), processor, ProcessorEpoch(epoch, 1, incarnations))
         stream.close()
         listed = [{"processor_id": processor, "epoch": e} for e in fence]
         return json.dumps(

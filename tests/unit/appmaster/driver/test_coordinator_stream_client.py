@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 import pytest
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
@@ -79,8 +80,8 @@ async def test_the_news_is_the_same_until_there_is_some(client: Client, stream: 
 async def test_versions_are_those_of_permits_that_stand(client: Client, stream: Stream) -> None:
     """Of one that a model has overtaken the record names the new version; damage is ignored."""
     epochs = EpochManager(stream)
-    epochs.write_processor_epoch(P0, ProcessorEpoch(3, 2))
-    epochs.write_processor_epoch(P1, ProcessorEpoch(4, 3, permitted=3))
+    write_permit(epochs, P0, ProcessorEpoch(3, 2))
+    write_permit(epochs, P1, ProcessorEpoch(4, 3, permitted=3))
     assert (await news_of(client)).versions == {P0: (3, 2)}
     stream.write([CoordinatorStreamMessage("set-processor-epoch", "0", {"epoch": "x"})])
     assert (await news_of(client)).versions == {}
@@ -164,7 +165,7 @@ async def test_each_key_of_the_configuration_has_its_newest_record(
 ) -> None:
     """With what set it; other records are not among them."""
     stream.write([wire.set_config("a.key", "1"), wire.set_config("a.key", "2")])
-    EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(3, 2))
+    write_permit(EpochManager(stream), P0, ProcessorEpoch(3, 2))
     await client.read()
     (record,) = (await client.written()).values()
     assert (record.key, record.value("value"), record.username) == ("a.key", "2", "user")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from nodes_in_memory import NodesInMemory
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.job_model.migration import Migration, MigrationStep
@@ -60,9 +61,9 @@ class Job:
             stream.catch_up()
             return
         LocalityManager(stream).write(ZERO, [A], Host("nm1"), 5)
-        epochs.write_processor_epoch(ZERO, ProcessorEpoch(5, 1))
+        write_permit(epochs, ZERO, ProcessorEpoch(5, 1))
         fence = (Incarnation(ONE, 6),)
-        epochs.write_processor_epoch(ONE, ProcessorEpoch(7, 1, fence, permitted=6))
+        write_permit(epochs, ONE, ProcessorEpoch(7, 1, fence, permitted=6))
         stream.catch_up()
 
     def migration(self) -> Migration:
@@ -152,7 +153,7 @@ def test_a_migration_that_ends_after_any_step_is_only_run_again(to: str, times: 
             one.migrate("zookeeper")
             one.migrate("yarn")
             permit = ProcessorEpoch(one.floors()[ZERO] + 1, 1)
-            EpochManager(one.stream).write_processor_epoch(ZERO, permit)
+            write_permit(EpochManager(one.stream), ZERO, permit)
             one.stream.catch_up()
             one.fenced.clear()
         if to == "yarn":

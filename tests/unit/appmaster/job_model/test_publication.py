@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
@@ -101,7 +102,7 @@ def permitted(
 ) -> None:
     """That incarnation has a permit."""
     record = ProcessorEpoch(epoch, 1, fence)
-    EpochManager(stream).write_processor_epoch(ProcessorId(processor), record)
+    write_permit(EpochManager(stream), ProcessorId(processor), record)
     stream.catch_up()
 
 
@@ -301,7 +302,7 @@ def test_a_raised_epoch_keeps_how_long_the_permitted_one_can_run_on(
 ) -> None:
     """The next attempt waits for the last permit, whatever model came after it (safety A4)."""
     published(stream, THREE)
-    EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(4, 1, unseen_ms=42_000))
+    write_permit(EpochManager(stream), P0, ProcessorEpoch(4, 1, unseen_ms=42_000))
     stream.catch_up()
     published(stream, ONE)
     raised = records(stream)["0"]
@@ -455,7 +456,7 @@ class _History:
         record = records(self.stream).get(processor, ProcessorEpoch(0, 0))
         own = inc(processor, record.epoch + 1)
         permit = ProcessorEpoch(own.epoch, self.stated.version, fence)
-        EpochManager(self.stream).write_processor_epoch(own.processor_id, permit)
+        write_permit(EpochManager(self.stream), own.processor_id, permit)
         self.stream.catch_up()
         self.owned[own], self.fences[own] = self.tasks_of(processor), frozenset(fence)
         self.well[processor] = own

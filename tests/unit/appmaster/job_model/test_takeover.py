@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.allocation.protocol.events import (
@@ -175,9 +176,9 @@ def test_the_last_permit_is_known_of_retired_processors_too(
     For how long is in its record; where an older version wrote that, the given time stands.
     """
     epochs = EpochManager(stream)
-    epochs.write_processor_epoch(P0, ProcessorEpoch(4, 1))
-    epochs.write_processor_epoch(P1, ProcessorEpoch(8, 2, (), permitted=7, unseen_ms=42_000))
-    epochs.write_processor_epoch(P2, ProcessorEpoch(0, 2, (Incarnation(P1, 7),)))
+    write_permit(epochs, P0, ProcessorEpoch(4, 1))
+    write_permit(epochs, P1, ProcessorEpoch(8, 2, (), permitted=7, unseen_ms=42_000))
+    write_permit(epochs, P2, ProcessorEpoch(0, 2, (Incarnation(P1, 7),)))
     stream.catch_up()
     assert permits(stream, 500) == {Incarnation(P0, 4): 500, Incarnation(P1, 7): 42_000}
 
@@ -269,7 +270,7 @@ def test_a_change_elsewhere_leaves_a_standby_alone(stream: InMemoryCoordinatorSt
     """What it replicates is the same, though no record has the name of its active task."""
     published(stream, model(2, 4, 1))
     for processor in ("0", "0-0", "1", "1-0"):
-        EpochManager(stream).write_processor_epoch(ProcessorId(processor), ProcessorEpoch(3, 1))
+        write_permit(EpochManager(stream), ProcessorId(processor), ProcessorEpoch(3, 1))
     stream.catch_up()
     stated = published(stream, model(2, 5, 1))
     raised = {p for p, floor in stated.floors.items() if floor > stated.epochs[p]}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from nodes_in_memory import NodesInMemory
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.host import checkpoint_change, job_on_host
@@ -147,8 +148,8 @@ def test_a_job_of_yarn_is_fenced_by_its_permits(monkeypatch: pytest.MonkeyPatch)
     """Those without a record of their stop."""
     job = _Written(monkeypatch, "yarn")
     epochs = EpochManager(job.stream)
-    epochs.write_processor_epoch(P, ProcessorEpoch(5, 1))
-    epochs.write_processor_epoch(Q, ProcessorEpoch(6, 1))
+    write_permit(epochs, P, ProcessorEpoch(5, 1))
+    write_permit(epochs, Q, ProcessorEpoch(6, 1))
     StopManager(job.stream).write(Incarnation(Q, 6), "killed")
     job.report(P, 5)
     assert job.write() == [_named(P, 5), "written"]
@@ -175,7 +176,7 @@ def test_a_start_while_a_checkpoint_is_set_is_reported(
         "version": lambda: job.version({Q: (TaskName("a"),)}),
         "registered": registered,
         "report": lambda: job.report(Q, 1),
-        "permit": lambda: epochs.write_processor_epoch(P, ProcessorEpoch(1, 1)),
+        "permit": lambda: write_permit(epochs, P, ProcessorEpoch(1, 1)),
         "submission": lambda: epochs.write_submission(Submission(9)),
         "answers": lambda: monkeypatch.setattr(checkpoint_change, "running_job", lambda *_: job),
         "away": lambda: monkeypatch.setattr(job.nodes, "read", away),

@@ -46,7 +46,8 @@ def test_a_processors_host_is_that_of_its_tasks() -> None:
     """Tasks' records decide, so they are written, or deleted, with the processor's."""
     stream = InMemoryCoordinatorStream()
     assignment = TaskAssignmentManager(stream)
-    assignment.write({TaskName("t0"): ProcessorId("0"), TaskName("t1"): ProcessorId("1")})
+    owners = {TaskName("t0"): ProcessorId("0"), TaskName("t1"): ProcessorId("1")}
+    stream.write(assignment.messages(owners))
     stream.catch_up()
     written = messages_for(wire.set_container_host_assignment("0", "nm1"), assignment)
     assert written == (

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
@@ -197,7 +198,7 @@ def _knows(*permits: tuple[int, int]) -> InMemoryCoordinatorStream:
     stream = InMemoryCoordinatorStream()
     for epoch, version in permits:
         record = ProcessorEpoch(epoch, version, ())
-        EpochManager(stream).write_processor_epoch(AM_PERMIT.incarnation.processor_id, record)
+        write_permit(EpochManager(stream), AM_PERMIT.incarnation.processor_id, record)
     stream.catch_up()
     return stream
 

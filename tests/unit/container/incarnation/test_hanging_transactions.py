@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import pytest
+from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 from transaction_records import EMPTY, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, key, plain
 
@@ -513,7 +514,7 @@ def test_superseded_is_an_incarnation_with_a_successor() -> None:
     """Not the newest incarnation, none of another job, and none of an unknown processor."""
     stream = InMemoryCoordinatorStream()
     job = JobConfig.of(Config({"job.name": "job", "job.default.system": "kafka"}))
-    EpochManager(stream).write_processor_epoch(ProcessorId("0"), ProcessorEpoch(3, 1, ()))
+    write_permit(EpochManager(stream), ProcessorId("0"), ProcessorEpoch(3, 1, ()))
     stream.catch_up()
 
     def superseded(processor: str, epoch: int, name: str = "job") -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from own_records import write_permit
 from small_jobs import LOGGED, context_in, job_of, store_keys, task_of
 from stream_in_memory import InMemoryCoordinatorStream
 from waiting import until
@@ -187,7 +188,7 @@ class _Stream(InMemoryCoordinatorStream):
     def __init__(self, steps: list[str]) -> None:
         super().__init__()
         self._steps = steps
-        EpochManager(self).write_processor_epoch(OWN, ProcessorEpoch(5, 7, ()))
+        write_permit(EpochManager(self), OWN, ProcessorEpoch(5, 7, ()))
 
     def bootstrap(self) -> None:
         self._steps.append("read")

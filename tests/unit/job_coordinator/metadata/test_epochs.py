@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from own_records import put
+from own_records import put, write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import WireError
@@ -72,8 +72,8 @@ def test_a_raised_epoch_has_the_last_permitted_one(stream: InMemoryCoordinatorSt
     """No container was permitted to use it; without the field, the epoch is that of a permit."""
     manager = EpochManager(stream)
     raised = ProcessorEpoch(6, 2, (Incarnation(P0, 5),), permitted=5, unseen_ms=42_000)
-    manager.write_processor_epoch(P0, raised)
-    manager.write_processor_epoch(P1, ProcessorEpoch(9, 2))
+    write_permit(manager, P0, raised)
+    write_permit(manager, P1, ProcessorEpoch(9, 2))
     stream.catch_up()
     assert manager.read_processor_epochs() == {P0: raised, P1: ProcessorEpoch(9, 2, (), 9)}
     assert [e.is_raised for e in manager.read_processor_epochs().values()] == [True, False]
@@ -129,7 +129,7 @@ def test_the_smallest_and_the_largest_epoch_are_read(
 ) -> None:
     """Beyond them a list is damaged."""
     manager = EpochManager(stream)
-    manager.write_processor_epoch(P0, ProcessorEpoch(1, 1, (Incarnation(P1, epoch),)))
+    write_permit(manager, P0, ProcessorEpoch(1, 1, (Incarnation(P1, epoch),)))
     stream.catch_up()
     assert manager.read_processor_epochs()[P0].fence == (Incarnation(P1, epoch),)
 

@@ -40,7 +40,7 @@ def _published(model: JobModel, *, of_standbys: bool) -> InMemoryCoordinatorStre
     stream = InMemoryCoordinatorStream()
     tasks = [t for c in model.containers.values() for t in c.tasks.values()]
     processors = {n: c.processor_id for c in model.containers.values() for n in c.tasks}
-    TaskAssignmentManager(stream).write(processors)
+    stream.write(TaskAssignmentManager(stream).messages(processors))
     stream.write(TaskModeManager(stream).messages(model))
     stream.write(TaskPartitionManager(stream).messages(model))
     ChangelogPartitionManager(stream).write(

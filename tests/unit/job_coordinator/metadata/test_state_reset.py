@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import own_records
 import pytest
-from own_records import put
+from own_records import put, write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import ConfigError, WireError
@@ -69,9 +69,9 @@ def test_all_epochs_are_raised_and_everybody_is_to_be_fenced(
     no incarnation is forgotten; nor is how long a permitted one can run on (safety A4).
     """
     epochs = EpochManager(stream)
-    epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P1, 3),)))
-    epochs.write_processor_epoch(P1, ProcessorEpoch(4, 2, unseen_ms=42_000))
-    epochs.write_processor_epoch(P2, ProcessorEpoch(1, 2, permitted=0))  # a model raised it
+    write_permit(epochs, P0, ProcessorEpoch(7, 2, (Incarnation(P1, 3),)))
+    write_permit(epochs, P1, ProcessorEpoch(4, 2, unseen_ms=42_000))
+    write_permit(epochs, P2, ProcessorEpoch(1, 2, permitted=0))  # a model raised it
     stream.catch_up()
     known = {Incarnation(P0, 7), Incarnation(P1, 3), Incarnation(P1, 4)}
     assert set(permitted_incarnations(stream)) == known
@@ -96,7 +96,7 @@ def test_all_state_leaves_the_stream_and_nothing_else(stream: InMemoryCoordinato
     and permits need list no incarnation that is fenced.
     """
     epochs = EpochManager(stream)
-    epochs.write_processor_epoch(P0, ProcessorEpoch(7, 2, (Incarnation(P0, 6),)))
+    write_permit(epochs, P0, ProcessorEpoch(7, 2, (Incarnation(P0, 6),)))
     epochs.write_submission(Submission(3, "application_1_0003"))
     of_state = [
         wire.set_changelog("Partition 0", 0),

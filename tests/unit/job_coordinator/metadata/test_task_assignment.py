@@ -38,9 +38,9 @@ T0, T1, T2 = TaskName("Partition 0"), TaskName("Partition 1"), TaskName("Partiti
 def test_task_assignment_is_exactly_what_was_written(stream: InMemoryCoordinatorStream) -> None:
     """Deletions of vanished tasks come first, unchanged tasks are not written again."""
     manager = TaskAssignmentManager(stream)
-    manager.write({T0: P0, T1: P0})
+    stream.write(manager.messages({T0: P0, T1: P0}))
     stream.catch_up()
-    manager.write({T1: P0, T2: P1})
+    stream.write(manager.messages({T1: P0, T2: P1}))
     assert written_keys(stream)[2:] == [(T0, True), (T2, False)]
     stream.catch_up()
     assert manager.read() == {T1: P0, T2: P1}
@@ -144,7 +144,7 @@ def test_a_damaged_partition_is_left_out_and_deleted(
 
 def test_tasks_decide_where_a_processor_goes(stream: InMemoryCoordinatorStream) -> None:
     """The host of most of its tasks wins over the processor's own record; ties go by name."""
-    TaskAssignmentManager(stream).write({T0: P0, T1: P0, T2: P1})
+    stream.write(TaskAssignmentManager(stream).messages({T0: P0, T1: P0, T2: P1}))
     put(
         stream,
         wire.set_container_host_assignment("0", "nm9", 1),
@@ -191,7 +191,7 @@ def test_blank_and_missing_hosts_are_left_out(stream: InMemoryCoordinatorStream)
 
 def test_the_host_of_most_tasks_is_not_the_first_by_name(stream: InMemoryCoordinatorStream) -> None:
     """Two tasks outweigh one, whatever the names of their hosts."""
-    TaskAssignmentManager(stream).write({T0: P0, T1: P0, T2: P0})
+    stream.write(TaskAssignmentManager(stream).messages({T0: P0, T1: P0, T2: P0}))
     hosts = {T0: "nm2", T1: "nm1", T2: "nm2"}
     put(stream, *[wire.set_task_host_assignment(task, host, 1) for task, host in hosts.items()])
     assert LocalityManager(stream).read_processors() == {P0: "nm2"}
