@@ -6,7 +6,6 @@ It has no process and no clock. Times are given, in ms of one clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 EXIT_ENDED = 0
 """The application's result is reported to YARN, and the end through the child's pipe."""
@@ -34,21 +33,13 @@ _HEALTHY_MS = 5000
 _PAUSES_MS = (0, 100, 250, 500, 1000)
 
 
-class ChildVerdict(Enum):
-    """The supervisor's reaction to the end of a child."""
-
-    RESTART = "restart"
-    END = "end"
-
-
-def verdict_of(exit_code: int, *, has_reported_end: bool) -> ChildVerdict:
-    """Return the verdict: only a child's own report ends the application, no signal and no fault.
+def is_the_end(exit_code: int, *, has_reported_end: bool) -> bool:
+    """Return whether the supervisor ends with this child: by its own report alone, by no fault.
 
     ``has_reported_end``: the child has announced ``EXIT_ENDED`` through its pipe. Without that the
     code means nothing: any code that runs in a process can exit with 0.
     """
-    is_end = exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_reported_end)
-    return ChildVerdict.END if is_end else ChildVerdict.RESTART
+    return exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_reported_end)
 
 
 def exit_without_port(earlier: int | None) -> int:
@@ -83,10 +74,6 @@ class Vitals:
         """Note a beat of the child."""
         self.has_beaten = True
         self.beat_ms = now_ms
-
-    def served(self) -> None:
-        """Note that the child serves."""
-        self.has_served = True
 
     @property
     def is_hopeless(self) -> bool:

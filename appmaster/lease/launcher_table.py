@@ -48,10 +48,13 @@ class LauncherEntry:
 
 
 class LauncherTable:
-    """Launchers by resource. Times are given by the caller, in ms of one clock that never stops."""
+    """Launchers by resource. Times are given by the caller, in ms of one clock that never stops.
+
+    ``limit_ms``: after how much silence a launcher must have killed its child.
+    """
 
     def __init__(self, lease_ms: int, now_ms: int) -> None:
-        self._limit_ms = round(lease_ms * (1 + MARGIN))
+        self.limit_ms = round(lease_ms * (1 + MARGIN))
         self._standstill_ms = lease_ms // 2
         self._checked_ms = now_ms
         self._entries: dict[ResourceId, LauncherEntry] = {}
@@ -59,11 +62,6 @@ class LauncherTable:
     def __len__(self) -> int:
         """Return how many launchers are not known to be gone."""
         return len(self._entries)
-
-    @property
-    def limit_ms(self) -> int:
-        """After how much silence a launcher must have killed its child."""
-        return self._limit_ms
 
     def heard(self, entry: LauncherEntry) -> None:
         """Note that the launcher of ``entry`` has checked in, at ``entry.heard_ms``."""
@@ -102,7 +100,7 @@ class LauncherTable:
         found = tuple(
             e
             for e in self.all()
-            if e.resource_id not in held and now_ms - e.heard_ms >= self._limit_ms
+            if e.resource_id not in held and now_ms - e.heard_ms >= self.limit_ms
         )
         for entry in found:
             self.forget(entry.resource_id)

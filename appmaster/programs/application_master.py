@@ -140,7 +140,9 @@ def new_driver(taken: Taken) -> Driver:
     if reset is not None:
         history.event("state-reset", submission=reset.submission)
     adopt = () if taken.heartbeat.starts == 1 else permitted(taken.published, taken.found)
-    inherited = still_waited_for(taken.found, adopt)
+    # An earlier driver has waited if the attempt has permitted. The records of those stops may be
+    # overwritten since, as a processor has one such record.
+    inherited = replace(taken.found, permitted={}) if adopt else taken.found
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
     attempts, user = YarnConfig.of(config).am_max_attempts, container.environment.get("USER", "")
     places = (taken.url, user, container.host)
@@ -241,15 +243,6 @@ def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarna
     """
     last = (Incarnation(p, e) for p, e in {**published.retired, **published.epochs}.items() if e)
     return tuple(i for i in last if i not in found.permitted)
-
-
-def still_waited_for(found: Inheritance, adopt: tuple[Incarnation, ...]) -> Inheritance:
-    """Return the inheritance that this driver waits for: none, once the attempt has permitted.
-
-    An earlier driver has waited then. The records of those stops may be overwritten since, as a
-    processor has one such record.
-    """
-    return replace(found, permitted={}) if adopt else found
 
 
 def announce(

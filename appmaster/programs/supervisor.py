@@ -28,13 +28,7 @@ from pathlib import Path
 from types import FrameType
 
 from homeport.appmaster.attempt.heartbeat import PIPE_VARIABLE, TURN_VARIABLE
-from homeport.appmaster.attempt.supervision import (
-    EXIT_ENDED,
-    SPARE_PAUSE_MS,
-    ChildVerdict,
-    Vitals,
-    verdict_of,
-)
+from homeport.appmaster.attempt.supervision import EXIT_ENDED, SPARE_PAUSE_MS, Vitals, is_the_end
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.own_folders import PRIVATE_UMASK
 from homeport.job_coordinator.parent_death import ending_with_us
@@ -238,7 +232,7 @@ class Child:
         for line in lines:
             if line.startswith(b"port "):
                 self._port = line[5:].decode()
-                self._vitals.served()
+                self._vitals.has_served = True
             elif line == b"ended":
                 self.has_reported_end = True
             elif line.startswith(b"cause "):
@@ -296,7 +290,7 @@ class Supervisor:
             if exit_code is None:
                 continue
             log.warning("the %s has ended with exit code %d", child.name, exit_code)
-            if verdict_of(exit_code, has_reported_end=child.has_reported_end) is ChildVerdict.END:
+            if is_the_end(exit_code, has_reported_end=child.has_reported_end):
                 return 0 if exit_code == EXIT_ENDED else 1
             if child.is_hopeless:
                 story = f"the {child.name} fails at every start: {child.why(exit_code)}"

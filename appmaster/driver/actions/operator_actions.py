@@ -2,7 +2,7 @@
 
 Each action writes the record that the operator's tool writes, with the name of the token as its
 user. The driver reads the record back, and goes on as it does after the tool. A further action is a
-class with the methods of ``_Action``, and a row in ``DriverActions``.
+class with ``plan`` and ``carry_out``, and a row in ``DriverActions``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from homeport.appmaster.allocation.what_if import what_if_commanded
 from homeport.appmaster.driver.actions.draining import (
@@ -60,14 +60,6 @@ CheckModel = Callable[[Config], None]
 """Raises where a configuration has no valid JobModel; asks Kafka, so it is for a thread."""
 
 
-class _Action(Protocol):
-    async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """See ``OperatorActions.plan``."""
-
-    async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """See ``OperatorActions.carry_out``."""
-
-
 class DriverActions:
     """``OperatorActions`` of a driver, on its event loop.
 
@@ -77,7 +69,7 @@ class DriverActions:
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
         self._driver = driver
         self._drain = DrainHost(driver, file)
-        self._actions: Mapping[str, _Action] = {
+        self._actions: Mapping[str, _Move | DrainHost | _SetKey] = {
             "move": _Move(driver),
             "restart": _Move(driver, FORCE_RESTART_LAST_SEEN),
             "cancel": _Move(driver, CANCEL),

@@ -3,7 +3,7 @@
 ``Attempt`` is one AM container. Its driver process runs ``application_master.main`` and its keeper
 process ``lease_keeper.main``; what they are given instead of the real thing is their pipe to the
 supervisor, their sockets and YARN. The supervisor mirrors ``supervisor.Supervisor._look`` and
-``Child.look`` around the product's ``Vitals`` and ``verdict_of``.
+``Child.look`` around the product's ``Vitals`` and ``is_the_end``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ from urllib.parse import unquote
 from aiohttp import web
 from statuses import body_of_status
 
-from homeport.appmaster.attempt.supervision import (
-    BEAT_INTERVAL_MS,
-    EXIT_ENDED,
-    ChildVerdict,
-    Vitals,
-    verdict_of,
-)
+from homeport.appmaster.attempt.supervision import BEAT_INTERVAL_MS, EXIT_ENDED, Vitals, is_the_end
 from homeport.appmaster.driver.http_backend import DriverBackend
 from homeport.appmaster.lease.keeper_client import KeeperLink, KeeperReport, report_from_json
 from homeport.appmaster.lease.lease_server import LeaseServer
@@ -107,7 +101,7 @@ class Attempt:
                 code = child.look()
                 if code is None:
                     continue
-                if verdict_of(code, has_reported_end=child.has_reported_end) is ChildVerdict.END:
+                if is_the_end(code, has_reported_end=child.has_reported_end):
                     return 0 if code == EXIT_ENDED else 1
             self.cluster.world.clock.sleep(_TICK_MS)
 

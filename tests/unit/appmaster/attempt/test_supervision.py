@@ -12,33 +12,25 @@ from homeport.appmaster.attempt.supervision import (
     SHORT_LIVES_LIMIT,
     START_LIMIT_MS,
     UNFIT_HOST_LIMIT,
-    ChildVerdict,
     Vitals,
     exit_without_port,
-    verdict_of,
+    is_the_end,
 )
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "verdict"),
-    [
-        (EXIT_ENDED, ChildVerdict.END),
-        (EXIT_FINAL, ChildVerdict.END),
-        (1, ChildVerdict.RESTART),
-        (-9, ChildVerdict.RESTART),
-        (-15, ChildVerdict.RESTART),
-        (143, ChildVerdict.RESTART),
-    ],
+    ("exit_code", "ends"),
+    [(EXIT_ENDED, True), (EXIT_FINAL, True), (1, False), (-9, False), (-15, False), (143, False)],
 )
-def test_only_a_final_verdict_ends_the_application(exit_code: int, verdict: ChildVerdict) -> None:
+def test_only_a_final_verdict_ends_the_application(exit_code: int, *, ends: bool) -> None:
     """Signals and faults lead to another start."""
-    assert verdict_of(exit_code, has_reported_end=True) is verdict
+    assert is_the_end(exit_code, has_reported_end=True) is ends
 
 
 def test_exit_code_0_without_a_result_of_the_child_is_a_fault() -> None:
     """Any code that runs in a process can exit so; 70 is a code of ours alone."""
-    assert verdict_of(EXIT_ENDED, has_reported_end=False) is ChildVerdict.RESTART
-    assert verdict_of(EXIT_FINAL, has_reported_end=False) is ChildVerdict.END
+    assert not is_the_end(EXIT_ENDED, has_reported_end=False)
+    assert is_the_end(EXIT_FINAL, has_reported_end=False)
 
 
 def test_a_child_that_beats_does_not_hang() -> None:
@@ -87,7 +79,7 @@ def test_the_first_start_is_at_once_and_the_next_ones_within_a_bound() -> None:
     assert pauses == sorted(pauses)
     assert pauses[-1] == 1000
     vitals.started(100)
-    vitals.served()
+    vitals.has_served = True
     assert vitals.died(60_000) == 0
 
 
@@ -96,11 +88,11 @@ def test_after_so_many_short_lives_in_a_row_there_is_no_hope() -> None:
     vitals = Vitals.at(0)
     for _ in range(SHORT_LIVES_LIMIT - 1):
         vitals.started(0)
-        vitals.served()
+        vitals.has_served = True
         vitals.died(1000)
     assert not vitals.is_hopeless
     vitals.started(0)
-    vitals.served()
+    vitals.has_served = True
     vitals.died(5000)
     assert not vitals.is_hopeless
     for _ in range(SHORT_LIVES_LIMIT - 1):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from homeport.appmaster.attempt.inherited import HoldBack, Unheard
-from homeport.appmaster.attempt.supervision import ChildVerdict, Vitals
+from homeport.appmaster.attempt.supervision import Vitals
 from homeport.appmaster.driver import coordinator_stream_client as stream_desk
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.job_model import takeover
@@ -263,7 +263,7 @@ def a_driver_dies_with_an_open_transaction(scene: Scene) -> None:
 
 # The supervisor starts again whatever has ended.
 @schedule("A2", "of attempt 1 still lives")
-@without(am, "verdict_of", lambda *_, **__: ChildVerdict.RESTART)
+@without(am, "is_the_end", lambda *_, **__: False)
 def an_orphan_finds_a_higher_rank(scene: Scene) -> None:
     """The NodeManager of attempt 1 dies, its AM lives on; attempt 2 takes the job over.
 
