@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
-
-from msgspec import UNSET, UnsetType
+from typing import Any
 
 from homeport.cli.formatting import number
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
@@ -48,19 +46,6 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 _SCRATCH_BYTES = 32 * 1024 * 1024
 
 
-class Standing(NamedTuple):
-    """How a directory stands to what fills it; UNSET: of adjunct stores alone."""
-
-    kind: str
-    behind: int | None
-    is_valid: bool
-    reason: str | None
-    input: str | UnsetType = UNSET
-    records: int | UnsetType | None = UNSET
-    version: int | UnsetType | None = UNSET
-    positions: Mapping[str, int] | UnsetType = UNSET
-
-
 @dataclass(frozen=True, slots=True)
 class ShownAdjunct:
     """One adjunct store on this host.
@@ -74,19 +59,19 @@ class ShownAdjunct:
     behind: int | None
     reason: str | None
 
-    def standing(self) -> Standing:
-        """Return how its directory stands, for a script."""
+    def fields(self) -> dict[str, Any]:
+        """Return how its directory stands, as fields of ``ShownDirectory``."""
         store, facts = self.planned.store, self.look.facts
-        return Standing(
-            "broadcast" if store.is_broadcast else "partitioned",
-            self.behind,
-            self.reason is None,
-            self.reason,
-            str(store.stream),
-            None if facts is None else facts.records,
-            None if facts is None else facts.version,
-            _texts(self.look.found.positions),
-        )
+        return {
+            "kind": "broadcast" if store.is_broadcast else "partitioned",
+            "behind": self.behind,
+            "is_valid": self.reason is None,
+            "reason": self.reason,
+            "input": str(store.stream),
+            "records": None if facts is None else facts.records,
+            "version": None if facts is None else facts.version,
+            "positions": _texts(self.look.found.positions),
+        }
 
     def __str__(self) -> str:
         """For people."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from homeport.cli.formatting import age, number, size
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
-from homeport.cli.host.state_adjuncts import ShownAdjunct, Standing, shown
+from homeport.cli.host.state_adjuncts import ShownAdjunct, shown
 from homeport.cli.options import Item
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
@@ -119,19 +119,12 @@ class Row:
         meta = None if self.local is None else self.local.meta
         return meta.at_head.wall_ms if meta and meta.at_head.wall_ms else None
 
-    def standing(self) -> Standing:
-        """Return how it stands to what fills it."""
-        if self.adjunct is not None:
-            return self.adjunct.standing()
-        is_valid = self.local is not None and self.reason is None
-        return Standing(self.kind.value, self.behind, is_valid, self.reason)
-
     def shown(self) -> ShownDirectory:
         """Return it for a script."""
-        owner, standing = self.owner, self.standing()
-        return ShownDirectory(
+        owner = self.owner
+        plain = ShownDirectory(
             path=str(self.found.path),
-            kind=standing.kind,
+            kind=self.kind.value,
             store=owner.store if owner else self.found.name.parent.name,
             task=owner.task.task_name if owner else self.found.name.name,
             role=owner.role if owner else None,
@@ -144,16 +137,13 @@ class Row:
             side_input_offsets=self.texts[SIDE_INPUT_OFFSETS_FILE],
             position=self.position,
             head=self.head,
-            behind=standing.behind,
+            behind=self.behind,
             at_head_ms=self.at_head_ms,
             holder=self.found.holder,
-            is_valid=standing.is_valid,
-            reason=standing.reason,
-            input=standing.input,
-            records=standing.records,
-            version=standing.version,
-            positions=standing.positions,
+            is_valid=self.local is not None and self.reason is None,
+            reason=self.reason,
         )
+        return plain if self.adjunct is None else structs.replace(plain, **self.adjunct.fields())
 
     def __str__(self) -> str:
         """For people, in one line."""
