@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import psutil
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
@@ -55,19 +56,19 @@ class Busy:
 
     def __init__(self) -> None:
         self.load = os.getloadavg()[0]
-        self._began = ticks()
+        self._began = cores_s()
 
     def share(self) -> float:
         """Return the busy part of the time of all cores, 0 to 1."""
-        busy, total = (now - then for now, then in zip(ticks(), self._began, strict=True))
+        busy, total = (now - then for now, then in zip(cores_s(), self._began, strict=True))
         return busy / total if total else 0.0
 
 
-def ticks() -> tuple[int, int]:
-    """Return the ticks of all cores since the machine's start: (busy, all)."""
-    line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
-    fields = [int(field) for field in line.split()[1:9]]
-    return sum(fields) - fields[3] - fields[4], sum(fields)
+def cores_s() -> tuple[float, float]:
+    """Return the seconds of all cores since the machine's start: (busy, all)."""
+    times = psutil.cpu_times()
+    total = sum(times[:8])  # the time of guests is part of these
+    return total - times.idle - times.iowait, total
 
 
 @contextmanager

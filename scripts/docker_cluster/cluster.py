@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from docker_cluster import credentials, image, names, observability, permissions, settings
 from docker_cluster import engine as engines
 from docker_cluster.engine import DockerError, Engine
@@ -468,10 +470,7 @@ def _services(started: Started) -> tuple[str, ...]:
 
 
 def _require_memory() -> None:
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
-    with contextlib.suppress(OSError, StopIteration, ValueError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = int(next(x for x in lines if x.startswith("MemAvailable")).split()[1]) // 1024
+    free = psutil.virtual_memory().available // 2**20
     if free < _NEEDED_MB:
         raise DockerError(
             f"{free} MB of memory are free, the cluster with a job needs {_NEEDED_MB} MB: end "

@@ -73,65 +73,54 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     return options
 
 
+_BEFALLS = {
+    "kill-container": (
+        "SIGKILL one stream container after its third transaction; the result stays exact"
+    ),
+    "chaos": (
+        "ten faults and more, by a schedule that this number reproduces: containers, "
+        "launchers, nodes, the AM are killed or stand still; then calm, and the result is "
+        "exact; with --standalone eight and more, of processors and of ZooKeeper's server"
+    ),
+    "kill-loop": (
+        "twenty times SIGKILL of a container or a launcher, by a schedule that this number "
+        "reproduces, some of them while others recover, of the flights job and of a job beside "
+        "it that counts its records; then calm, and both results are exact"
+    ),
+    "rescale": (
+        "3 containers become 5, then 2, by one key and while they work; the driver is killed "
+        "in the middle of each change. Only whose tasks change restart, and the result is exact"
+    ),
+    "standbys": (
+        "each container has a standby on another host; once all is consumed each of them holds "
+        "what its active does, key by key, and is behind by nothing"
+    ),
+    "fail-host": (
+        "with standbys and a lease of 3 s, everything on a node is killed that hosts an active "
+        "container; a timeline shows how it took its standby's place, the node comes back, and "
+        "the result is exact"
+    ),
+    "moves": (
+        "in mid-run, by the commands of homeport, a container is moved warm, a host is drained "
+        "and taken back, and the job gets another package; the pause of each container is "
+        "printed, and the result is exact"
+    ),
+    "standalone": (
+        "no YARN: three processors share the job by ZooKeeper; one is killed, one stands still "
+        "beyond its session, one joins, all are restarted in turn, and the result is exact"
+    ),
+    "prewarm": "with --fail-host: the host of a standby has a Spark JVM ready for its active",
+}
+"""{option: what befalls the job}; of ``_SEEDS`` each takes the seed of its schedule."""
+_SEEDS = frozenset({"chaos", "kill-loop"})
+
+
 def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kill-container",
-        action="store_true",
-        help="SIGKILL one stream container after its third transaction; the result stays exact",
-    )
-    parser.add_argument(
-        "--chaos",
-        type=int,
-        metavar="SEED",
-        help="ten faults and more, by a schedule that this number reproduces: containers,"
-        " launchers, nodes, the AM are killed or stand still; then calm, and the result is exact;"
-        " with --standalone eight and more, of processors and of ZooKeeper's server",
-    )
-    parser.add_argument(
-        "--kill-loop",
-        type=int,
-        metavar="SEED",
-        help="twenty times SIGKILL of a container or a launcher, by a schedule that this number"
-        " reproduces, some of them while others recover, of the flights job and of a job beside it"
-        " that counts its records; then calm, and both results are exact",
-    )
-    parser.add_argument(
-        "--rescale",
-        action="store_true",
-        help="3 containers become 5, then 2, by one key and while they work; the driver is killed"
-        " in the middle of each change. Only whose tasks change restart, and the result is exact",
-    )
-    parser.add_argument(
-        "--standbys",
-        action="store_true",
-        help="each container has a standby on another host; once all is consumed each of them holds"
-        " what its active does, key by key, and is behind by nothing",
-    )
-    parser.add_argument(
-        "--fail-host",
-        action="store_true",
-        help="with standbys and a lease of 3 s, everything on a node is killed that hosts an active"
-        " container; a timeline shows how it took its standby's place, the node comes back, and"
-        " the result is exact",
-    )
-    parser.add_argument(
-        "--moves",
-        action="store_true",
-        help="in mid-run, by the commands of homeport, a container is moved warm, a host is drained"
-        " and taken back, and the job gets another package; the pause of each container is printed,"
-        " and the result is exact",
-    )
-    parser.add_argument(
-        "--standalone",
-        action="store_true",
-        help="no YARN: three processors share the job by ZooKeeper; one is killed, one stands still"
-        " beyond its session, one joins, all are restarted in turn, and the result is exact",
-    )
-    parser.add_argument(
-        "--prewarm",
-        action="store_true",
-        help="with --fail-host: the host of a standby has a Spark JVM ready for its active",
-    )
+    for name, text in _BEFALLS.items():
+        if name in _SEEDS:
+            parser.add_argument(f"--{name}", type=int, metavar="SEED", help=text)
+        else:
+            parser.add_argument(f"--{name}", action="store_true", help=text)
 
 
 _KILLING = ("chaos", "kill_container", "rescale")

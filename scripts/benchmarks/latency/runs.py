@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.bed import broker, ticks
+from benchmarks.bed import broker, cores_s
 from benchmarks.commit.input_records import make_topics
 from benchmarks.commit.job import topic
 from benchmarks.commit.tasks import OUTPUT, PARTITIONS
@@ -71,15 +70,15 @@ class Container:
             BenchmarkError: some did not come.
         """
         count = int(rate * seconds)
-        own, whole = self._cpu_s(), ticks()
+        own, whole = self._cpu_s(), cores_s()
         sender = threading.Thread(target=self._send, args=(rate, count))
         sender.start()
         took = list(itertools.islice(self._arrivals(), count))
         sender.join()
-        busy, total = (b - a for a, b in zip(whole, ticks(), strict=True))
+        busy, total = (b - a for a, b in zip(whole, cores_s(), strict=True))
         if len(took) < count:
             raise BenchmarkError(f"of {count} records {len(took)} came")
-        share = 100 * (self._cpu_s() - own) / (total / os.sysconf("SC_CLK_TCK"))
+        share = 100 * (self._cpu_s() - own) / total
         cuts = statistics.quantiles(took, n=100)
         return Found(count, cuts[49], cuts[98], share, 100 * busy / total)
 
