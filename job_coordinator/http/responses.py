@@ -73,11 +73,7 @@ def error_without_route(status: HTTPStatus, message: str) -> web.Response:
 
 
 async def request_body(request: web.Request) -> dict[str, Any]:
-    """Return the JSON object in the body.
-
-    Raises:
-        WireError: the body is no JSON object.
-    """
+    """Return the JSON object in the body; WireError where the body is no JSON object."""
     try:
         async with asyncio.timeout(_BODY_S):
             return parse_object(await request.read(), "the body")

@@ -71,11 +71,7 @@ class Engine:
         )
 
     def compose(self) -> tuple[str, ...]:
-        """Return the command of compose, version 1 or 2.
-
-        Raises:
-            DockerError: there is none.
-        """
+        """Return the command of compose, version 1 or 2; DockerError where there is none."""
         for command in _COMPOSE:
             with contextlib.suppress(OSError):
                 version = [*command, "version"]

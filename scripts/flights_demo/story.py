@@ -37,11 +37,7 @@ class Story(ABC):
 
     @abstractmethod
     def play(self) -> None:
-        """Act, wait and judge.
-
-        Raises:
-            DemoError: the job does not reach the awaited state in time.
-        """
+        """Act, wait and judge; DemoError where the job does not reach the awaited state in time."""
 
     def judge(self, promise: str, *, held: bool) -> None:
         """Add a verdict."""
@@ -50,11 +46,7 @@ class Story(ABC):
     def wait_for(
         self, what: str, condition: Callable[[], bool], poll_s: float | None = None
     ) -> None:
-        """Wait until the condition holds.
-
-        Raises:
-            DemoError: it does not hold in time.
-        """
+        """Wait until the condition holds; DemoError where it does not hold in time."""
         await_that(condition, what, self.screen, *(() if poll_s is None else (poll_s,)))
 
     def containers(self) -> Containers:

@@ -33,22 +33,14 @@ class Results:
                     yield message.key() or b"", message.value()
 
     def require_all(self, title: str, topic: str, right: dict[bytes, list[int]]) -> None:
-        """Each key has exactly these outputs, in their order.
-
-        Raises:
-            BenchmarkError: it has not.
-        """
+        """Each key has exactly these outputs, in their order; BenchmarkError where it has not."""
         found: dict[bytes, list[int]] = {}
         for key, value in self.of(topic):
             found.setdefault(key, []).append(int(value or b"0"))
         _require(title, found, right)
 
     def require_last(self, title: str, topic: str, right: dict[bytes, int]) -> None:
-        """The last value of each key is exactly this one.
-
-        Raises:
-            BenchmarkError: it is not.
-        """
+        """The last value of each key is exactly this one; BenchmarkError where it is not."""
         _require(title, {key: int(value or b"0") for key, value in self.of(topic)}, right)
 
     def require_state(self, title: str, topic: str, right: dict[bytes, int]) -> None:

@@ -49,11 +49,7 @@ def _run(command: list[str], peer: str) -> None:
 
 
 def spark_jars() -> Path:
-    """The folder of Spark's connector to Kafka.
-
-    Raises:
-        ClusterError: Maven cannot fetch it.
-    """
+    """The folder of Spark's connector to Kafka; ClusterError where Maven cannot fetch it."""
     return ensure_jars(
         default_cache(),
         "spark-kafka",
