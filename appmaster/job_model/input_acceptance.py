@@ -14,8 +14,6 @@ refused, or, with ``job.input.recreated=begin``, the job reads the new topic fro
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -23,31 +21,20 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.metadata.topics import InputTopicManager, recreated, refusal
-from homeport.job_coordinator.planning.input_watch import InputsSeen, inputs_now
+from homeport.job_coordinator.planning.input_watch import inputs_now
 
 
 class InputAcceptance:
     """The inputs of one start.
 
-    Args:
-        config: the job's configuration.
-        stream: the coordinator stream, read to its head.
-        ask: asks Kafka for the inputs of a configuration.
-
-    Raises:
-        UnavailableError: (from every method) Kafka did not answer.
+    ``stream``: read to its head. UnavailableError (from every method): Kafka did not answer.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        stream: CoordinatorStream,
-        ask: Callable[[Config], InputsSeen] = inputs_now,
-    ) -> None:
+    def __init__(self, config: Config, stream: CoordinatorStream) -> None:
         self._config = config
         self._stream = stream
         self._known = InputTopicManager(stream).ids()
-        self._seen = ask(config).topic_ids
+        self._seen = inputs_now(config).topic_ids
         self.recreated = recreated(self._known, self._seen)
 
     def check(self) -> list[str]:

@@ -33,11 +33,6 @@ class Incarnation:
         """Return ``{processor_id, epoch}``, as in records, on HTTP and from process to process."""
         return {"processor_id": self.processor_id, "epoch": self.epoch}
 
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> Incarnation:
-        """Return the incarnation of ``body``; WireError where a field is missing or wrong."""
-        return value_of(Incarnation, body, "an incarnation")
-
 
 def incarnations_to_json(incarnations: Iterable[Incarnation]) -> list[dict[str, Any]]:
     """Return ``[{processor_id, epoch}]``."""

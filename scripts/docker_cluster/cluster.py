@@ -248,9 +248,7 @@ class DockerCluster:
     @property
     def faults(self) -> DockerFaults:
         """What may befall its containers."""
-        containers = {service: self.container(service) for service in SERVICES}
-        network = f"{self._up().name}_cluster"
-        return DockerFaults(self.engine, network, containers, self.addresses)
+        return DockerFaults(self.engine, {s: self.container(s) for s in SERVICES})
 
     def _up(self) -> Started:
         started = self._started()

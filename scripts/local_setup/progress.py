@@ -91,7 +91,6 @@ def run_logged(
     log: Path,
     *,
     env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
 ) -> None:
     """Run ``command`` as one step, its output appended to ``log``.
 
@@ -106,7 +105,7 @@ def run_logged(
         start = sink.tell()
         with progress.step(title, lambda: _last_line(log)):
             try:
-                code = _run(command, sink, env=env, cwd=cwd)
+                code = _run(command, sink, env=env)
             except OSError as error:
                 raise SetupError(f"{title}: {command[0]} cannot be started: {error}") from error
             if code != 0:
@@ -127,13 +126,7 @@ def _last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _run(
-    command: Sequence[str],
-    output: IO[bytes],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> int:
+def _run(command: Sequence[str], output: IO[bytes], *, env: Mapping[str, str] | None) -> int:
     """Return the exit code of ``command``, with its whole family in a group of its own.
 
     It gets no Ctrl-C of the terminal; this process ends the whole group instead, so that nothing (a
@@ -145,7 +138,6 @@ def _run(
         stdout=output,
         stderr=subprocess.STDOUT,
         env=env,
-        cwd=cwd,
         process_group=0,
     )
     try:

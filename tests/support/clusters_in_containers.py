@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters_under_test import Process, read_process
+from container_faults import ContainerFaults
 from docker_cluster.cluster import SERVICES, DockerCluster
 from docker_cluster.settings import STATE
 from small_disk import small_disk
@@ -49,6 +50,13 @@ class ContainersUnderTest(DockerCluster):
     def rm_url(self) -> str:
         """Base of the ResourceManager's web service, on loopback."""
         return f"http://127.0.0.1:{self._up().ports['RM_PORT']}"
+
+    @property
+    def faults(self) -> ContainerFaults:
+        """What may befall its containers."""
+        containers = {service: self.container(service) for service in SERVICES}
+        network = f"{self._up().name}_cluster"
+        return ContainerFaults(self.engine, containers, network, self.addresses)
 
     def env(self) -> dict[str, str]:
         """For what the tests themselves ask YARN, and where the client keeps tokens."""

@@ -23,12 +23,13 @@ from homeport.job_coordinator.metadata.lifecycle import (
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.wire_form import value_of
 
 _Bodies = Iterable[Mapping[str, Any]]
 
 
 def _incarnations(bodies: _Bodies) -> tuple[Incarnation, ...]:
-    return tuple(map(Incarnation.from_json, bodies))
+    return tuple(value_of(Incarnation, body, "an incarnation") for body in bodies)
 
 
 def write_permit(
