@@ -191,13 +191,10 @@ def checked_change(
 ) -> ConfigChange:
     """Return the change, which breaks no rule.
 
-    Args:
-        key: configuration key.
-        value: its new value; None deletes it, so that the deployment's stands again.
-        before: what the coordinator stream says; empty before the job's first deployment.
-        file: the job's properties file, which says what a deletion brings back.
-        has_state: whether the job may have left state in changelogs.
-        check_model: raises ConfigError where no JobModel can be made of a configuration.
+    ``value``: None deletes the key, so that the deployment's stands again. ``before``: what the
+    coordinator stream says; empty before the first deployment. ``file`` says what a deletion brings
+    back. ``has_state``: whether the job may have left state in changelogs. ``check_model`` raises
+    ConfigError where no JobModel can be made of a configuration.
 
     Raises:
         ConfigError: the configuration as a whole would break a rule that it does not break now, or

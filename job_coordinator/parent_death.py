@@ -45,13 +45,8 @@ def run_child(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end; kill it at the limit, and when this process is killed.
 
-    Args:
-        command: the program and its arguments.
-        limit_s: when it is killed.
-        given: its standard input.
-        environment: its variables; None: this process's.
-        folder: where it runs; None: here.
-        log: gets all that it writes; None: the answer has it.
+    ``limit_s``: when it is killed. ``environment``: None: this process's. ``folder``: where it
+    runs; None: here. ``log`` gets all that it writes; None: the answer has it.
 
     Raises:
         OSError: it cannot be started.

@@ -33,9 +33,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
     """Return the containers to place now, by id.
 
-    Args:
-        draft: the step under way.
-        done: those that this step has placed; one of them comes again if its host is free.
+    ``done``: those that this step has placed; one of them comes again if its host is free.
     """
     if draft.is_everybody_due:
         found = set(draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED))

@@ -36,10 +36,7 @@ def shortage(
 ) -> ShownShortage | None:
     """Return what keeps those that wait from a place; None where none waits.
 
-    Args:
-        state: what the allocator knows.
-        reports: what hosts have.
-        since_ms: since when a container waits, in ms since 1970; None: not known.
+    ``since_ms`` returns since when a container waits, in ms since 1970; None: not known.
     """
     if state.phase is not JobPhase.ACTIVE or state.hosts is None:
         return None

@@ -58,10 +58,7 @@ def what_if(
 ) -> ShownOutlook:
     """Return what would follow from the loss of these hosts now.
 
-    Args:
-        state: unchanged.
-        lost: unknown hosts change nothing.
-        reports: what hosts have; a host without a report has room for everything.
+    Unknown hosts in ``lost`` change nothing. A host without a report has room for everything.
     """
     future = _Future(state, lost, tuple(_lost(r) if r.host in lost else r for r in reports))
     future.lose()

@@ -54,10 +54,8 @@ class Unheard:
     keeps memory and the locks of state directories from its successors, so it must be ended. Where
     an incarnation that is not accounted for has lost its lease, a launcher stands still already.
 
-    Args:
-        first_own: the first request of this driver.
-        now_ms: when this driver began.
-        patience_ms: L + M.
+    ``first_own``: the first request of this driver, which began at ``now_ms``. ``patience_ms``: L +
+    M.
     """
 
     def __init__(self, first_own: int, now_ms: int, patience_ms: int) -> None:
@@ -74,10 +72,8 @@ class Unheard:
     ) -> tuple[RequestId, ...]:
         """Return the requests whose containers must be ended now, each once, in order.
 
-        Args:
-            running: the containers that the cluster manager calls running.
-            heard: containers whose launchers have checked in and are not known to be gone.
-            now_ms: the time.
+        ``running``: the containers that the cluster manager calls running. ``heard``: those whose
+        launchers have checked in and are not known to be gone.
         """
         inherited = {r for r in running if r < self._first_own} - self._settled
         self._settled |= {r for r in inherited if running[r] in heard}
@@ -108,9 +104,7 @@ class HoldBack:
     (safety A4). G, L and M are those of the attempt that gave the permit: another submission may
     have configured them otherwise.
 
-    Args:
-        inheritance: what the attempt found.
-        stopped: incarnations whose stop is known already.
+    ``stopped``: incarnations whose stop is known already.
     """
 
     def __init__(self, inheritance: Inheritance, stopped: Collection[Incarnation] = ()) -> None:

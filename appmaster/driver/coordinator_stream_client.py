@@ -67,9 +67,7 @@ class StreamNews:
 class CoordinatorStreamClient:
     """One thread makes all calls: a call holds the stream's lock while it waits for Kafka.
 
-    Args:
-        stream: read to its head, and written by no other attempt.
-        rank: the rank of this attempt.
+    ``stream``: read to its head, and written by no other attempt.
     """
 
     def __init__(self, stream: CoordinatorStream, rank: Rank) -> None:

@@ -251,8 +251,7 @@ class Driver:
     async def run(self, coordinator_url: str) -> instructions.EndJob:
         """Run the job to its end, end the application, and return how it ended.
 
-        Args:
-            coordinator_url: where launchers and containers find the job coordinator.
+        ``coordinator_url``: where launchers and containers find the job coordinator.
 
         Raises:
             HomeportError: this attempt cannot go on: an invariant is broken, a newer attempt has

@@ -118,10 +118,7 @@ def log_url(
 ) -> str | None:
     """Return the URL of the end of the container's log, at its NodeManager; None: no such URL.
 
-    Args:
-        container: the container, as the status shows it.
-        webs: {host: ``host:port`` of its NodeManager's web service; empty: not known}.
-        identity: the identity of the job; the URL contains its user.
+    ``webs``: {host: ``host:port`` of its NodeManager's web service; empty: not known}.
     """
     web = None if container.host is None else webs.get(container.host)
     if not web or not container.epoch or not container.resource or not identity.user:

@@ -45,14 +45,8 @@ def is_for(request: PlacementRequest, application: str, config: Config) -> bool:
 class PlacementRequests:
     """Takes requests on the driver's event loop.
 
-    Args:
-        stream: read to its head.
-        client: reads the stream from then on.
-        queue: gets the events.
-        application: the id of this run of the job on YARN.
-        config: returns the configuration in force.
-        may_take: returns whether the allocator can answer now.
-        taken: called with each request that the allocator gets.
+    ``stream``: read to its head; ``client`` reads it from then on. ``may_take`` returns whether the
+    allocator can answer now. ``taken`` gets each request that the allocator gets.
     """
 
     def __init__(

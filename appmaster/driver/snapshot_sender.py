@@ -53,11 +53,8 @@ def sending_snapshots(
 class SnapshotSender:
     """One reporter. A Kafka that is away costs snapshots, and never the job.
 
-    Args:
-        reporter: its settings.
-        system: the system of its stream.
-        look: makes the snapshots; called on the event loop.
-        key: the key of each record: the host, as in Samza.
+    ``look`` makes the snapshots, on the event loop. ``key`` is that of each record: the host, as in
+    Samza.
     """
 
     def __init__(

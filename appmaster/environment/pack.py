@@ -210,11 +210,7 @@ def write_archive(tree: Path, target: Path, kept: Path, is_own: Callable[[Path],
     homeport alone, only the last one is made again: the others are kept. Jars are stored: they are
     compressed already, and a second compression would cost each node seconds.
 
-    Args:
-        tree: the unpacked environment.
-        target: the path of the archive.
-        kept: the path of the members without homeport.
-        is_own: returns whether a file is homeport's own.
+    ``kept``: the path of the members without homeport, by ``is_own``.
     """
     files = list(files_of(tree))
     if not kept.exists():

@@ -26,8 +26,7 @@ _AT_HAND = 4
 class JobModelStore:
     """The answers to ``GET /?version=N``. Read on one event loop; ``save`` on any thread.
 
-    Args:
-        folder: the folder of the AM's container.
+    ``folder``: that of the AM's container.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -90,13 +90,8 @@ class RunningJob(Protocol):
 class LiveJobCoordinator:
     """Follows configuration and inputs, on the driver's event loop.
 
-    Args:
-        configuration: the submission's configuration, with the changes in the stream.
-        job_models: the JobModels, the one in force among them.
-        planner: computes the next JobModel.
-        look: asks Kafka for the inputs of a configuration.
-        history: gets each change before it is published.
-        topics: has the ids of the inputs' topics.
+    ``look`` asks Kafka for the inputs of a configuration. ``history`` gets each change before it is
+    published. ``topics`` has the ids of the inputs' topics.
     """
 
     def __init__(

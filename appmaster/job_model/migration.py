@@ -64,11 +64,7 @@ class MigrationStep:
 class Migration:
     """The migration of one job, which does not run.
 
-    Args:
-        config: the job's configuration.
-        stream: read to its head; no AM attempt can write it.
-        nodes: the job's nodes in ZooKeeper.
-        fence: fences incarnations in Kafka; repeating it is safe.
+    ``stream``: read to its head; no AM attempt can write it. ``fence`` may be repeated.
     """
 
     def __init__(

@@ -104,11 +104,8 @@ def task_names(model: JobModel) -> frozenset[TaskName]:
 class ModelPlanner:
     """Computes and saves the JobModel that is to follow the one in force.
 
-    Args:
-        stream: has the previous assignment, as of its last catch-up.
-        job_models: gets the model.
-        counts: returns {stream: partitions} for the inputs of a configuration now.
-        create_topics: creates the checkpoint topic and the changelogs of a model.
+    ``stream`` has the previous assignment, as of its last catch-up. ``counts`` returns {stream:
+    partitions} for the inputs of a configuration now.
     """
 
     def __init__(

@@ -76,10 +76,8 @@ def outranking(
 def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], None]) -> None:
     """Write ``rank`` as the highest into the stream; afterwards no lower one can write it.
 
-    Args:
-        stream: read to its head; its own transactional id is initialised.
-        rank: the rank of this attempt.
-        fence: initialises the transactional id of another rank.
+    ``stream``: read to its head; its own transactional id is initialised. ``fence`` initialises the
+    transactional id of another rank.
 
     Raises:
         OutrankedError: a higher rank is there: this attempt must end for good.

@@ -142,9 +142,7 @@ class RenewalGuard:
 def limit_ms(unseen_ms: int, node_expiry: str | None) -> int:
     """Return after how long without an answer an attempt ends.
 
-    Args:
-        unseen_ms: how long a container of an isolated attempt can live: G + L + M.
-        node_expiry: the ResourceManager's setting; None: not known.
+    ``unseen_ms``: G + L + M. ``node_expiry``: the ResourceManager's setting; None: not known.
     """
     try:
         return max(unseen_ms, whole_of(node_expiry or ""))

@@ -84,12 +84,8 @@ async def watch(
 ) -> str:
     """Watch coordinator stream and ResourceManager until this attempt is over; return the reason.
 
-    Args:
-        container: the AM container of the attempt.
-        stream: the coordinator stream; it shows a higher rank, if there is one.
-        guard: gets the findings.
-        access: follows an exchange of the job's token.
-        unreached_ms: how long a container that an isolated attempt has permitted can live.
+    ``guard`` gets the findings. ``unreached_ms``: how long a container that an isolated attempt has
+    permitted can live.
 
     Raises:
         UnavailableError: the container does not know its ResourceManager.

@@ -101,12 +101,9 @@ class Process:
 class Child:
     """One program, started again and again, from the main thread.
 
-    Args:
-        name: the program's name in the log.
-        command: the program's command line.
-        wake: gets a descriptor that is readable when the process has ended.
-        has_spare: whether the next process is started while this one serves. It needs the memory
-            of a process, so one program alone has it.
+    ``wake`` gets a descriptor that is readable when the process has ended. ``has_spare``: whether
+    the next process is started while this one serves. It needs the memory of a process, so one
+    program alone has it.
     """
 
     def __init__(

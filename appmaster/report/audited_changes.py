@@ -52,9 +52,7 @@ class AuditedChanges:
     At the start it audits the records after the last one that an earlier driver audited. Where no
     record has that offset, as in a job's first run, the records at the start are no changes.
 
-    Args:
-        history: the job's history, which also gets each change.
-        stream: read to its head.
+    ``history`` gets each change too. ``stream``: read to its head.
     """
 
     def __init__(self, history: HistoryWriter, stream: CoordinatorStream) -> None:

@@ -41,11 +41,7 @@ class _Entry:
 
 
 class EventLog:
-    """Keeps the newest events that fit.
-
-    Args:
-        now_ms: the time, in ms since 1970.
-    """
+    """Keeps the newest events that fit."""
 
     def __init__(
         self, now_ms: Callable[[], int], *, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES

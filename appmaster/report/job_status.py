@@ -96,11 +96,9 @@ class _Noted:
 class JobStatus:
     """Collects facts as they come and shows them with the allocator's state.
 
-    Args:
-        now_ms: the time, in ms since 1970.
-        foreseen: the allocator's state once it has the JobModel that the driver begins with. It
-            gets that model only when all that earlier drivers left running is known, which may take
-            longer than a lease. Until then the status shows this state, with every container.
+    ``foreseen``: the allocator's state once it has the JobModel that the driver begins with. It
+    gets that model only when all that earlier drivers left running is known, which may take longer
+    than a lease. Until then the status shows this state, with every container.
     """
 
     identity: JobIdentity

@@ -87,10 +87,7 @@ def is_due(state: UpgradeState | None, orders: UpgradeOrders) -> bool:
 def decide(state: UpgradeState | None, orders: UpgradeOrders, seen: Seen) -> Next:
     """Return the next step.
 
-    Args:
-        state: the record; None: there is none.
-        orders: the orders for this run of the job.
-        seen: the job now.
+    ``state``: None: there is no record. ``orders``: those for this run of the job.
     """
     if state is not None and orders.back is not None and orders.takes_back(state):
         return Next(_take_back(state, orders.back, seen))
@@ -307,12 +304,8 @@ def failed(
 ) -> UpgradeState | None:
     """Return the record after the failure of an incarnation; None: unchanged.
 
-    Args:
-        state: the record.
-        processor_id: the processor of the incarnation.
-        ran: the package that it ran with; None: not known, as its launcher has not checked in.
-        story: how it failed, for people.
-        last_line: the last line of its log; empty: not known.
+    ``ran``: the package that it ran with; None: not known, as its launcher has not checked in.
+    ``last_line``: the last line of its log; empty: not known.
     """
     if state is None or state.phase.is_final:
         return None

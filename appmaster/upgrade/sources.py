@@ -82,12 +82,9 @@ class Evidence:
     ) -> Seen:
         """Return the job now.
 
-        Args:
-            state: what the allocator knows.
-            hindrance: what else goes on without the allocator's knowledge; empty: nothing.
-            refusals: {incarnation: why its restart was not carried out}, where it was not.
-            now_ms: the time of a clock that never stops.
-            step_ms: for how long the record has been the same.
+        ``hindrance``: what else goes on without the allocator's knowledge; empty: nothing.
+        ``refusals``: {incarnation: why its restart was not carried out}. ``step_ms``: for how long
+        the record has been the same.
         """
         found = [
             self._seen(container, refusals.get(container.incarnation, ""), now_ms)

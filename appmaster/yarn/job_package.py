@@ -96,9 +96,8 @@ def prepared(
 ) -> Iterator[PreparedPackage]:
     """Yield the package, packed and unpacked; temporary files are removed afterwards.
 
-    Args:
-        place: from ``package_path``; None: a package without code.
-        open_files: opens the cluster's file system, for a package that is there.
+    ``place``: from ``package_path``; None: a package without code. ``open_files`` opens the
+    cluster's file system, for a package that is there.
 
     Raises:
         ConfigError: the archive does not exist, or archive or folder cannot be read.

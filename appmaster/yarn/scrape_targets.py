@@ -46,10 +46,8 @@ def targets(
     Labels: ``job_name``, ``job_id``, ``application``. Left out are jobs that serve https and are
     not known to ``https_url``: YARN's proxy does not trust their certificates.
 
-    Args:
-        applications: all that YARN knows.
-        rm_url: where the proxy is, unless an application has an address of it.
-        https_url: where the ApplicationMaster of a job is that serves https.
+    ``rm_url``: where the proxy is, unless an application has an address of it. ``https_url``
+    returns where the ApplicationMaster of a job is that serves https.
     """
     found, left_out = [], []
     for application in applications:
@@ -107,10 +105,7 @@ class TargetServer(ThreadingHTTPServer):
 
     Prometheus then keeps the targets that it has. It listens at ``host`` and ``port``.
 
-    Args:
-        rest: the ResourceManager; None: only ``others`` are targets.
-        https_url: see ``targets``.
-        others: returns the targets of jobs that YARN does not know.
+    ``rest``: None: only ``others`` are targets, of jobs that YARN does not know.
     """
 
     daemon_threads = True

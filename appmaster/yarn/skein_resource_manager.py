@@ -128,12 +128,9 @@ def shortened(diagnostics: str) -> str:
 class SkeinResourceManager:
     """The containers of one application. Thread-safe: one Skein call at a time.
 
-    Args:
-        client: a ``skein.ApplicationClient``.
-        rest: the source of the live hosts.
-        services: {host: service bound to it}, as submitted.
-        ledger: the requests of earlier drivers of this attempt. Those that were not granted are
-            withdrawn, and so are containers without a line.
+    ``rest`` has the live hosts. ``services``: {host: service bound to it}, as submitted.
+    ``ledger``: the requests of earlier drivers of this attempt. Those that were not granted are
+    withdrawn, and so are containers without a line.
     """
 
     def __init__(

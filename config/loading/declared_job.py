@@ -51,9 +51,8 @@ class DeclaredJob(ABC):
     def task_class(self, streams: Collection[SystemStream], *, has_pipeline: bool) -> type:
         """Return the StreamTask or BatchTask that calls the job's functions.
 
-        Args:
-            streams: the inputs whose records tasks see, by the whole configuration.
-            has_pipeline: whether tasks get the rows of a pipeline in place of these records.
+        ``streams``: the inputs whose records tasks see. ``has_pipeline``: whether tasks get the
+        rows of a pipeline in place of these records.
 
         Raises:
             ConfigError: the job has no function for what tasks get.

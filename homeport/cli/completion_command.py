@@ -68,9 +68,7 @@ def completion(shell: Shell) -> None:
 def answer(summaries: Mapping[str, str], app_of: Callable[[str], typer.Typer]) -> NoReturn:
     """Prints what the variable requests, of a command line that the shell has put beside it.
 
-    Args:
-        summaries: {command: what it does}, two or more.
-        app_of: loads a command; called for the one that the line names, as all take a second.
+    ``app_of`` loads a command; it is called for the one that the line names, as all take a second.
     """
     every = typer.Typer(add_completion=True, rich_markup_mode=None)
     for name, summary in summaries.items():

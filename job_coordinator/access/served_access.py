@@ -28,12 +28,9 @@ _LIFE = dt.timedelta(days=36500)
 class ServedAccess:
     """The token that a server requires, and the access that it shows.
 
-    Args:
-        token: the submission's own, of generation 0; white space around it does not count.
-        secret: the submission's secret; None: there is only one generation.
-        tls: the TLS of the server's port; None: http.
-        certificate: the certificate of ``tls``, as PEM.
-        on_certificate: called with each new certificate.
+    ``token``: the submission's own, of generation 0; white space around it does not count.
+    ``secret``: None: there is only one generation. ``tls``: None: http; ``certificate``: its own,
+    as PEM. ``on_certificate`` gets each new certificate.
     """
 
     def __init__(

@@ -34,10 +34,8 @@ def expanded(
     assigned before. A stream that was not read before, and a partition that several tasks read
     before, stay where they are grouped. A task without any partition is left out.
 
-    Args:
-        config: the job's configuration.
-        grouped: what the grouper answered, without broadcast partitions.
-        before: {task: its input partitions} of the previous assignment.
+    ``grouped``: what the grouper answered, without broadcast partitions. ``before``: {task: its
+    input partitions} of the previous assignment.
 
     Raises:
         ConfigError: a stream has fewer partitions than before, or a count that is no multiple.

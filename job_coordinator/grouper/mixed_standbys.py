@@ -150,11 +150,9 @@ def with_mixed_standbys(
 ) -> dict[ProcessorId, ContainerModel]:
     """Return the containers, each with its active tasks and with standbys of other ones' tasks.
 
-    Args:
-        active: the containers with their active tasks; processors without one may be left out.
-        locations: the processors there are, each with its location.
-        before: where tasks and standbys were.
-        replicas: standbys of each task, as far as there are locations.
+    ``active``: the containers with their active tasks; processors without one may be left out.
+    ``locations``: the processors there are, each with its location. ``replicas``: standbys of each
+    task, as far as there are locations.
 
     Raises:
         ConfigError: an active task has the name that a standby is to have.

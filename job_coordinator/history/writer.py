@@ -60,11 +60,7 @@ def history_directory(
 class HistoryWriter:
     """Appends this process's events to files of its own in ``directory``, made at the first.
 
-    Args:
-        directory: where the history of the job on this host is.
-        role: the role of the process.
-        host: the host of the process.
-        max_mb: the history on this host has at most so many MiB.
+    ``max_mb``: the history of the job on this host has at most so many MiB.
     """
 
     def __init__(self, directory: str | Path, role: Role, host: str, max_mb: int) -> None:

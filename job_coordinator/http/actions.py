@@ -70,9 +70,7 @@ class Operators:
 class ActionRoutes:
     """Serves the actions; runs on the server's event loop.
 
-    Args:
-        actions: the job's actions; None: it has none, like a standalone job.
-        audit: takes each change.
+    ``actions``: None: the job has none, like a standalone job. ``audit`` takes each change.
     """
 
     def __init__(self, actions: OperatorActions | None, audit: AuditTrail) -> None:

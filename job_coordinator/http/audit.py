@@ -85,8 +85,7 @@ def _shown(value: str | None) -> str:
 class AuditTrail:
     """Keeps the newest changes; runs on one event loop.
 
-    Args:
-        write: writes the fields of a change into the history, as an event.
+    ``write`` writes the fields of a change into the history, as an event.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:

@@ -68,10 +68,7 @@ Look = Callable[[], Awaitable[ShownStatus]]
 class Dashboard:
     """Serves the dashboard between ``start`` and ``stop``, on the server's event loop.
 
-    Args:
-        look: returns the job's status now.
-        answers: shares answers among callers.
-        size: returns how many containers the job has; None where another server answers for it.
+    ``size`` returns how many containers the job has; None where another server answers for it.
     """
 
     def __init__(self, look: Look, answers: SharedAnswers, size: Callable[[], int | None]) -> None:

@@ -81,12 +81,8 @@ class Rights:
 class Guard:
     """Checks each request; runs on one event loop.
 
-    Args:
-        access: has the job's own token.
-        config: returns the configuration in force, which has the tokens of operators; None: none
-            is in force yet.
-        rights: the role that each request needs.
-        names: the names of this machine; ``learned`` adds others.
+    ``config`` returns the configuration in force, which has the tokens of operators; None: none is
+    in force yet. ``names``: those of this machine; ``learned`` adds others.
     """
 
     def __init__(

@@ -69,10 +69,7 @@ class LauncherBackend(Protocol):
 class LauncherRoutes:
     """Serves the routes; runs on the server's event loop.
 
-    Args:
-        backend: gives the answers; None: the job is standalone.
-        audit: takes each order to end the job.
-        sender: sends packages.
+    ``backend``: None: the job is standalone. ``audit`` takes each order to end the job.
     """
 
     def __init__(

@@ -327,9 +327,8 @@ def stage_times(status: ShownStatus) -> Metric:
 class JobCoordinatorMetrics(Collector):
     """The metrics of one server.
 
-    Args:
-        status: returns the job's status now.
-        others: returns the metrics of other parts of the AM; None: there are none.
+    ``status`` returns the job's status now; ``others`` the metrics of other parts of the AM, if
+    any.
     """
 
     def __init__(

@@ -165,9 +165,7 @@ def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[
 class ChangelogTopics:
     """The changelogs of one job's stores, in Kafka and in the coordinator stream.
 
-    Args:
-        config: the job's configuration.
-        stream: read to its head.
+    ``stream``: read to its head.
 
     Raises:
         UnavailableError: (from every method) Kafka did not answer.

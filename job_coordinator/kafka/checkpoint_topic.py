@@ -16,9 +16,7 @@ from homeport.job_coordinator.metadata.topics import CheckpointTopicManager, los
 class CheckpointTopic:
     """The checkpoint topic of one job; it does nothing if checkpoints are turned off.
 
-    Args:
-        config: the job's configuration.
-        stream: the coordinator stream, read to its head.
+    ``stream``: read to its head.
 
     Raises:
         UnavailableError: (from every method) Kafka did not answer.

@@ -61,9 +61,7 @@ class Connection:
     def wait(self, client: Client, pause: Callable[[float], None]) -> None:
         """Wait without a limit until a broker answers, if the connection was lost.
 
-        Args:
-            client: whose connection it is.
-            pause: waits the seconds given; raises to give up.
+        ``pause`` waits the seconds given; it raises to give up.
         """
         began = said = time.monotonic()
         while self.lost(client) is not None and not self.answers(client):

@@ -37,10 +37,8 @@ class LoggedRecord:
 class CoordinatorStreamLog:
     """Reads one stream from its beginning; for one thread.
 
-    Args:
-        system: the Kafka cluster of the stream.
-        job: the owner of the stream, whose topic exists.
-        timeout_s: longest wait, in seconds, between two records on the way to the head.
+    ``job``: the owner of the stream, whose topic exists. ``timeout_s``: the longest wait between
+    two records on the way to the head.
     """
 
     def __init__(self, system: SystemConfig, job: JobConfig, timeout_s: float) -> None:

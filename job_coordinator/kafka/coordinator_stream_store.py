@@ -76,16 +76,11 @@ class CoordinatorStreamStore:
 
     Safe for many threads.
 
-    Args:
-        system: the Kafka cluster of the stream.
-        topic: the stream's topic, which must exist.
-        source: the writer's name for messages without one.
-        transactional_id: makes each ``write`` one transaction, and this store the only one with
-            that id.
-        timeout_s: limit of each call, in seconds.
-        owner: the stream's required owner; None: any.
-        has_packages: whether its state has the packages of the job's code.
-        keeps_keys: see ``StreamState``.
+    ``topic`` must exist. ``source``: the writer's name for messages without one.
+    ``transactional_id`` makes each ``write`` one transaction, and this store the only one with that
+    id. ``timeout_s``: the limit of each call. ``owner``: the stream's required owner; None: any.
+    ``has_packages``: whether its state has the packages of the job's code. ``keeps_keys``: see
+    ``StreamState``.
     """
 
     def __init__(

@@ -34,12 +34,8 @@ def await_writable(
 ) -> None:
     """Wait without a limit until a broker answers, and ``places`` take records.
 
-    Args:
-        system: whose topics they are.
-        connection: the connection of ``client``.
-        client: a producer of the system.
-        places: where the next records go.
-        pause: waits the given seconds; raises to give up.
+    ``connection``: that of ``client``, a producer. ``places``: where the next records go. ``pause``
+    waits the given seconds; it raises to give up.
     """
     began = time.monotonic()
     said = began - _PROGRESS_S

@@ -552,8 +552,7 @@ def create_outputs(config: Config) -> tuple[str, ...]:
 class StreamMetadataCache:
     """Asks for partition counts of a job's streams; it has one client for each system in use.
 
-    Args:
-        config: the job's configuration; it describes the systems.
+    ``config`` describes the systems.
     """
 
     def __init__(self, config: Config) -> None:

@@ -80,9 +80,7 @@ class InputTopic:
 class InputTopicManager:
     """The topics of a job's inputs: set-input-topic.
 
-    Args:
-        stream: the job's stream, read to its head.
-        submission: the writer's submission; a reader has none.
+    ``stream``: read to its head. ``submission``: the writer's; a reader has none.
     """
 
     def __init__(self, stream: CoordinatorStream, submission: int = 0) -> None:
@@ -146,10 +144,8 @@ def refusal(stream: SystemStream, known: str, seen: str) -> ConfigError:
 def lost_input(stream: SystemStream, known: str | None, seen: str | None) -> ConfigError | None:
     """Return the error where the input's topic is not ``known`` any more; None: it still is.
 
-    Args:
-        stream: the input.
-        known: the id of the topic that the job reads; None: any is right.
-        seen: the broker's id of the topic now; None: the topic is gone.
+    ``known``: the id of the topic that the job reads; None: any is right. ``seen``: the broker's id
+    of the topic now; None: the topic is gone.
     """
     if known in {None, seen} and seen is not None:
         return None
@@ -255,10 +251,8 @@ def lost_state(
 ) -> ConfigError | None:
     """Return the error where ``changelog`` is not the topic any more that holds the state.
 
-    Args:
-        changelog: the changelog of a store.
-        record: the stream's record of it; None: the stream records no state.
-        topic_id: the broker's id of the topic now; None: there is no such topic.
+    ``record``: None: the stream records no state. ``topic_id``: the broker's now; None: there is no
+    topic.
     """
     if record is None or record.topic_id == topic_id:
         return None
@@ -276,10 +270,7 @@ def lost_positions(
 ) -> ConfigError | None:
     """Return the error where ``topic`` no longer holds the job's input positions.
 
-    Args:
-        topic: the checkpoint topic.
-        recorded: its id in the stream; None: no positions are known of.
-        topic_id: the broker's id of the topic now; None: there is no such topic.
+    ``recorded``: its id in the stream; None: no positions are known of. ``topic_id``: as above.
     """
     if recorded is None or recorded == topic_id:
         return None

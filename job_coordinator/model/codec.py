@@ -46,9 +46,7 @@ _KEYS_AT_ONCE = 1000
 def encode_job_model(model: JobModel, *, mask_secrets: bool) -> bytes:
     """Return the JobModel as compact JSON, all in the order of names: equal models, equal bytes.
 
-    Args:
-        model: what is encoded.
-        mask_secrets: whether secret values of the configuration are replaced by asterisks.
+    ``mask_secrets``: whether secret values of the configuration are replaced by asterisks.
     """
     pieces = JobModelPieces.of(model, mask_secrets=mask_secrets)
     return b"".join((*pieces.head, encode_containers(model), pieces.end))

@@ -69,14 +69,9 @@ def next_model(
 ) -> JobModel:
     """Compute the JobModel of ``config``, and make the job's own topics.
 
-    Args:
-        config: the job's configuration.
-        before: what was assigned.
-        counts: {input: its partitions now}.
-        stream: where the topics' ids are kept; read to its head.
-        processors: those that are present; None: as many as the configuration has.
-        is_submission: as ``create_topics`` has it.
-        has_outputs: likewise.
+    ``counts``: {input: its partitions now}. ``stream``: where the topics' ids are kept; read to its
+    head. ``processors``: those that are present; None: as many as the configuration has.
+    ``is_submission``, ``has_outputs``: as ``create_topics`` has them.
 
     Raises:
         ConfigError: the configuration does not fit the inputs, the job's state or its topics.

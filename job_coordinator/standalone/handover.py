@@ -58,9 +58,7 @@ def is_handed_over(plan: Plan | None) -> bool:
 def first_plan(version: int, model: JobModel) -> Plan:
     """Return the first plan after YARN, whose incarnations are fenced.
 
-    Args:
-        version: above every epoch that was permitted.
-        model: that of the job on YARN.
+    ``version``: above every epoch that was permitted. ``model``: that of the job on YARN.
     """
     members = tuple(
         Member(

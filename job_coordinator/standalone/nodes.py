@@ -208,10 +208,8 @@ def segment_name(writer: int, index: int) -> str:
 def encode_plan(plan: Plan, writer: int, segment_bytes: int = SEGMENT_BYTES) -> StoredPlan:
     """Return the plan with its JobModel, but without the configuration.
 
-    Args:
-        plan: its JobModel has a container for each member with tasks.
-        writer: the leader's registration.
-        segment_bytes: most bytes of one node.
+    ``plan``: its JobModel has a container for each member with tasks. ``writer``: the leader's
+    registration. ``segment_bytes``: most bytes of one node.
     """
     model = JobModel(Config({}), plan.model.containers)
     members = {m.processor_id: _MemberBody(m.sequence, m.generation, m.fence) for m in plan.members}

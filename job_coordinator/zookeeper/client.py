@@ -79,8 +79,7 @@ _CLOSED = "socket connection broken"
 class Faults(logging.Logger):
     """Kazoo's logger of one client, which keeps the last fault of each server.
 
-    Args:
-        is_quiet: whether to log nothing, since the fault goes into an error.
+    ``is_quiet``: whether to log nothing, since the fault goes into an error.
     """
 
     def __init__(self, *, is_quiet: bool = False) -> None:
@@ -147,14 +146,9 @@ def new_client(
 ) -> KazooClient:
     """Return a client that has not begun.
 
-    Args:
-        settings: servers and times.
-        credentials: what the client shows ZooKeeper.
-        faults: the client's logger.
-        on_connection: called with each new connection: when the client began it, in ms on
-            CLOCK_BOOTTIME, and the granted time-out of the session in ms, which may be shorter
-            than the requested one.
-        more: passed on to kazoo.
+    ``on_connection`` is called with each new connection: when the client began it, in ms on
+    CLOCK_BOOTTIME, and the granted time-out of the session in ms, which may be shorter than the
+    requested one. ``more`` goes to kazoo.
     """
     handler = _Handler(settings.access.tls is not None)
     servers = with_short_waits(settings.connect)

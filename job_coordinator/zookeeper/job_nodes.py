@@ -29,10 +29,7 @@ _FOLDERS = (nodes.PROCESSORS, nodes.BARRIERS, nodes.LOCALITY, nodes.FENCED)
 def make_nodes(client: Any, root: str, *, is_owned: bool) -> None:  # noqa: ANN401 - of kazoo
     """Make the nodes of the job below ``root``, with the client's ACL.
 
-    Args:
-        client: a client of kazoo.
-        root: the path of the job's root node.
-        is_owned: whether no other user may change the nodes.
+    ``is_owned``: whether no other user may change the nodes.
 
     Raises:
         ConfigError: a node was made without an ACL, so that everybody may change it.

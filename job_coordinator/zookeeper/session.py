@@ -88,11 +88,8 @@ class Session:
     The client is never ``read_only``: a server that has lost its quorum would answer, and renew a
     lease whose session the other servers may have ended (safety C1).
 
-    Args:
-        settings: servers and times.
-        credentials: what the client shows ZooKeeper.
-        put: takes the events of the connection, in their order. A session begins with its lease.
-        broken: takes the one line with the cause why the client cannot go on.
+    ``put`` takes the events of the connection, in their order. A session begins with its lease.
+    ``broken`` takes the one line with the cause why the client cannot go on.
     """
 
     def __init__(

@@ -44,13 +44,9 @@ def tool_session(
 ) -> Iterator[KazooClient]:
     """Yield a client with a session for the block; close the session after it.
 
-    Args:
-        settings: where ZooKeeper is, and the client's credentials.
-        root: the node whose tree the block uses.
-        limit_s: the longest wait for the session.
-        session_s: the requested time-out of the session; None: ``limit_s``.
-        read_only: whether a server without a quorum will do.
-        on_connection: as in ``new_client``.
+    ``root``: the node whose tree the block uses. ``limit_s``: the longest wait for the session.
+    ``session_s``: its requested time-out; None: ``limit_s``. ``read_only``: whether a server
+    without a quorum will do. ``on_connection``: as in ``new_client``.
 
     Raises:
         ConfigError: a secret or a file is not where its key names it.

@@ -79,9 +79,7 @@ class Readings:
 class ZooKeeperTree:
     """The tree of one processor. Call ``begin`` once, and ``close`` in any case.
 
-    Args:
-        settings: servers and times.
-        root: the job's node; its parents are made too.
+    ``root``: the job's node; its parents are made too.
 
     Raises:
         ConfigError: a secret or a file is not where its key names it.

@@ -52,11 +52,8 @@ class VersionNodes:
 
         Segments of a plan that one node cannot hold are written at once.
 
-        Args:
-            transaction: a transaction of kazoo.
-            plan: the version.
-            writer: the leader's registration.
-            written: how often the node with the newest version's number has been written.
+        ``transaction``: one of kazoo. ``written``: how often the node with the newest version's
+        number has been written.
         """
         stored = nodes.encode_plan(plan, writer)
         path = self._path(nodes.JOB_MODELS, str(plan.version))
@@ -125,9 +122,8 @@ class VersionNodes:
 
         It may while the newest version has its generation, which the report requires.
 
-        Args:
-            incarnation: it has fenced its list, and begun its own id.
-            plan_of: returns the plan of a version; None if that is deleted.
+        ``incarnation`` has fenced its list, and begun its own id. ``plan_of`` returns the plan of a
+        version; None if that is deleted.
         """
         path, value = self._report(incarnation)
         while True:

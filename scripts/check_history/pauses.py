@@ -30,10 +30,8 @@ def pause_before(events: Iterable[Event], processor_id: str, epoch: int) -> Paus
 
     None: the epoch has committed none yet, or no epoch before it has.
 
-    Args:
-        events: the whole history of the job, on one clock.
-        processor_id: of an active container.
-        epoch: of its incarnation after the pause.
+    ``events``: the whole history of the job, on one clock. ``epoch``: that of the incarnation after
+    the pause.
     """
     last: Event | None = None
     first: Event | None = None

@@ -51,10 +51,7 @@ class _Signed:
 def make(folder: Path, addresses: Mapping[str, str], services: Iterable[str]) -> None:
     """Make in ``folder`` a folder for each service, and one for the administrator.
 
-    Args:
-        folder: is made; only its owner may look into it.
-        addresses: {service: its address in the cluster's network}.
-        services: all of the cluster.
+    ``addresses``: {service: its address in the cluster's network}.
     """
     folder.mkdir(mode=0o700, parents=True)
     authority = _signed("homeport", None, ())

@@ -13,10 +13,7 @@ from docker_cluster.engine import DockerError, Engine
 def require(engine: Engine, containers: Mapping[str, str], addresses: Mapping[str, str]) -> None:
     """Check that each running container finds each name at its address.
 
-    Args:
-        engine: which runs them.
-        containers: {service: name of its container}.
-        addresses: {service: its address}, of those containers at least.
+    ``addresses``: {service: its address}, of ``containers`` at least.
 
     Raises:
         DockerError: the first that does not; says which name, and what it finds.

@@ -43,9 +43,7 @@ class Progress:
     def step(self, title: str, detail: Callable[[], str] = str) -> Iterator[None]:
         """Run the body as a step: its title with a running clock, and one closing line.
 
-        Args:
-            title: what is being done.
-            detail: what it is busy with now; asked for while the step runs.
+        ``detail``: what it is busy with now; asked for while the step runs.
         """
         start = time.monotonic()
         done = threading.Event()

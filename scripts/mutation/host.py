@@ -26,11 +26,8 @@ _OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "--assert=plain", "--tb=line")
 class Host:
     """The other end of it: asks for trials. One at a time is begun, any number may run.
 
-    Args:
-        fork: starts a process of this function, and returns its pid.
-        path: the module's file.
-        source: its text.
-        files: the files of all tests that trials may ask for.
+    ``fork`` starts a process of this function, and returns its pid. ``files``: those of all tests
+    that trials may ask for.
     """
 
     def __init__(

@@ -75,9 +75,7 @@ class Mutant:
 def mutants_of(source: str, *, with_text: bool = False) -> list[Mutant]:
     """Return all mutants that can be compiled, in the order of their places.
 
-    Args:
-        source: the text of a module.
-        with_text: also change text, except docstrings, logs and errors.
+    ``with_text``: also change text, except docstrings, logs and errors.
 
     Raises:
         SyntaxError: it is no source.

@@ -17,9 +17,7 @@ from types import CodeType, FunctionType
 class Functions:
     """The functions that an imported module has made, also those that are wrapped since.
 
-    Args:
-        path: the module's file.
-        source: the text that was imported.
+    ``source``: the text that was imported.
     """
 
     def __init__(self, path: str, source: str) -> None:

@@ -43,9 +43,8 @@ class RollingRestarts(Rollout):
     restart. Where that goes back, the former values are written to the coordinator stream, and come
     into force like any others.
 
-    Args:
-        stream: read to its head.
-        is_upgrading: whether an upgrade is under way, for which this waits.
+    ``stream``: read to its head. ``is_upgrading``: whether an upgrade is under way: this waits for
+    it.
     """
 
     event = "rolling-restart"
@@ -192,9 +191,7 @@ log = logging.getLogger("driver")
 class Upgrades(Rollout):
     """The upgrade of this run of the job: which package each processor will have.
 
-    Args:
-        stream: read to its head.
-        is_restarting: whether a rolling restart is under way.
+    ``stream``: read to its head.
     """
 
     event = "upgrade"

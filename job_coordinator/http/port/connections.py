@@ -45,8 +45,7 @@ K = TypeVar("K")
 class Connections(Generic[K]):
     """Connections by a key of the caller's; times are of one clock that never goes back, in ms.
 
-    Args:
-        files: how many the process may have open.
+    ``files``: how many the process may have open.
     """
 
     def __init__(self, files: int) -> None:

@@ -83,11 +83,8 @@ class Handler(web.RequestHandler):
 class Listener:
     """One open port; it runs on one event loop.
 
-    Args:
-        make: returns the protocol of a new connection.
-        host: address to listen on.
-        port: port to listen on; 0 for any free one.
-        tls: the port's TLS; None: no TLS.
+    ``make`` returns the protocol of a new connection. ``port``: 0 for any free one. ``tls``: None:
+    no TLS.
 
     Raises:
         OSError: the address is not available.

@@ -83,13 +83,8 @@ class NotFoundError(Exception):
 class Port:
     """Serves between ``open`` and ``close``; runs on one event loop.
 
-    Args:
-        routes: the program's routes.
-        guard: accepts or refuses requests.
-        log: the log of errors.
-        before: middlewares that see every request and every answer.
-        behind: middlewares that see accepted requests.
-        shutdown_s: how long requests may still take at the end.
+    ``before``: middlewares that see every request and every answer; those ``behind`` see accepted
+    requests. ``shutdown_s``: how long requests may still take at the end.
     """
 
     def __init__(

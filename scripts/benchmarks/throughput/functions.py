@@ -19,10 +19,8 @@ _READ = arrow_json.ReadOptions(use_threads=False, block_size=64 << 20)
 def task_class(kind: str, keys: Mapping[str, str], given: str) -> type[BatchTask | StreamTask]:
     """Return the class of a job whose function does the work of ``kind``.
 
-    Args:
-        kind: ``each`` as ``tasks.Sums``, ``tables`` as ``tasks.Sent``.
-        keys: the configuration of the job.
-        given: the topic that it reads.
+    ``kind``: ``each`` as ``tasks.Sums``, ``tables`` as ``tasks.Sent``. ``given``: the topic that it
+    reads.
     """
     job = Job(keys["job.name"])
     source = job.input(given, value=dict)
