@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 
-from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
+from homeport.appmaster.doctor.finding import Check, Finding
 
 WARNING_S = 2.0
 """No less: an HTTP date has whole seconds."""
@@ -37,7 +37,7 @@ def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
     """Check the clocks; ``ahead``: {machine: its result of ``ahead_s``}."""
     for machine, seconds in sorted(ahead.items()):
         if seconds is None:
-            yield unknown("clocks", machine, "it does not say the time")
+            yield Check("clocks", machine).unknown("it does not say the time")
         else:
             yield clock("clocks", machine, seconds)
 
@@ -47,8 +47,9 @@ def clock(check: str, machine: str, ahead_s: float, digits: int = 0) -> Finding:
     side = "ahead of" if ahead_s > 0 else "behind"
     found = f"{abs(ahead_s):.{digits}f} s or more {side} this machine's clock"
     remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"
+    of_machine = Check(check, machine)
     if abs(ahead_s) >= ERROR_S:
-        return error(check, machine, found, remedy)
+        return of_machine.error(found, remedy)
     if abs(ahead_s) >= WARNING_S:
-        return warning(check, machine, found, remedy)
-    return ok(check, machine, f"within {WARNING_S:g} s of this machine's clock")
+        return of_machine.warning(found, remedy)
+    return of_machine.ok(f"within {WARNING_S:g} s of this machine's clock")

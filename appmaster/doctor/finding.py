@@ -36,24 +36,28 @@ class Finding:
     remedy: Annotated[str, about("what to change, with the value; empty where nothing is")] = ""
 
 
-def ok(check: str, subject: str, found: str) -> Finding:
-    """Return a finding without a remedy: all is well."""
-    return Finding(check, Level.OK, subject, found)
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of one subject, with the findings that it may have; ``name`` is a stable one."""
 
+    name: str
+    subject: str
 
-def warning(check: str, subject: str, found: str, remedy: str) -> Finding:
-    """Return a finding of a risk: a job runs, but may fail or is slower than it could be."""
-    return Finding(check, Level.WARNING, subject, found, remedy)
+    def ok(self, found: str) -> Finding:
+        """Return a finding without a remedy: all is well."""
+        return Finding(self.name, Level.OK, self.subject, found)
 
+    def warning(self, found: str, remedy: str) -> Finding:
+        """Return a finding of a risk: a job runs, but may fail or is slower than it could be."""
+        return Finding(self.name, Level.WARNING, self.subject, found, remedy)
 
-def error(check: str, subject: str, found: str, remedy: str) -> Finding:
-    """Return a finding of a fault: a job does not run, or loses its state."""
-    return Finding(check, Level.ERROR, subject, found, remedy)
+    def error(self, found: str, remedy: str) -> Finding:
+        """Return a finding of a fault: a job does not run, or loses its state."""
+        return Finding(self.name, Level.ERROR, self.subject, found, remedy)
 
-
-def unknown(check: str, subject: str, why: str) -> Finding:
-    """Return a finding of a check that could not be made."""
-    return Finding(check, Level.UNKNOWN, subject, why)
+    def unknown(self, why: str) -> Finding:
+        """Return a finding of a check that could not be made."""
+        return Finding(self.name, Level.UNKNOWN, self.subject, why)
 
 
 def exit_code(findings: Sequence[Finding]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from homeport.appmaster.doctor.finding import Finding, error, ok, warning
+from homeport.appmaster.doctor.finding import Check, Finding
 from homeport.config.declarations import all_keys as keys
 from homeport.config.number_text import whole_of
 
@@ -86,48 +86,41 @@ def check_brokers(facts: KafkaFacts, transaction_timeout_ms: int) -> Iterator[Fi
     """
     where = f"system {facts.system!r}"
     count = len(facts.brokers)
+    brokers = Check("kafka.brokers", where)
     if count < _WANTED_REPLICAS:
-        yield warning(
-            "kafka.brokers",
-            where,
+        yield brokers.warning(
             f"{count} of {_WANTED_REPLICAS} brokers",
             f"run {_WANTED_REPLICAS} or more, so that each topic has {_WANTED_REPLICAS} replicas; "
             "with fewer, the loss of a broker stops the job or loses its state",
         )
     else:
-        yield ok("kafka.brokers", where, f"{count} brokers")
+        yield brokers.ok(f"{count} brokers")
     for number, config in sorted(facts.brokers.items()):
         yield from _broker(f"{where}, broker {number}", config, transaction_timeout_ms)
 
 
 def _broker(where: str, config: Mapping[str, str], timeout_ms: int) -> Iterator[Finding]:
     expiration = _number(config, TRANSACTIONAL_ID_EXPIRATION_MS)
+    id_expiration = Check("kafka.transactional-id-expiration", where)
     if expiration is not None and expiration < _DAY_MS:
-        yield warning(
-            "kafka.transactional-id-expiration",
-            where,
+        yield id_expiration.warning(
             f"{TRANSACTIONAL_ID_EXPIRATION_MS} = {expiration}: a container that writes nothing for "
             "so long has to start again",
             f"set it to {_DAY_MS} or more (Kafka's default is 604800000, seven days)",
         )
     elif expiration is not None:
-        yield ok(
-            "kafka.transactional-id-expiration",
-            where,
-            f"{TRANSACTIONAL_ID_EXPIRATION_MS} = {expiration}",
-        )
+        yield id_expiration.ok(f"{TRANSACTIONAL_ID_EXPIRATION_MS} = {expiration}")
     most = _number(config, TRANSACTION_MAX_TIMEOUT_MS)
+    transaction_timeout = Check("kafka.transaction-timeout", where)
     if most is not None and most < timeout_ms:
-        yield error(
-            "kafka.transaction-timeout",
-            where,
+        yield transaction_timeout.error(
             f"{TRANSACTION_MAX_TIMEOUT_MS} = {most}, and the job asks for {timeout_ms}: the broker "
             "refuses its transactions",
             f"set the broker's to {timeout_ms} or more, or the producer's transaction.timeout.ms "
             f"to {most} or less",
         )
     elif most is not None:
-        yield ok("kafka.transaction-timeout", where, f"{TRANSACTION_MAX_TIMEOUT_MS} = {most}")
+        yield transaction_timeout.ok(f"{TRANSACTION_MAX_TIMEOUT_MS} = {most}")
 
 
 def check_topic(facts: KafkaFacts, use: TopicUse) -> Iterator[Finding]:
@@ -135,10 +128,11 @@ def check_topic(facts: KafkaFacts, use: TopicUse) -> Iterator[Finding]:
     where = f"topic {use.name} at {facts.system} ({use.what})"
     topic = facts.topics.get(use.name)
     if topic is None:
+        topic_check = Check("kafka.topic", where)
         if use.is_made:
-            yield ok("kafka.topic", where, "does not exist yet: run-job makes it")
+            yield topic_check.ok("does not exist yet: run-job makes it")
         else:
-            yield error("kafka.topic", where, "does not exist", use.remedy)
+            yield topic_check.error("does not exist", use.remedy)
         return
     yield from _replicas(where, topic, use, len(facts.brokers))
     yield from _settings(where, topic, use)
@@ -149,9 +143,7 @@ def _replicas(where: str, topic: TopicFacts, use: TopicUse, brokers: int) -> Ite
     leaderless = [p.number for p in topic.partitions if p.leader is None]
     if leaderless:
         down = {n for p in topic.partitions if p.leader is None for n in p.replicas}
-        yield error(
-            "kafka.leader",
-            where,
+        yield Check("kafka.leader", where).error(
             f"partitions without a leader: {_listed(leaderless)}",
             f"start the brokers {_listed(down)}",
         )
@@ -159,73 +151,60 @@ def _replicas(where: str, topic: TopicFacts, use: TopicUse, brokers: int) -> Ite
     least = _number(topic.config, MIN_IN_SYNC) or 1
     stuck = [p for p in thin if len(p.in_sync) < min(least, len(p.replicas))]
     missing = {n for p in thin for n in p.replicas - p.in_sync}
+    in_sync = Check("kafka.in-sync", where)
     if stuck:
-        yield error(
-            "kafka.in-sync",
-            where,
+        yield in_sync.error(
             f"partitions that take no record, with fewer than {MIN_IN_SYNC} = {least} replicas in "
             f"sync: {_listed(p.number for p in stuck)}",
             f"start the brokers {_listed(missing)}",
         )
     elif thin:
-        yield warning(
-            "kafka.in-sync",
-            where,
+        yield in_sync.warning(
             f"replicas that are not in sync, in partitions {_listed(p.number for p in thin)}",
             f"look at the brokers {_listed(missing)}",
         )
     fewest = min((len(p.replicas) for p in topic.partitions), default=0)
     wanted = min(_WANTED_REPLICAS, brokers)
+    replication = Check("kafka.replication", where)
     if fewest < wanted:
         lost = "state" if use.is_state else "records"
-        yield warning(
-            "kafka.replication",
-            where,
+        yield replication.warning(
             f"{fewest} of {wanted} replicas: the loss of a broker may lose its {lost}",
             f"give it {wanted} replicas by kafka-reassign-partitions",
         )
     elif not thin:
-        yield ok("kafka.replication", where, f"{fewest} replicas, all in sync")
+        yield replication.ok(f"{fewest} replicas, all in sync")
 
 
 def _settings(where: str, topic: TopicFacts, use: TopicUse) -> Iterator[Finding]:
     fewest = min((len(p.replicas) for p in topic.partitions), default=0)
     least = _number(topic.config, MIN_IN_SYNC) or 1
+    min_in_sync = Check("kafka.min-in-sync", where)
     if use.is_state and fewest > 1 and least < 2:  # noqa: PLR2004 - two copies: one may be lost
-        yield warning(
-            "kafka.min-in-sync",
-            where,
+        yield min_in_sync.warning(
             f"{MIN_IN_SYNC} = {least}: what one broker alone has is acknowledged, and may be lost",
             f"set {MIN_IN_SYNC}=2 on the topic",
         )
     if fewest > 1 and least >= fewest:
-        yield warning(
-            "kafka.min-in-sync",
-            where,
+        yield min_in_sync.warning(
             f"{MIN_IN_SYNC} = {least} of {fewest} replicas: one broker that is away stops writing",
             f"set {MIN_IN_SYNC}={fewest - 1} on the topic",
         )
     if topic.config.get(UNCLEAN_ELECTION, "false") == "true":
-        yield warning(
-            "kafka.unclean-election",
-            where,
+        yield Check("kafka.unclean-election", where).warning(
             f"{UNCLEAN_ELECTION} = true: a replica that lacks records may lead, and they are lost",
             f"set {UNCLEAN_ELECTION}=false on the topic",
         )
     cleanup = {part.strip() for part in topic.config.get("cleanup.policy", "delete").split(",")}
     if use.is_compacted and "compact" not in cleanup:
-        yield error(
-            "kafka.cleanup-policy",
-            where,
+        yield Check("kafka.cleanup-policy", where).error(
             "its cleanup.policy has no compact: what is older than retention.ms is lost",
             "set cleanup.policy=compact on the topic",
         )
     retention = _number(topic.config, "retention.ms")
     is_short = retention is not None and 0 <= retention < _DAY_MS
     if "READ" in use.rights and not use.is_state and "delete" in cleanup and is_short:
-        yield warning(
-            "kafka.retention",
-            where,
+        yield Check("kafka.retention", where).warning(
             f"retention.ms = {retention}: what a job that stands for so long has not read is lost",
             f"set retention.ms={_DAY_MS} or more on the topic",
         )
@@ -235,16 +214,15 @@ def _rights(where: str, topic: TopicFacts, use: TopicUse) -> Iterator[Finding]:
     if topic.rights is None:
         return
     missing = use.rights - topic.rights
+    acl = Check("kafka.acl", where)
     if missing:
-        yield error(
-            "kafka.acl",
-            where,
+        yield acl.error(
             f"this user lacks the right to {_listed(missing)}",
             f"grant it by kafka-acls --add --topic {use.name} "
             + " ".join(f"--operation {_operation(right)}" for right in sorted(missing)),
         )
     else:
-        yield ok("kafka.acl", where, f"this user may {_listed(use.rights)}")
+        yield acl.ok(f"this user may {_listed(use.rights)}")
 
 
 def _operation(right: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from homeport.appmaster.doctor.finding import Finding, error, ok, warning
+from homeport.appmaster.doctor.finding import Check, Finding
 
 LEAST_PYTHON = (3, 11)
 LEAST_JAVA = 17
@@ -41,20 +41,19 @@ def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) ->
     """
     version = ".".join(map(str, facts.python))
     least = ".".join(map(str, LEAST_PYTHON))
+    python = Check("machine.python", facts.python_path)
     if facts.python < LEAST_PYTHON:
-        yield error("machine.python", facts.python_path, version, f"use Python {least} or later")
+        yield python.error(version, f"use Python {least} or later")
     else:
-        yield ok("machine.python", facts.python_path, version)
+        yield python.ok(version)
     missing = sorted(name for name, found in facts.packages.items() if found is None)
+    packages = Check("machine.packages", facts.python_path)
     if missing:
-        yield error(
-            "machine.packages",
-            facts.python_path,
-            f"not installed: {', '.join(missing)}",
-            f"pip install {' '.join(missing)}",
+        yield packages.error(
+            f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}"
         )
     else:
-        yield ok("machine.packages", facts.python_path, f"all {len(facts.packages)} are installed")
+        yield packages.ok(f"all {len(facts.packages)} are installed")
     yield from _java(facts, needs_java=needs_java)
     if needs_yarn:
         yield from _hadoop(facts)
@@ -68,38 +67,34 @@ def java_major(text: str) -> int | None:
 
 
 def _java(facts: MachineFacts, *, needs_java: bool) -> Iterator[Finding]:
-    judge = error if needs_java else warning
+    java = Check("machine.java", facts.java or "JAVA_HOME and PATH")
+    judge = java.error if needs_java else java.warning
     remedy = f"install a JDK {LEAST_JAVA} or later, and let JAVA_HOME name it"
     if facts.java is None:
-        yield judge("machine.java", "JAVA_HOME and PATH", "no Java", remedy)
+        yield judge("no Java", remedy)
         return
     major = java_major(facts.java_text)
     if major is None or major < LEAST_JAVA:
         shown = "no version that can be read" if major is None else f"Java {major}"
-        yield judge("machine.java", facts.java, shown, remedy)
+        yield judge(shown, remedy)
     else:
-        yield ok("machine.java", facts.java, f"Java {major}")
+        yield java.ok(f"Java {major}")
 
 
 def _hadoop(facts: MachineFacts) -> Iterator[Finding]:
     if facts.yarn is None:
-        yield error(
-            "machine.hadoop-client",
-            "PATH",
-            "no yarn command",
-            "add the bin folder of the Hadoop client to PATH",
+        yield Check("machine.hadoop-client", "PATH").error(
+            "no yarn command", "add the bin folder of the Hadoop client to PATH"
         )
     else:
-        yield ok("machine.hadoop-client", facts.yarn, "found")
+        yield Check("machine.hadoop-client", facts.yarn).ok("found")
     if facts.hadoop_conf is None:
-        yield error(
-            "machine.hadoop-configuration",
-            "HADOOP_CONF_DIR",
+        yield Check("machine.hadoop-configuration", "HADOOP_CONF_DIR").error(
             "names no folder with a yarn-site.xml",
             "let it name the folder with the cluster's Hadoop configuration",
         )
     else:
-        yield ok("machine.hadoop-configuration", facts.hadoop_conf, "has a yarn-site.xml")
+        yield Check("machine.hadoop-configuration", facts.hadoop_conf).ok("has a yarn-site.xml")
 
 
 _LEAST_FREE_MB = 1024
@@ -107,19 +102,15 @@ _LEAST_FREE_MB = 1024
 
 
 def _cache(facts: MachineFacts) -> Iterator[Finding]:
+    cache = Check("machine.cache", facts.cache_folder)
     if facts.cache_fault is not None:
-        yield error(
-            "machine.cache",
-            facts.cache_folder,
-            facts.cache_fault,
-            "let HOMEPORT_CACHE_DIR name a folder that this user can write",
+        yield cache.error(
+            facts.cache_fault, "let HOMEPORT_CACHE_DIR name a folder that this user can write"
         )
     elif facts.free_mb < _LEAST_FREE_MB:
-        yield warning(
-            "machine.cache",
-            facts.cache_folder,
+        yield cache.warning(
             f"{facts.free_mb} MB free",
             f"free {_LEAST_FREE_MB} MB, or let HOMEPORT_CACHE_DIR name a folder on another disk",
         )
     else:
-        yield ok("machine.cache", facts.cache_folder, f"{facts.free_mb} MB free")
+        yield cache.ok(f"{facts.free_mb} MB free")

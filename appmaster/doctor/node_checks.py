@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
+from homeport.appmaster.doctor.finding import Check, Finding
 from homeport.appmaster.doctor.machine_checks import LEAST_JAVA, java_major
 from homeport.config.number_text import whole_of
 
@@ -70,7 +70,9 @@ def answer_of(text: str) -> dict[str, str] | None:
 def check_node(host: str, answer: Mapping[str, str] | None, needs: NodeNeeds) -> Iterator[Finding]:
     """Check a node by ``answer``, from ``answer_of``; None: it ran no probe in time."""
     if answer is None:
-        yield unknown("node.probe", host, "ran no probe in time: it may have no room, or be slow")
+        yield Check("node.probe", host).unknown(
+            "ran no probe in time: it may have no room, or be slow"
+        )
         return
     if needs.has_state:
         yield from _state(host, answer, needs)
@@ -81,10 +83,9 @@ def check_node(host: str, answer: Mapping[str, str] | None, needs: NodeNeeds) ->
 
 def _state(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[Finding]:
     base = answer.get("base", "")
+    state = Check("node.state", host)
     if not base:
-        yield error(
-            "node.state",
-            host,
+        yield state.error(
             "LOGGED_STORE_BASE_DIR is not set there, nor job.logged.store.base.dir: state is in "
             "the container's own folder, which YARN removes with the container",
             "set LOGGED_STORE_BASE_DIR for the NodeManager (yarn.nodemanager.admin-env), or "
@@ -93,9 +94,7 @@ def _state(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[F
         return
     if answer.get("writable") != "1":
         what = "cannot be written" if answer.get("exists") == "1" else "cannot be made"
-        yield error(
-            "node.state",
-            host,
+        yield state.error(
             f"{base} {what} by the user of YARN's containers",
             f"make {base} there, writable for that user",
         )
@@ -103,57 +102,49 @@ def _state(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[F
     mode = int(answer.get("mode") or "0", 8)
     others = stat.S_IWOTH if answer.get("own_group") else stat.S_IWOTH | stat.S_IWGRP
     if mode & others and not mode & stat.S_ISVTX:
-        yield error(
-            "node.state",
-            host,
+        yield state.error(
             f"{base} has mode {mode:04o}: other users can exchange what one has there",
             f"chmod +t {base} there, or let no other user write",
         )
         return
     free_mb = _number(answer.get("free_kb")) // _MB
     if free_mb < needs.free_mb:
-        yield warning(
-            "node.state",
-            host,
+        yield state.warning(
             f"{base} has {free_mb} MB free of the {needs.free_mb} MB wanted",
             f"free {needs.free_mb - free_mb} MB, or let LOGGED_STORE_BASE_DIR name a larger disk",
         )
     else:
-        yield ok("node.state", host, f"{base} is writable, {free_mb} MB free")
+        yield state.ok(f"{base} is writable, {free_mb} MB free")
 
 
 def _python(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[Finding]:
     version, path = answer.get("python_version", ""), answer.get("python", "")
+    python = Check("node.python", host)
     if not version:
-        yield error(
-            "node.python",
-            host,
+        yield python.error(
             f"{path} cannot be run",
             "install Python 3.11 there, or let yarn.python.executable name one",
         )
     elif needs.python is not None and answer.get("homeport") != "1":
-        yield error(
-            "node.python",
-            host,
+        yield python.error(
             f"{path} (Python {version}) has no homeport",
             "install homeport for it there, or let the environment travel (yarn.python.archive)",
         )
     else:
-        yield ok("node.python", host, f"{path}, Python {version}")
+        yield python.ok(f"{path}, Python {version}")
 
 
 def _java(host: str, answer: Mapping[str, str]) -> Iterator[Finding]:
     major = java_major(answer.get("java_version", ""))
+    java = Check("node.java", host)
     if major is None or major < LEAST_JAVA:
         shown = "cannot be run" if major is None else f"is Java {major}"
-        yield error(
-            "node.java",
-            host,
+        yield java.error(
             f"{answer.get('java', 'java')} {shown}, and the job has a pipeline",
             f"install a JDK {LEAST_JAVA} there, and set JAVA_HOME for the NodeManager",
         )
     else:
-        yield ok("node.java", host, f"Java {major}")
+        yield java.ok(f"Java {major}")
 
 
 def _number(text: str | None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from homeport.appmaster.allocation.protocol.events import HostReport
-from homeport.appmaster.doctor.finding import Finding, Level, error, ok, unknown, warning
+from homeport.appmaster.doctor.finding import Check, Finding, Level
 from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals, warnings
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -19,23 +19,20 @@ def check_nodes(hosts: Sequence[HostReport]) -> Iterator[Finding]:
     running = [host for host in hosts if host.is_live]
     absent = [host.host for host in hosts if not host.is_live]
     subject = f"{len(hosts)} hosts"
+    nodes = Check("yarn.nodes", subject)
     if not running:
-        yield error("yarn.nodes", subject, "no NodeManager is running", "start one")
+        yield nodes.error("no NodeManager is running", "start one")
         return
     if absent:
-        yield warning(
-            "yarn.nodes",
-            subject,
+        yield nodes.warning(
             f"not running: {', '.join(absent)}",
             "look at the NodeManager's log there; a container whose home is there waits for it, "
             "then goes to another host",
         )
     if len(running) == 1:
-        yield warning(
-            "yarn.nodes", subject, "one is running", "run two, to fail over and for standbys"
-        )
+        yield nodes.warning("one is running", "run two, to fail over and for standbys")
     elif not absent:
-        yield ok("yarn.nodes", subject, "all are running")
+        yield nodes.ok("all are running")
 
 
 def check_fit(config: Config, facts: ClusterFacts) -> Iterator[Finding]:
@@ -46,10 +43,10 @@ def check_fit(config: Config, facts: ClusterFacts) -> Iterator[Finding]:
     ]
     yield from found
     if not found:
-        yield ok("yarn.settings", facts.scheduler.kind, "has what host affinity needs")
+        yield Check("yarn.settings", facts.scheduler.kind).ok("has what host affinity needs")
     for whose, settings in (("ResourceManager", facts.resource_manager), ("nodes", facts.node)):
         if not settings:
-            yield unknown("yarn.settings", whose, "its settings cannot be read from here")
+            yield Check("yarn.settings", whose).unknown("its settings cannot be read from here")
 
 
 def _finding(level: Level, fault: ConfigError) -> Finding:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeport.appmaster.doctor.clock_checks import clock
-from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
+from homeport.appmaster.doctor.finding import Check, Finding
 
 _SUBJECT = "ZooKeeper"
 _VERSION = re.compile(r"(?:^Zookeeper version: )?(\d+)\.(\d+)\.(\d+)")
@@ -100,32 +100,34 @@ def check_servers(
     """
     for facts in servers:
         subject = f"{_SUBJECT} {facts.server}"
+        mode = Check("zookeeper.mode", subject)
         if facts.fault:
             remedy = "start it, or correct job.coordinator.zk.connect"
-            yield error("zookeeper.server", subject, facts.fault, remedy)
+            yield Check("zookeeper.server", subject).error(facts.fault, remedy)
         elif not facts.mode:
             why = (
                 f"AdminServer at port {admin_port} (job.coordinator.zk.admin.port) does not show "
                 "its mode and load, and neither does the word srvr, which is sent only without TLS"
             )
-            yield unknown("zookeeper.mode", subject, why)
+            yield mode.unknown(why)
         elif facts.mode == _READ_ONLY:
             remedy = "start its neighbours, or repair the network between them"
-            yield error("zookeeper.mode", subject, "it is read-only, without a quorum", remedy)
+            yield mode.error("it is read-only, without a quorum", remedy)
         else:
-            yield ok("zookeeper.mode", subject, facts.mode)
+            yield mode.ok(facts.mode)
         if facts.version:
             yield _version(subject, facts.version)
         if (load := facts.load) is not None:
             yield _load(subject, load, session_ms)
     modes = {facts.mode for facts in servers}
+    ensemble = Check("zookeeper.ensemble", _SUBJECT)
     if modes == {"standalone"}:
         found = "it is one server: the job stops with it"
         remedy = f"make an ensemble of {_QUORUM} servers"
-        yield warning("zookeeper.ensemble", _SUBJECT, found, remedy)
+        yield ensemble.warning(found, remedy)
     elif "leader" in modes and len(servers) < _QUORUM:
         found = f"job.coordinator.zk.connect names {len(servers)} of an ensemble's servers"
-        yield warning("zookeeper.ensemble", _SUBJECT, found, "name all of them")
+        yield ensemble.warning(found, "name all of them")
 
 
 def _version(subject: str, version: tuple[int, ...]) -> Finding:
@@ -133,8 +135,8 @@ def _version(subject: str, version: tuple[int, ...]) -> Finding:
     if version[: len(_OLDEST)] < _OLDEST:
         wanted = ".".join(map(str, _OLDEST))
         remedy = f"install {wanted} or later"
-        return error("zookeeper.version", subject, f"it has version {shown}", remedy)
-    return ok("zookeeper.version", subject, shown)
+        return Check("zookeeper.version", subject).error(f"it has version {shown}", remedy)
+    return Check("zookeeper.version", subject).ok(shown)
 
 
 def _load(subject: str, load: Load, session_ms: int) -> Finding:
@@ -146,40 +148,40 @@ def _load(subject: str, load: Load, session_ms: int) -> Finding:
     if load.outstanding > _MOST_OUTSTANDING or load.mean_ms > _MEAN_LATENCY_MS:
         limits = f"up to {_MOST_OUTSTANDING} requests and {_MEAN_LATENCY_MS} ms are normal"
         remedy = "give dataLogDir a disk of its own, and look for long pauses of its JVM"
-        return warning(check, subject, f"{found}: {limits}", remedy)
+        return Check(check, subject).warning(f"{found}: {limits}", remedy)
     if load.longest_ms > _SILENT_PART * session_ms:
         limits = f"clients give up a server after two thirds of a session of {session_ms} ms"
         remedy = (
             "look for long pauses of its disk and its JVM, or raise "
             "job.coordinator.zk.session.timeout.ms; the word srst resets these figures"
         )
-        return warning(check, subject, f"{found}: {limits}", remedy)
-    return ok(check, subject, found)
+        return Check(check, subject).warning(f"{found}: {limits}", remedy)
+    return Check(check, subject).ok(found)
 
 
 def check_session(facts: SessionFacts) -> Iterator[Finding]:
     """Check the granted time-out, the right to make nodes, and the clock."""
     found = f"the job asks for sessions of {facts.asked_ms} ms, and gets {facts.granted_ms} ms"
     if facts.granted_ms == facts.asked_ms:
-        yield ok("zookeeper.session", _SUBJECT, found)
+        yield Check("zookeeper.session", _SUBJECT).ok(found)
     else:
         bound = "maxSessionTimeout" if facts.granted_ms < facts.asked_ms else "minSessionTimeout"
         remedy = (
             f"set {bound}={facts.asked_ms} in zoo.cfg, or "
             f"job.coordinator.zk.session.timeout.ms={facts.granted_ms}"
         )
-        yield warning("zookeeper.session", _SUBJECT, found, remedy)
+        yield Check("zookeeper.session", _SUBJECT).warning(found, remedy)
     if facts.refusal:
         remedy = (
             f"give this user all rights on {facts.place} (setAcl), or correct what the job shows "
             "ZooKeeper (job.coordinator.zk.auth)"
         )
-        yield error("zookeeper.acl", facts.place, facts.refusal, remedy)
+        yield Check("zookeeper.acl", facts.place).error(facts.refusal, remedy)
     else:
-        yield ok("zookeeper.acl", facts.place, "this user makes nodes below it")
+        yield Check("zookeeper.acl", facts.place).ok("this user makes nodes below it")
     if facts.ahead_ms is None:
-        yield unknown(
-            "zookeeper.clock", _SUBJECT, "no node was made, and only a node's time shows it"
+        yield Check("zookeeper.clock", _SUBJECT).unknown(
+            "no node was made, and only a node's time shows it"
         )
     else:
         yield clock("zookeeper.clock", _SUBJECT, facts.ahead_ms / 1000, digits=1)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.doctor.clock_checks import check_clocks
 from homeport.appmaster.doctor.clock_facts import clocks_ahead
-from homeport.appmaster.doctor.finding import Finding, error, ok, unknown
+from homeport.appmaster.doctor.finding import Check, Finding
 from homeport.appmaster.doctor.kafka_checks import (
     TRANSACTION_STATE,
     check_brokers,
@@ -91,7 +91,7 @@ def findings(
         yield from _cluster(areas, config, question, say)
     else:
         why = f"{CONF_DIR_VARIABLE} is not set: no cluster is looked at"
-        yield unknown("yarn.reachable", "ResourceManager", why)
+        yield Check("yarn.reachable", "ResourceManager").unknown(why)
 
 
 def _cluster(
@@ -105,9 +105,11 @@ def _cluster(
         rest.require_reachable()
         running = [node.report for node in rest.nodes() if node.report.is_live]
     except UnavailableError as fault:
-        yield error("yarn.reachable", "ResourceManager", str(fault), "start it, or correct that")
+        yield Check("yarn.reachable", "ResourceManager").error(
+            str(fault), "start it, or correct that"
+        )
         return
-    yield ok("yarn.reachable", "ResourceManager", f"answers at {rest.url}")
+    yield Check("yarn.reachable", "ResourceManager").ok(f"answers at {rest.url}")
     if Area.YARN in areas:
         yield from check_nodes(rest.host_reports())
         if config is not None:
@@ -126,9 +128,9 @@ def _zookeeper(config: Config) -> Iterator[Finding]:
         facts = session_facts(config, settings)
     except HomeportError as fault:
         remedy = "start it, or correct what the job shows it (job.coordinator.zk)"
-        yield error("zookeeper.reachable", "ZooKeeper", str(fault), remedy)
+        yield Check("zookeeper.reachable", "ZooKeeper").error(str(fault), remedy)
         return
-    yield ok("zookeeper.reachable", "ZooKeeper", f"answers at {settings.connect}")
+    yield Check("zookeeper.reachable", "ZooKeeper").ok(f"answers at {settings.connect}")
     yield from check_session(facts)
 
 
@@ -139,7 +141,7 @@ def _kafka(config: Config, name: str) -> Iterator[Finding]:
         facts = kafka_facts(system, [*(use.name for use in uses), TRANSACTION_STATE])
     except UnavailableError as fault:
         remedy = "start a broker, or correct the addresses"
-        yield error("kafka.reachable", f"system {name!r}", str(fault), remedy)
+        yield Check("kafka.reachable", f"system {name!r}").error(str(fault), remedy)
         return
     given = system.producer.get(_TRANSACTION_TIMEOUT)
     yield from check_brokers(facts, int(given or _DEFAULT_TRANSACTION_TIMEOUT_MS))
@@ -184,7 +186,7 @@ def _nodes(
             say=say,
         )
     except HomeportError as fault:
-        yield error("node.probe", "YARN", str(fault), "correct that, or look with --no-probe")
+        yield Check("node.probe", "YARN").error(str(fault), "correct that, or look with --no-probe")
         return
     for host, answer in answers.items():
         yield from check_node(host, answer, needs)

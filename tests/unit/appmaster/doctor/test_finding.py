@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.doctor.finding import error, exit_code, lines, ok, unknown, warning
+from homeport.appmaster.doctor.finding import Check, exit_code, lines
 
-GOOD = ok("a.b", "this", "fine")
-BAD = error("c.d", "that", "broken", "mend it")
-RISK = warning("e.f", "those", "thin", "thicken it")
-DARK = unknown("g.h", "these", "not to be seen")
+GOOD = Check("a.b", "this").ok("fine")
+BAD = Check("c.d", "that").error("broken", "mend it")
+RISK = Check("e.f", "those").warning("thin", "thicken it")
+DARK = Check("g.h", "these").unknown("not to be seen")
 
 
 def test_the_gravest_comes_first_and_its_remedy_below_it() -> None:
