@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from homeport.config.config import INT_MAX, LONG_MAX
-from homeport.config.declarations.key_types import OWN, IntKey, ListKey, Liveness, Reach, TextKey
+from homeport.config.declarations.key_types import (
+    IntKey,
+    ListKey,
+    Liveness,
+    OwnIntKey,
+    OwnTextKey,
+    Reach,
+    TextKey,
+)
 
 ADJUNCT = "ADJUNCT"
 """Source of the keys that the document on adjunct data stores names."""
@@ -17,13 +25,12 @@ ADSTORE_MANAGER_FACTORY = TextKey(
     source=ADJUNCT,
     reach=Reach.CLASS,
 )
-ADSTORE_FRAMES_MAX_BYTES = IntKey(
+ADSTORE_FRAMES_MAX_BYTES = OwnIntKey(
     "adstore.frames.max.bytes",
     "rows of all adjunct stores that a pipeline takes as frames, as columns and for each "
     "container; a container with more ends",
     default=33554432,
     maximum=INT_MAX,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_ADSTORE_INPUT = TextKey(
@@ -49,18 +56,16 @@ STORE_ADSTORE_VALIDITY_MS = IntKey(
     source=ADJUNCT,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-STORE_ADSTORE_MARKER_HEADER = TextKey(
+STORE_ADSTORE_MARKER_HEADER = OwnTextKey(
     "stores.<store>.adstore.version.marker.header",
     "header of the records that begin or end a version of a bounded data set in their partition: "
     "its value is begin or end, with a number where partitions are several",
-    source=OWN,
 )
-STORE_ADSTORE_MARKER_KEY = TextKey(
+STORE_ADSTORE_MARKER_KEY = OwnTextKey(
     "stores.<store>.adstore.version.marker.key",
     "instead of that header: key, as UTF-8, of the records that do so by their value",
-    source=OWN,
 )
-STORE_ADSTORE_MINIMUM_SHARE = IntKey(
+STORE_ADSTORE_MINIMUM_SHARE = OwnIntKey(
     "stores.<store>.adstore.version.minimum.share.percent",
     "least size of a version, in records and as a share of the one before, with which it is "
     "served; 0: any",
@@ -68,16 +73,14 @@ STORE_ADSTORE_MINIMUM_SHARE = IntKey(
     minimum=0,
     maximum=_PERCENT,
     own_unit="%",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-STORE_ADSTORE_LATE_MS = IntKey(
+STORE_ADSTORE_LATE_MS = OwnIntKey(
     "stores.<store>.adstore.version.late.ms",
     "age from which a version without its end is reported, and time without a record of its "
     "stream after which a container that waits for the first one ends",
     default=86400000,
     maximum=LONG_MAX,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_SIDE_INPUTS = ListKey(

@@ -6,8 +6,11 @@ from homeport.config.declarations.key_types import (
     OWN,
     BoolKey,
     IntKey,
-    ListKey,
     Liveness,
+    OwnBoolKey,
+    OwnIntKey,
+    OwnListKey,
+    OwnTextKey,
     Reach,
     TextKey,
     TokensKey,
@@ -64,31 +67,28 @@ CONTAINER_FAIL_JOB_AFTER_RETRIES = BoolKey(
     default=True,
     liveness=Liveness.LIVE,
 )
-CONTAINER_LEASE_MS = IntKey(
+CONTAINER_LEASE_MS = OwnIntKey(
     "cluster-manager.container.lease.ms",
     "a container that cannot renew for this long ends itself",
     default=10000,
     # A silent container is not replaced for so long.
     maximum=600_000,
-    source=OWN,
 )
-CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
+CONTAINER_CHECK_IN_INTERVAL_MS = OwnIntKey(
     "cluster-manager.container.check-in.interval.ms",
     "how often a launcher asks what to do; less often where more than 250 a second would",
     default=500,
     # An order reaches its launcher, and a correction of this key too, so much later.
     maximum=60_000,
-    source=OWN,
     liveness=Liveness.LIVE,
 )
-CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
+CONTAINER_CHECK_IN_TIMEOUT_MS = OwnIntKey(
     "cluster-manager.container.check-in.timeout.ms",
     "a granted container that has not checked in for this long is requested again; the default is "
     "five times as long with yarn.python.archive",
     default=60000,
     # A launcher that never comes up holds its container back for so long.
     maximum=3_600_000,
-    source=OWN,
     liveness=Liveness.LIVE,
 )
 FAULT_DOMAINS_PREFERRED = BoolKey(
@@ -96,53 +96,46 @@ FAULT_DOMAINS_PREFERRED = BoolKey(
     "an active container and its standbys are put in different racks if possible",
     liveness=Liveness.LIVE,
 )
-FAULT_DOMAINS_REQUIRED = BoolKey(
+FAULT_DOMAINS_REQUIRED = OwnBoolKey(
     "cluster-manager.fault-domain-aware.standby.required",
     "they are always in different racks: one that has no rack of its own waits",
-    source=OWN,
     liveness=Liveness.LIVE,
 )
-CLUSTER_MANAGER_HOSTS = ListKey(
+CLUSTER_MANAGER_HOSTS = OwnListKey(
     "cluster-manager.hosts",
     "hosts to know at submission, beyond those that the ResourceManager lists",
-    source=OWN,
 )
-COMMAND_TIMEOUT_MS = IntKey(
+COMMAND_TIMEOUT_MS = OwnIntKey(
     "cluster-manager.command.timeout.ms",
     "an operator's move or restart that comes no further for this long has failed",
     default=600_000,
     maximum=86_400_000,
-    source=OWN,
     liveness=Liveness.LIVE,
 )
-ROLLING_RESTART_WATCH_MS = IntKey(
+ROLLING_RESTART_WATCH_MS = OwnIntKey(
     "cluster-manager.rolling-restart.watch.ms",
     "how long a container is watched that was restarted for a changed key, before the next",
     default=60_000,
     minimum=0,
     maximum=86_400_000,
-    source=OWN,
     liveness=Liveness.LIVE,
 )
-WARM_MOVE_MAX_RECORDS = IntKey(
+WARM_MOVE_MAX_RECORDS = OwnIntKey(
     "cluster-manager.warm-move.max.records",
     "how far the standby of a warm move may be behind when the container stops",
     default=10_000,
     minimum=0,
     own_unit="records",
-    source=OWN,
     liveness=Liveness.LIVE,
 )
-DRAINED_HOSTS = ListKey(
+DRAINED_HOSTS = OwnListKey(
     "cluster-manager.drained.hosts",
     "hosts that get no container of the job; what runs there is moved by homeport drain",
-    source=OWN,
     liveness=Liveness.LIVE,
 )
-JOB_COORDINATOR_URL_HOST = TextKey(
+JOB_COORDINATOR_URL_HOST = OwnTextKey(
     "cluster-manager.jobcoordinator.url.host",
     "host name or address in the job coordinator's URL; default the AM's, or processor's",
-    source=OWN,
 )
 JOB_COORDINATOR_URL_PORT = IntKey(
     "cluster-manager.jobcoordinator.url.port",
@@ -152,24 +145,21 @@ JOB_COORDINATOR_URL_PORT = IntKey(
     maximum=65_535,
 )
 
-JOB_COORDINATOR_TLS = BoolKey(
+JOB_COORDINATOR_TLS = OwnBoolKey(
     "cluster-manager.jobcoordinator.tls.enabled",
     "job coordinator and lease keeper serve https, with a certificate of the submission",
-    source=OWN,
 )
 
-JOB_COORDINATOR_URL_NAMES = ListKey(
+JOB_COORDINATOR_URL_NAMES = OwnListKey(
     "cluster-manager.jobcoordinator.url.names",
     "further host names of the job coordinator, as of a proxy or an alias",
-    source=OWN,
     liveness=Liveness.LIVE,
     reach=Reach.ACCESS,
 )
-JOB_COORDINATOR_READ_OPEN = BoolKey(
+JOB_COORDINATOR_READ_OPEN = OwnBoolKey(
     "cluster-manager.jobcoordinator.read.open",
     "each program that reaches the port may read, secrets masked; false: with a token",
     default=True,
-    source=OWN,
     reach=Reach.ACCESS,
 )
 JOB_COORDINATOR_READ_TOKENS = TokensKey(
@@ -186,12 +176,11 @@ JOB_COORDINATOR_OPERATE_TOKENS = TokensKey(
     liveness=Liveness.LIVE,
     reach=Reach.ACCESS,
 )
-JOB_COORDINATOR_ACCESS_GENERATION = IntKey(
+JOB_COORDINATOR_ACCESS_GENERATION = OwnIntKey(
     "cluster-manager.jobcoordinator.access.generation",
     "number of the job's own token and certificate; homeport token exchange counts it up",
     default=0,
     minimum=0,
-    source=OWN,
     liveness=Liveness.LIVE,
     reach=Reach.ACCESS,
 )
@@ -217,19 +206,17 @@ YARN_AM_MEMORY_MB = IntKey(
     "yarn.am.container.memory.mb", "memory of the AM's container", default=1024
 )
 YARN_AM_CPU_CORES = IntKey("yarn.am.container.cpu.cores", "cores of the AM's container", default=1)
-YARN_AM_MAX_ATTEMPTS = IntKey(
-    "yarn.am.max-attempts", "attempts that YARN gives the application", default=10, source=OWN
+YARN_AM_MAX_ATTEMPTS = OwnIntKey(
+    "yarn.am.max-attempts", "attempts that YARN gives the application", default=10
 )
-YARN_PYTHON_EXECUTABLE = TextKey(
+YARN_PYTHON_EXECUTABLE = OwnTextKey(
     "yarn.python.executable",
     "interpreter with homeport installed, present on every node; default the submitter's",
-    source=OWN,
     reach=Reach.PLACE,
 )
-YARN_PYTHON_ARCHIVE = TextKey(
+YARN_PYTHON_ARCHIVE = OwnTextKey(
     "yarn.python.archive",
     "path or URL of an environment by homeport pack, which is unpacked on each node",
-    source=OWN,
     reach=Reach.PLACE,
 )
 YARN_KERBEROS_PRINCIPAL = TextKey(
@@ -247,9 +234,8 @@ YARN_AM_TRACKING_URL = TextKey(
     "URL of the job coordinator; the AM writes it, run-job and the tools read it",
     liveness=Liveness.LIVE,
 )
-YARN_AM_CERTIFICATE = TextKey(
+YARN_AM_CERTIFICATE = OwnTextKey(
     "yarn.am.certificate",
     "certificate at that URL (PEM); the AM writes it, run-job and the tools trust it alone",
-    source=OWN,
     liveness=Liveness.LIVE,
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from homeport.config.declarations.key_types import (
-    OWN,
     REPLICAS_MAX,
     BoolKey,
     IntKey,
     ListKey,
     Liveness,
+    OwnBoolKey,
+    OwnIntKey,
+    OwnTextKey,
     Reach,
     TextKey,
 )
@@ -38,13 +40,12 @@ JOB_COORDINATOR_SEGMENT_BYTES = IntKey(
     "segment size of the coordinator stream; default the system's, else 26214400",
     minimum=14,
 )
-JOB_COORDINATOR_CATCH_UP_INTERVAL_MS = IntKey(
+JOB_COORDINATOR_CATCH_UP_INTERVAL_MS = OwnIntKey(
     "job.coordinator.catch-up.interval.ms",
     "how often the driver reads new records of the coordinator stream",
     default=1000,
     # For so long the driver can be deaf to the record that corrects this very key.
     maximum=60_000,
-    source=OWN,
     liveness=Liveness.LIVE,
 )
 JOB_MONITOR_PARTITION_CHANGE_MS = IntKey(
@@ -53,25 +54,23 @@ JOB_MONITOR_PARTITION_CHANGE_MS = IntKey(
     default=300000,
     liveness=Liveness.LIVE,
 )
-JOB_COORDINATOR_ISOLATION_MAX_MS = IntKey(
+JOB_COORDINATOR_ISOLATION_MAX_MS = OwnIntKey(
     "job.coordinator.isolation.max.ms",
     "how long leases are renewed without an answer from the coordinator stream",
     default=30000,
     # A new attempt places nothing for so long, where it cannot see the old one stop.
     maximum=3_600_000,
-    source=OWN,
 )
 JOB_CHANGELOG_SYSTEM = TextKey(
     "job.changelog.system", "system of changelogs that name none", fallback="job.default.system"
 )
 RECREATED_REFUSE, RECREATED_BEGIN = "refuse", "begin"
-JOB_INPUT_RECREATED = TextKey(
+JOB_INPUT_RECREATED = OwnTextKey(
     "job.input.recreated",
     "what a start does where an input topic was deleted and recreated: refuse, or keep the state "
     "and begin the new topic where samza.offset.default says",
     default=RECREATED_REFUSE,
     choices=(RECREATED_REFUSE, RECREATED_BEGIN),
-    source=OWN,
 )
 JOB_CONTAINER_COUNT = IntKey(
     "job.container.count",
@@ -82,34 +81,30 @@ JOB_CONTAINER_COUNT = IntKey(
     liveness=Liveness.LIVE,
     legacy=("yarn.container.count",),
 )
-JOB_CONTAINER_PREWARM = BoolKey(
+JOB_CONTAINER_PREWARM = OwnBoolKey(
     "job.container.prewarm",
     "beside each active container a Spark with the job's pipeline waits for its next start",
-    source=OWN,
 )
 LOG_FORMATS = ("text", "json")
-JOB_LOG_FORMAT = TextKey(
+JOB_LOG_FORMAT = OwnTextKey(
     "job.log.format",
     "how the processes of the job log: text, or json, one object a line with time, level, logger, "
     "message, host, and of a container processor and epoch",
     default="text",
     choices=LOG_FORMATS,
-    source=OWN,
 )
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-JOB_LOG_LEVEL = TextKey(
+JOB_LOG_LEVEL = OwnTextKey(
     "job.log.level",
     "the least level that the driver and the containers log",
     default="INFO",
     choices=LOG_LEVELS,
-    source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
-JOB_DRAIN = BoolKey(
+JOB_DRAIN = OwnBoolKey(
     "job.drain",
     "the job ends, as succeeded, once it has processed what its inputs hold; run-job "
     "--operation=drain sets it until the next deployment",
-    source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
 JOB_HOST_AFFINITY_ENABLED = BoolKey(
@@ -146,17 +141,15 @@ JOB_NON_LOGGED_STORE_BASE_DIR = TextKey(
     "job.non-logged.store.base.dir",
     "root of the directories of stores without a changelog; default the container's own",
 )
-JOB_HISTORY_DIR = TextKey(
+JOB_HISTORY_DIR = OwnTextKey(
     "job.history.dir",
     "folder of the history files; default .history below the job's state directory",
-    source=OWN,
 )
-JOB_HISTORY_MAX_MB = IntKey(
+JOB_HISTORY_MAX_MB = OwnIntKey(
     "job.history.max.mb",
     "most that the job's history files on one host have together; the oldest go first, and a "
     "quarter is kept for all that is no transaction",
     default=256,
-    source=OWN,
 )
 JOB_HOT_STANDBY_ENABLED = BoolKey(
     "job.hotstandby.enabled",
@@ -171,10 +164,9 @@ JOB_HOT_STANDBY_REPLICATION_COUNT = IntKey(
     maximum=100,
     source="STANDBY",
 )
-JOB_HOT_STANDBY_PREWARM = BoolKey(
+JOB_HOT_STANDBY_PREWARM = OwnBoolKey(
     "job.hotstandby.prewarm",
     "beside each standby a Spark with the job's pipeline waits for the failover",
-    source=OWN,
 )
 JOB_STANDBY_TASKS_REPLICATION_FACTOR = IntKey(
     "job.standbytasks.replication.factor",

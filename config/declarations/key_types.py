@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, get_args, get_type_hints
 
 from homeport.config.access_tokens import NamedToken, named_tokens
@@ -338,6 +338,11 @@ class TokensKey(ListKey):
     def tokens(self, config: Config) -> tuple[NamedToken, ...]:
         """Return the tokens, in the order given; of one name the newest is the last."""
         return named_tokens(self.name, config.get_list(self.name))
+
+
+OwnTextKey, OwnIntKey = partial(TextKey, source=OWN), partial(IntKey, source=OWN)
+OwnBoolKey, OwnListKey = partial(BoolKey, source=OWN), partial(ListKey, source=OWN)
+"""Keys that Samza does not have, nor a document that asks for them."""
 
 
 def values_of(view: type, config: Config, *parts: str) -> dict[str, Any]:

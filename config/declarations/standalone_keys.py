@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import OWN, BoolKey, ClassKey, IntKey, Reach, TextKey
+from homeport.config.declarations.key_types import (
+    ClassKey,
+    IntKey,
+    OwnBoolKey,
+    OwnIntKey,
+    OwnTextKey,
+    Reach,
+    TextKey,
+)
 
 _HA = "HA-STANDALONE"
 _DAY_MS = 86_400_000
@@ -47,13 +55,12 @@ JOB_COORDINATOR_ZK_ROOT = TextKey(
     source=_HA,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_ADMIN_PORT = IntKey(
+JOB_COORDINATOR_ZK_ADMIN_PORT = OwnIntKey(
     "job.coordinator.zk.admin.port",
     "port of ZooKeeper's AdminServer, from which homeport doctor takes mode and load of servers "
     "that answer no four-letter word",
     default=8080,
     maximum=65_535,
-    source=OWN,
 )
 JOB_DEBOUNCE_TIME_MS = IntKey(
     "job.debounce.time.ms",
@@ -62,11 +69,10 @@ JOB_DEBOUNCE_TIME_MS = IntKey(
     minimum=0,
     maximum=_DAY_MS,
 )
-JOB_LOCATION_ID = TextKey(
+JOB_LOCATION_ID = OwnTextKey(
     "job.location-id",
     "where a standalone processor runs: text, or env:NAME for that variable; processors with the "
     "same one share their folders of state; default the host name",
-    source=OWN,
 )
 SAMZAS_LOCATION = "org.apache.samza.runtime.DefaultLocationIdProviderFactory"
 """Says what happens without a provider."""
@@ -82,75 +88,65 @@ JOB_LOCATION_ID_PROVIDER_FACTORY = ClassKey(
     otherwise="remove it where the host name says it, else set job.location-id, or name a "
     "LocationIdProvider of the job's own as module:Class",
 )
-JOB_CONTAINER_MIXED_ROLES = BoolKey(
+JOB_CONTAINER_MIXED_ROLES = OwnBoolKey(
     "job.container.mixed-roles",
     "whether a container may have active and standby tasks; standalone processors do in any case, "
     "and run-job refuses true",
-    source=OWN,
 )
 
 
 DIGEST, DIGEST_MD5, GSSAPI = "digest", "DIGEST-MD5", "GSSAPI"
 CREATOR, OPEN = "creator", "open"
-JOB_COORDINATOR_ZK_AUTH_SCHEME = TextKey(
+JOB_COORDINATOR_ZK_AUTH_SCHEME = OwnTextKey(
     "job.coordinator.zk.auth.scheme",
     "how processors and tools show ZooKeeper their user: its scheme digest, or that mechanism of "
     "SASL; GSSAPI takes the ticket of kinit and needs the Python module kerberos",
     choices=(DIGEST, DIGEST_MD5, GSSAPI),
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_AUTH_USERNAME = TextKey(
+JOB_COORDINATOR_ZK_AUTH_USERNAME = OwnTextKey(
     "job.coordinator.zk.auth.username",
     "the user that ZooKeeper knows; with GSSAPI the principal, default that of the ticket",
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_AUTH_PASSWORD = TextKey(
+JOB_COORDINATOR_ZK_AUTH_PASSWORD = OwnTextKey(
     "job.coordinator.zk.auth.password",
     "where that user's password is: env:NAME of a variable, or file:PATH; a password itself is "
     "refused",
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_ACL = TextKey(
+JOB_COORDINATOR_ZK_ACL = OwnTextKey(
     "job.coordinator.zk.acl",
     "which clients of ZooKeeper may read and change the job's nodes: creator (those of the user "
     "that the job shows, else of its certificate) or open (all); default creator where it shows "
     "one",
     choices=(CREATOR, OPEN),
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_TLS_ENABLED = BoolKey(
+JOB_COORDINATOR_ZK_TLS_ENABLED = OwnBoolKey(
     "job.coordinator.zk.tls.enabled",
     "whether connections to ZooKeeper are encrypted; its servers show a certificate for the names "
     "that job.coordinator.zk.connect has",
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_TLS_CA_PATH = TextKey(
+JOB_COORDINATOR_ZK_TLS_CA_PATH = OwnTextKey(
     "job.coordinator.zk.tls.ca.path",
     "PEM file with the certificates of authorities that sign those of ZooKeeper's servers; "
     "default the authorities of the system",
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_TLS_CERTIFICATE_PATH = TextKey(
+JOB_COORDINATOR_ZK_TLS_CERTIFICATE_PATH = OwnTextKey(
     "job.coordinator.zk.tls.certificate.path",
     "PEM file with the certificate that processors and tools show ZooKeeper",
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_TLS_KEY_PATH = TextKey(
+JOB_COORDINATOR_ZK_TLS_KEY_PATH = OwnTextKey(
     "job.coordinator.zk.tls.key.path",
     "PEM file with the key of that certificate",
-    source=OWN,
     reach=Reach.PLACE,
 )
-JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD = TextKey(
+JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD = OwnTextKey(
     "job.coordinator.zk.tls.key.password",
     "where the password of that key is, if it has one: env:NAME or file:PATH",
-    source=OWN,
     reach=Reach.PLACE,
 )

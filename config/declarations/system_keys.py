@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from homeport.config.config import INT_MAX
 from homeport.config.declarations.key_types import (
-    OWN,
     REPLICAS_MAX,
     BoolKey,
     ClassKey,
     IntKey,
     ListKey,
     Liveness,
+    OwnTextKey,
     Reach,
     TextKey,
 )
@@ -62,13 +62,12 @@ SYSTEM_OFFSET_DEFAULT = TextKey(
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 LOST_INPUT = ("fail", "earliest", "latest")
-SYSTEM_LOST_INPUT = TextKey(
+SYSTEM_LOST_INPUT = OwnTextKey(
     "systems.<system>.input.lost",
     "what a task does where Kafka has deleted records that it has not read: fail, or go on at the "
     "earliest or behind the latest record",
     default="fail",
     choices=LOST_INPUT,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 SYSTEM_KEY_SERDE = TextKey(
@@ -89,11 +88,10 @@ STREAM_OFFSET_DEFAULT = TextKey(
     choices=OFFSET_DEFAULTS,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-STREAM_START_TIME = TextKey(
+STREAM_START_TIME = OwnTextKey(
     "systems.<system>.streams.<stream>.start.time",
     "a task without a checkpoint begins at the first record of this time or later, not at "
     "samza.offset.default: ms since 1970, or ISO 8601 with a time zone",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STREAM_RESET_OFFSET = BoolKey(
@@ -114,11 +112,10 @@ STREAM_PRIORITY = IntKey(
     maximum=INT_MAX - 1,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-STREAM_LOST_INPUT = TextKey(
+STREAM_LOST_INPUT = OwnTextKey(
     "systems.<system>.streams.<stream>.input.lost",
     "systems.<system>.input.lost, for one stream",
     choices=LOST_INPUT,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STREAM_KEY_SERDE = TextKey(
@@ -139,34 +136,30 @@ SERIALIZERS_REGISTRY_CLASS = TextKey(
     "protobuf; string, json, bytes, integer, long and double need no entry",
     reach=Reach.CLASS,
 )
-SERIALIZERS_REGISTRY_SCHEMA = TextKey(
+SERIALIZERS_REGISTRY_SCHEMA = OwnTextKey(
     "serializers.registry.<name>.schema",
     "schema of a json serde, as DDL (carrier STRING, delay INT), or of an avro serde, as JSON in "
     "one line; a BatchTask and a pipeline get values with a schema as columns; that of a store's "
     "serde is settled with the state",
-    source=OWN,
 )
-SERIALIZERS_REGISTRY_SCHEMA_FILE = TextKey(
+SERIALIZERS_REGISTRY_SCHEMA_FILE = OwnTextKey(
     "serializers.registry.<name>.schema.file",
     "file with that schema, in the job's package; of a protobuf serde, its descriptor set (protoc "
     "--include_imports --descriptor_set_out)",
-    source=OWN,
     reach=Reach.CODE,
 )
-SERIALIZERS_REGISTRY_MESSAGE = TextKey(
-    "serializers.registry.<name>.message", "full name of a protobuf serde's message", source=OWN
+SERIALIZERS_REGISTRY_MESSAGE = OwnTextKey(
+    "serializers.registry.<name>.message", "full name of a protobuf serde's message"
 )
-SERIALIZERS_REGISTRY_URL = TextKey(
+SERIALIZERS_REGISTRY_URL = OwnTextKey(
     "serializers.registry.<name>.schema.registry.url",
     "address of a Confluent Schema Registry: values have its wire format, and the schemas that "
     "they were written by are its",
-    source=OWN,
     reach=Reach.CODE,
 )
-SERIALIZERS_REGISTRY_PROPERTY = TextKey(
+SERIALIZERS_REGISTRY_PROPERTY = OwnTextKey(
     "serializers.registry.<name>.schema.registry.<property>",
     "a property of confluent-kafka's client of the registry, such as basic.auth.user.info",
-    source=OWN,
     reach=Reach.CODE,
 )
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from homeport.config.declarations.key_types import (
-    OWN,
     REPLICAS_MAX,
     BoolKey,
     IntKey,
     ListKey,
     Liveness,
+    OwnBoolKey,
+    OwnIntKey,
+    OwnListKey,
+    OwnTextKey,
     Reach,
     TextKey,
 )
@@ -22,47 +25,41 @@ TASK_CLASS = TextKey(
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CODE,
 )
-TASK_PIPELINE_CLASS = TextKey(
+TASK_PIPELINE_CLASS = OwnTextKey(
     "task.pipeline.class",
     "pipeline function, module:function",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CODE,
 )
-TASK_PIPELINE_SQL = TextKey(
+TASK_PIPELINE_SQL = OwnTextKey(
     "task.pipeline.sql",
     "the pipeline as one SELECT of Spark's SQL, or file: and a file of the job's package; in the "
     "place of task.pipeline.class",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CODE,
 )
-TASK_PIPELINE_OUTPUT = TextKey(
+TASK_PIPELINE_OUTPUT = OwnTextKey(
     "task.pipeline.output",
     "where the pipeline's rows leave, system.stream; in the place of task.class",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_PIPELINE_CHECK = TextKey(
+TASK_PIPELINE_CHECK = OwnTextKey(
     "task.pipeline.check",
     "where the pipeline first meets an empty input: in a Spark of run-job's, or in the containers "
     "alone, before they take input; default submission with task.pipeline.sql, else start",
     choices=("submission", "start"),
-    source=OWN,
 )
-TASK_PIPELINE_UNORDERED = BoolKey(
+TASK_PIPELINE_UNORDERED = OwnBoolKey(
     "task.pipeline.unordered",
     "the pipeline drops the column offset; its rows come in any order",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_PIPELINE_PLAN = TextKey(
+TASK_PIPELINE_PLAN = OwnTextKey(
     "task.pipeline.plan",
     "once: the pipeline function is called once for each schema of its input, and its plan runs "
     "on each batch where that gives the same rows; always: it is called for each batch",
     default=PLAN_ONCE,
     choices=(PLAN_ONCE, PLAN_ALWAYS),
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_INPUTS = ListKey(
@@ -75,19 +72,17 @@ TASK_BROADCAST_INPUTS = ListKey(
     "partitions that every task reads, system.stream#0 or system.stream#[0-3]",
     liveness=Liveness.NEVER_WITH_STATE,
 )
-TASK_OUTPUTS = ListKey(
+TASK_OUTPUTS = OwnListKey(
     "task.outputs",
     "output streams, system.stream, separated by commas: each exists before the job starts; a "
     "task may send to others too",
-    source=OWN,
 )
-TASK_OUTPUTS_CREATE_PARTITIONS = IntKey(
+TASK_OUTPUTS_CREATE_PARTITIONS = OwnIntKey(
     "task.outputs.create.partitions",
     "an output that is named in the configuration and does not exist is created with so many "
     "partitions; 0: the job is refused",
     default=0,
     minimum=0,
-    source=OWN,
 )
 TASK_NAME_GROUPER_FACTORY = TextKey(
     "task.name.grouper.factory",
@@ -102,53 +97,47 @@ TASK_COMMIT_MS = IntKey(
     default=10000,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
-TASK_TRANSACTION_MS = IntKey(
+TASK_TRANSACTION_MS = OwnIntKey(
     "task.transaction.ms",
     "time between transactions: outputs, changelog and checkpoint become visible; the first after "
     "a start ends with its first batch",
     default=1000,
-    source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
-TASK_TRANSACTION_IDLE_MS = IntKey(
+TASK_TRANSACTION_IDLE_MS = OwnIntKey(
     "task.transaction.idle.ms",
     "a transaction whose input has no more for now ends early, at least this long after the one "
     "before, and so that commits take at most half of the time; -1: never early",
     default=10,
     minimum=-1,
-    source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
-TASK_BATCH_LINGER_MS = IntKey(
+TASK_BATCH_LINGER_MS = OwnIntKey(
     "task.batch.linger.ms",
     "longest time that a small micro-batch fills after the one before, which is less where "
     "batches cost little; default 100 with a pipeline, else 0",
     minimum=0,
-    source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
-TASK_BATCH_TARGET_MS = IntKey(
+TASK_BATCH_TARGET_MS = OwnIntKey(
     "task.batch.target.ms",
     "how long pipeline and task work on one micro-batch under load: batches grow and shrink "
     "towards it, from 100 rows up to 50,000, 100,000 with a pipeline, 2,000 with a StreamTask "
     "alone",
     default=500,
-    source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
-TASK_BATCH_MAX_BYTES = IntKey(
+TASK_BATCH_MAX_BYTES = OwnIntKey(
     "task.batch.max.bytes",
     "a micro-batch with this many bytes of values takes no more records, and the consumer fetches "
     "about as many ahead; default a sixteenth of Python's share of the container's memory, 16 to "
     "64 MB",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_TRANSACTION_MAX_BYTES = IntKey(
+TASK_TRANSACTION_MAX_BYTES = OwnIntKey(
     "task.transaction.max.bytes",
     "a transaction with this much input or output ends early",
     default=33554432,
-    source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_SHUTDOWN_MS = IntKey(
@@ -159,11 +148,8 @@ TASK_SHUTDOWN_MS = IntKey(
     # The driver, and run-job --operation=kill, wait for so long.
     maximum=3_600_000,
 )
-TASK_HANG_MS = IntKey(
-    "task.hang.ms",
-    "a container without progress for this long is killed",
-    default=300000,
-    source=OWN,
+TASK_HANG_MS = OwnIntKey(
+    "task.hang.ms", "a container without progress for this long is killed", default=300000
 )
 TASK_CALLBACK_TIMEOUT_MS = IntKey(
     "task.callback.timeout.ms",
@@ -173,11 +159,10 @@ TASK_CALLBACK_TIMEOUT_MS = IntKey(
     minimum=-1,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_EXACTLY_ONCE = BoolKey(
+TASK_EXACTLY_ONCE = OwnBoolKey(
     "task.exactly.once",
     "outputs are part of the transaction; false: they leave at once and may repeat",
     default=True,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_DROP_DESERIALIZATION_ERRORS = BoolKey(
@@ -185,10 +170,9 @@ TASK_DROP_DESERIALIZATION_ERRORS = BoolKey(
     "input records that cannot be read are skipped instead of failing the container",
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_DEAD_LETTER_STREAM = TextKey(
+TASK_DEAD_LETTER_STREAM = OwnTextKey(
     "task.dead.letter.stream",
     "where records that are skipped go, system.stream; default: nowhere",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_WINDOW_MS = IntKey(
@@ -205,34 +189,30 @@ TASK_MAX_CONCURRENCY = IntKey(
     maximum=1000,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_TIMERS_STORE = TextKey(
+TASK_TIMERS_STORE = OwnTextKey(
     "task.timers.store",
     "store of its own in which timers outlive their container; default: in memory",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_WATERMARK_LATENESS_MS = IntKey(
+TASK_WATERMARK_LATENESS_MS = OwnIntKey(
     "task.watermark.lateness.ms",
     "how far the watermark of event time stays behind the newest timestamp; not set: there is no "
     "event time",
     minimum=0,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_WATERMARK_AHEAD_MS = IntKey(
+TASK_WATERMARK_AHEAD_MS = OwnIntKey(
     "task.watermark.ahead.ms",
     "how far ahead of the clock a record's time may be; what is further does not move the "
     "watermark, and windows report it as they do what is late; not set: any time",
     minimum=0,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_WATERMARK_IDLE_MS = IntKey(
+TASK_WATERMARK_IDLE_MS = OwnIntKey(
     "task.watermark.idle.ms",
     "a partition without a record for so long holds no watermark back; -1: it does",
     default=60000,
     minimum=-1,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_IGNORED_EXCEPTIONS = ListKey(
@@ -267,31 +247,27 @@ TASK_CHECKPOINT_SEGMENT_BYTES = IntKey(
 TASK_CHECKPOINT_MAX_MESSAGE_BYTES = IntKey(
     "task.checkpoint.max.message.bytes", "largest checkpoint", default=1000012
 )
-TASK_SPARK_CONF = TextKey(
+TASK_SPARK_CONF = OwnTextKey(
     "task.spark.conf.<property>",
     "a property of the local Spark",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CODE,
 )
-TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
+TASK_SPARK_DRIVER_MEMORY_MB = OwnIntKey(
     "task.spark.driver.memory.mb",
     "heap of the local Spark; default by the memory rule",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_TRACES_ENDPOINT = TextKey(
+TASK_TRACES_ENDPOINT = OwnTextKey(
     "task.traces.otlp.endpoint",
     "where containers send traces of their transactions (fetch, pipeline, tasks, commit) by "
     "OpenTelemetry's protocol over HTTP, such as http://collector:4318/v1/traces; without it "
     "nothing is traced. The job's environment needs homeport[traces]",
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
-TASK_TRACES_EVERY = IntKey(
+TASK_TRACES_EVERY = OwnIntKey(
     "task.traces.every",
     "of so many committed transactions one is traced",
     default=1,
-    source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
