@@ -56,10 +56,9 @@ class ClusterResourceManager(Protocol):
 
         A second request with the same number does nothing. The size is the application's.
 
-        Raises:
-            UnavailableError: the cluster manager refused or did not answer; or the host joined
-                after the submission and cannot be requested by name. If there is a container all
-                the same, it is ended with the next report.
+        UnavailableError: the cluster manager refused or did not answer; or the host joined after
+        the submission and cannot be requested by name. If there is a container all the same, it is
+        ended with the next report.
         """
 
     def cancel(self, request_id: RequestId) -> None:

@@ -27,8 +27,7 @@ def token_path(environment: Mapping[str, str], application_id: str) -> Path:
 def read_token(path: Path) -> str:
     """Return the token in the file ``path``.
 
-    Raises:
-        ConfigError: the file cannot be read, or has no token.
+    ConfigError: the file cannot be read, or has no token.
     """
     try:
         text = path.read_text(encoding="ascii").strip()

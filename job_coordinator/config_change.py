@@ -108,8 +108,7 @@ def _in_force(key: IntKey, config: Config) -> int:
 def refuse_written(written: Config, file: Config) -> None:
     """Require that no tool has written a key that names the job, or reaches out from this machine.
 
-    Raises:
-        ConfigError: one has written such a key, as Samza's tool can, which checks nothing.
+    ConfigError: one has written such a key, as Samza's tool can, which checks nothing.
     """
     for key, why in _IDENTITY.items():
         if key in written and written[key] != file.get(key):
@@ -160,9 +159,8 @@ def _unread(key: str) -> ConfigError:
 def check_operators_key(key: str) -> None:
     """Require that an operator may set the key, or take it back, by HTTP.
 
-    Raises:
-        ConfigError: the key may name what a process runs, reads or connects to, or it takes no
-            effect live.
+    ConfigError: the key may name what a process runs, reads or connects to, or it takes no effect
+    live.
     """
     known, near = keys.declared(key), meant_by(key)
     if known is not None and known.is_operators:
@@ -196,10 +194,9 @@ def checked_change(
     back. ``has_state``: whether the job may have left state in changelogs. ``check_model`` raises
     ConfigError where no JobModel can be made of a configuration.
 
-    Raises:
-        ConfigError: the configuration as a whole would break a rule that it does not break now, or
-            the key is settled once a job has state.
-        UnavailableError: ``check_model`` could not ask.
+    ConfigError: the configuration as a whole would break a rule that it does not break now, or the
+    key is settled once a job has state.
+    UnavailableError: ``check_model`` could not ask.
     """
     present = before or file
     values = {name: text for name, text in present.items() if name != key}
@@ -258,9 +255,8 @@ def require_model_here(
 def require_model(config: Config) -> None:
     """Require that ``config`` and its inputs, as Kafka has them now, make a JobModel.
 
-    Raises:
-        ConfigError: they make none.
-        UnavailableError: Kafka does not answer.
+    ConfigError: they make none.
+    UnavailableError: Kafka does not answer.
     """
     counts = counts_now(config)
     calculate_job_model(config, counts, NOTHING)

@@ -52,10 +52,9 @@ def own_folder(path: Path, below: Path) -> Iterator[int]:
         path: the folder; it, and each one between it and ``below``, is this user's alone.
         below: the folder that was given, or ``path`` itself; it is made where it is missing.
 
-    Raises:
-        NotOwnError: a folder belongs to another user, is none, or others can write there; one line
-            with path, reason and remedy.
-        OSError: the system refuses.
+    NotOwnError: a folder belongs to another user, is none, or others can write there; one line with
+    path, reason and remedy.
+    OSError: the system refuses.
     """
     try:
         below.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -110,8 +109,7 @@ def open_own_file(path: Path, flags: int) -> int:
     Its group reads it where the folder passes its own group on and lets it read (mode 2750), as
     YARN's folders of logs do for the NodeManager, and an operator's for a shipper of logs.
 
-    Raises:
-        OSError: the system refuses, or the file is another user's.
+    OSError: the system refuses, or the file is another user's.
     """
     descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

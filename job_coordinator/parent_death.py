@@ -48,9 +48,8 @@ def run_child(
     ``limit_s``: when it is killed. ``environment``: None: this process's. ``folder``: where it
     runs; None: here. ``log`` gets all that it writes; None: the answer has it.
 
-    Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it did not end in time.
+    OSError: it cannot be started.
+    subprocess.TimeoutExpired: it did not end in time.
     """
     output = subprocess.PIPE if log is None else log
     return subprocess.run(

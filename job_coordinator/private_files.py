@@ -29,8 +29,7 @@ class PrivateFolder:
 
         What had the name before is gone; a symlink is not followed.
 
-        Raises:
-            UnavailableError: the file system refuses; one line with the path.
+        UnavailableError: the file system refuses; one line with the path.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -50,9 +49,8 @@ class PrivateFolder:
 def private_folder(path: Path) -> Iterator[PrivateFolder]:
     """Yield the folder ``path``, made if it is missing, of mode 0700 and this user's.
 
-    Raises:
-        UnavailableError: it cannot be made, is no folder, belongs to another user, or other users
-            can write there; one line with path, reason and remedy.
+    UnavailableError: it cannot be made, is no folder, belongs to another user, or other users can
+    write there; one line with path, reason and remedy.
     """
     with contextlib.ExitStack() as stack:
         try:

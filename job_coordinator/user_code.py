@@ -20,8 +20,7 @@ def user_object(
 
     ``remedy``: where the module cannot be imported.
 
-    Raises:
-        ConfigError: there is no such object; the line names ``key``.
+    ConfigError: there is no such object; the line names ``key``.
     """
     module_name, colon, attribute = name.partition(":")
     if not (module_name and colon and attribute):

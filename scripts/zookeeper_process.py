@@ -59,8 +59,7 @@ class ZooKeeperServer:
     def start(self) -> None:
         """It answers; on the same port as before, if it ran before.
 
-        Raises:
-            ClusterError: it does not come up; the message has its log.
+        ClusterError: it does not come up; the message has its log.
         """
         for _ in range(_TRIES):
             self.port = self.port or free_port()

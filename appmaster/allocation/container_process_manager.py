@@ -116,8 +116,7 @@ def step(state: AllocatorState, event: events.Event) -> Decision:
     An event that comes late, twice or for an unknown container is counted in ``stale_events`` and
     changes nothing.
 
-    Raises:
-        InvariantViolation: a bug in the allocator, or in the shell.
+    InvariantViolation: a bug in the allocator, or in the shell.
     """
     draft = Draft(state, events.describe(event))
     _HANDLERS[type(event)](draft, event)

@@ -63,8 +63,7 @@ class _Rows:
 def check(state: AllocatorState) -> None:
     """Check that ``state`` is sound.
 
-    Raises:
-        InvariantViolation: it is not; the message has every broken sentence, and the state.
+    InvariantViolation: it is not; the message has every broken sentence, and the state.
     """
     rows = _all_rows(state)
     broken = [*_of_state(state, rows, rows.hosts()), *_of_timers(state), *_of_tables(state)]
@@ -78,8 +77,7 @@ def check_step(
 
     ``changes``: the rows that differ from a sound ``before``; None: perhaps all.
 
-    Raises:
-        InvariantViolation: as ``check``, with the story.
+    InvariantViolation: as ``check``, with the story.
     """
     if changes is None:
         rows = _all_rows(after)

@@ -41,8 +41,7 @@ class Heartbeat:
     def await_turn(self) -> None:
         """Wait until this process is the child; ``starts`` and ``port`` are known then.
 
-        Raises:
-            SystemExit: the supervisor has ended before.
+        SystemExit: the supervisor has ended before.
         """
         if self._turn_fd is None:
             return

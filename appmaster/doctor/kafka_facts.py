@@ -29,8 +29,7 @@ def kafka_facts(system: SystemConfig, topics: Sequence[str]) -> KafkaFacts:
 
     A broker's configuration is empty where this user has no right to read it.
 
-    Raises:
-        UnavailableError: no broker answers.
+    UnavailableError: no broker answers.
     """
     TopicAdmin(system, CONTACT_S).require_reachable()
     asking = _Asking(system)

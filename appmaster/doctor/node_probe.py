@@ -46,8 +46,7 @@ def probe_nodes(
     ``scheme``: http or https, for the NodeManagers' web services. ``variables``: environment
     variables of the script, added to the node's.
 
-    Raises:
-        UnavailableError: Skein's driver does not start, or YARN does not take the application.
+    UnavailableError: Skein's driver does not start, or YARN does not take the application.
     """
     environment = os.environ
     skein = import_skein(environment)

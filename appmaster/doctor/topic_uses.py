@@ -22,8 +22,7 @@ _READ_CONFIG = frozenset({"DESCRIBE_CONFIGS"})
 def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
     """Return {system: the job's topics there}, each topic once, with the first use of it.
 
-    Raises:
-        ConfigError: the configuration of an input, a store or an output is malformed.
+    ConfigError: the configuration of an input, a store or an output is malformed.
     """
     found: dict[SystemStream, TopicUse] = {}
     for stream, use in _uses(config):

@@ -79,10 +79,9 @@ def _monitor(host: str, port: int) -> dict[str, object]:
 def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
     """Return the findings of a session with the job's own user and time-out.
 
-    Raises:
-        ConfigError: a credential for ZooKeeper is not where the configuration has it.
-        RefusedError: ZooKeeper refuses the user.
-        UnavailableError: there is no session; the line says why.
+    ConfigError: a credential for ZooKeeper is not where the configuration has it.
+    RefusedError: ZooKeeper refuses the user.
+    UnavailableError: there is no session; the line says why.
     """
     granted_ms = settings.session_timeout_ms
 

@@ -100,8 +100,7 @@ class CoordinatorStreamClient:
         A request of an operator's tool can go on without its answer: an answer that cannot be
         written is left out and logged.
 
-        Raises:
-            WireError: a record of the job's own cannot be written.
+        WireError: a record of the job's own cannot be written.
         """
         if not messages:
             return
@@ -165,8 +164,7 @@ class CoordinatorStreamClient:
     async def read(self) -> StreamNews | None:
         """Return what the stream has; None where Kafka does not answer.
 
-        Raises:
-            OutrankedError: a higher rank has taken over (safety A2).
+        OutrankedError: a higher rank has taken over (safety A2).
         """
         try:
             news = await self._in_thread(self._read)
@@ -180,9 +178,8 @@ class CoordinatorStreamClient:
     async def at_head(self, call: Callable[[], _T]) -> _T:
         """Call ``call`` with the stream read to its head, and return its result; it may write.
 
-        Raises:
-            UnavailableError: Kafka did not answer.
-            OutrankedError: a higher rank has taken over (safety A2).
+        UnavailableError: Kafka did not answer.
+        OutrankedError: a higher rank has taken over (safety A2).
         """
 
         def read() -> _T:
@@ -210,9 +207,8 @@ class CoordinatorStreamClient:
     ) -> None:
         """Write what ``make`` makes of the stream, read to its head; raise what it raises.
 
-        Raises:
-            UnavailableError: Kafka did not answer.
-            WireError: a message cannot be written; nothing was.
+        UnavailableError: Kafka did not answer.
+        WireError: a message cannot be written; nothing was.
         """
         await self.do(lambda stream: stream.write(make(stream)))
 

@@ -90,9 +90,8 @@ log = logging.getLogger("driver")
 def checked_step(before: AllocatorState, event: Event, events: EventLog) -> Decision:
     """Return the decision on ``event``.
 
-    Raises:
-        InvariantViolation: a bug of ours; the message has the state, and from ``events`` the last
-            ones of the processors that this event is about.
+    InvariantViolation: a bug of ours; the message has the state, and from ``events`` the last ones
+    of the processors that this event is about.
     """
     try:
         decision = step(before, event)
@@ -253,9 +252,8 @@ class Driver:
 
         ``coordinator_url``: where launchers and containers find the job coordinator.
 
-        Raises:
-            HomeportError: this attempt cannot go on: an invariant is broken, a newer attempt has
-                taken over, or Skein's AM is gone.
+        HomeportError: this attempt cannot go on: an invariant is broken, a newer attempt has taken
+        over, or Skein's AM is gone.
         """
         self._skein.environment = {
             **self.settings.environment,
@@ -492,8 +490,7 @@ class Driver:
         between publication and event would be one on the former model, and its permits would
         overwrite the epochs of the publication.
 
-        Raises:
-            WireError: one of its records cannot be written, since it is too large; none is.
+        WireError: one of its records cannot be written, since it is too large; none is.
         """
         refused: list[WireError] = []
 

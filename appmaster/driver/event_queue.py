@@ -87,10 +87,9 @@ class EventQueue:
 
         ``message``: the launcher's message that the event comes from.
 
-        Raises:
-            UnavailableError: the decision takes longer than the caller may wait. The event is still
-                taken, unless it is a check-in: its launcher repeats it, and check-ins without
-                callers would keep the driver from the others, ever more of them.
+        UnavailableError: the decision takes longer than the caller may wait. The event is still
+        taken, unless it is a check-in: its launcher repeats it, and check-ins without callers would
+        keep the driver from the others, ever more of them.
         """
         answer = self._put(event, message)
         try:

@@ -245,9 +245,8 @@ class DriverDecisions:
     async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
         """Return the outcome of a loss of these hosts, computed in a thread, one at a time.
 
-        Raises:
-            WireError: the job has no such host.
-            UnavailableError: another one is being computed.
+        WireError: the job has no such host.
+        UnavailableError: another one is being computed.
         """
         state = self._driver.state
         known = known_hosts(state)
@@ -263,8 +262,7 @@ class DriverDecisions:
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
         """Return {key of the configuration: its newest record} in the coordinator stream.
 
-        Raises:
-            UnavailableError: its thread waits for Kafka.
+        UnavailableError: its thread waits for Kafka.
         """
         try:
             async with asyncio.timeout(_STREAM_S):

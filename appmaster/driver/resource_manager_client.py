@@ -97,8 +97,7 @@ class ResourceManagerClient:
     async def finish(self, result: JobResult, diagnostics: str) -> None:
         """Let launchers exit by themselves for a while; then end the application.
 
-        Raises:
-            UnavailableError: Skein is silent.
+        UnavailableError: Skein is silent.
         """
         deadline = time.monotonic() + _EXITS_S
         while time.monotonic() < deadline:

@@ -40,8 +40,7 @@ def required(extras: frozenset[str] = frozenset()) -> list[Installed]:
 
     ``extras``: the extras of homeport to include, such as ``avro``.
 
-    Raises:
-        HomeportError: a package is not installed or lists no files, or homeport is only linked.
+    HomeportError: a package is not installed or lists no files, or homeport is only linked.
     """
     found: dict[str, metadata.Distribution] = {}
     _collect(HOMEPORT, extras, found)

@@ -57,9 +57,8 @@ def job_python(
 
     An archive is unpacked into the cache, once: the job's classes are checked with it.
 
-    Raises:
-        ConfigError: it does not exist, is not a Python or an environment, or both keys are set.
-        UnavailableError: the cluster's file system does not answer.
+    ConfigError: it does not exist, is not a Python or an environment, or both keys are set.
+    UnavailableError: the cluster's file system does not answer.
     """
     yarn = YarnConfig.of(config)
     if yarn.python_archive is None:
@@ -82,8 +81,7 @@ def job_python(
 def interpreter(given: str | None) -> JobPython:
     """Return the interpreter ``given``, by default the one that runs this.
 
-    Raises:
-        ConfigError: it does not exist, or this user may not run it.
+    ConfigError: it does not exist, or this user may not run it.
     """
     python = given or sys.executable
     key = keys.YARN_PYTHON_EXECUTABLE.name
@@ -110,8 +108,7 @@ def published(
     The archive is named by its content: it is sent once, and a node unpacks it once, however many
     applications use it.
 
-    Raises:
-        UnavailableError: the cluster's file system does not take it.
+    UnavailableError: the cluster's file system does not take it.
     """
     if python.upload is None:
         return python

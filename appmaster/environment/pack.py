@@ -68,8 +68,7 @@ def pack(
         say: gets a line for each long piece of work.
         java: the hosts' Java, for Spark's class-data archive; None: no archive is packed.
 
-    Raises:
-        HomeportError: something is not installed, cannot be installed, or the disk is full.
+    HomeportError: something is not installed, cannot be installed, or the disk is full.
     """
     requirements = None if job is None else _requirements(job)
     machine, packages = Machine.own(), required(extras)

@@ -48,8 +48,7 @@ class Machine:
     def own() -> Machine:
         """Return the interpreter and the machine that run this.
 
-        Raises:
-            HomeportError: the C library is not glibc, for which the packages are built.
+        HomeportError: the C library is not glibc, for which the packages are built.
         """
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
         major, _, minor = version.partition(".")
@@ -71,8 +70,7 @@ class Machine:
 def place(tree: Path, packages: Iterable[Installed], machine: Machine) -> None:
     """Place the files of the packages below ``tree``, as hard links where the disk allows.
 
-    Raises:
-        HomeportError: a file is missing, or cannot be written.
+    HomeportError: a file is missing, or cannot be written.
     """
     site = tree / machine.site_packages
     for package in packages:
@@ -106,8 +104,7 @@ def install(tree: Path, requirements: Path, packages: Iterable[Installed], log: 
 
     pip uses the package index of its own configuration.
 
-    Raises:
-        HomeportError: pip fails; the message has its first error and the log.
+    HomeportError: pip fails; the message has its first error and the log.
     """
     venv = [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(tree)]
     _run(venv, requirements, log)

@@ -40,8 +40,7 @@ class InputAcceptance:
     def check(self) -> list[str]:
         """Return a warning for each recreated input that the job begins again; write nothing.
 
-        Raises:
-            ConfigError: an input was recreated, and the job must not begin it.
+        ConfigError: an input was recreated, and the job must not begin it.
         """
         is_refused = keys.JOB_INPUT_RECREATED.read(self._config) == keys.RECREATED_REFUSE
         lines = []

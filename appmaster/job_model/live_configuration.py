@@ -45,8 +45,7 @@ def has_state(config: Config) -> bool:
 def read(submitted: Submitted, stream: Config) -> Reading:
     """Return what should be in force where the coordinator stream has ``stream``.
 
-    Raises:
-        ConfigError: that breaks a rule.
+    ConfigError: that breaks a rule.
     """
     running, wanted = submitted.config, submitted.file.merged(stream)
     config = effective(running, wanted, has_state=has_state(running))

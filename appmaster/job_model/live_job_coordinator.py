@@ -76,8 +76,7 @@ class RunningJob(Protocol):
     async def publish(self, change: ModelChange) -> bool:
         """Publish the change, and have the allocator follow it; False: it may not be published.
 
-        Raises:
-            WireError: a record of it cannot be written, for example because of its size.
+        WireError: a record of it cannot be written, for example because of its size.
         """
 
     def configured(self, config: Config) -> None:

@@ -83,10 +83,9 @@ class Migration:
     def steps(self, to: str) -> list[MigrationStep]:
         """Return the steps that are left, in order; none if the job is there, or never ran.
 
-        Raises:
-            ConfigError: processors run, the other migration or a state reset is not finished, or
-                ZooKeeper lacks the last version.
-            WireError: a record or a node is damaged.
+        ConfigError: processors run, the other migration or a state reset is not finished, or
+        ZooKeeper lacks the last version.
+        WireError: a record or a node is damaged.
         """
         kept = self._nodes.read()
         require_none_registered(self._job.name, kept.processors)

@@ -125,10 +125,9 @@ class ModelPlanner:
 
         The partitions of its inputs stay: see ``expanded``.
 
-        Raises:
-            ConfigError: the configuration gives no JobModel.
-            WireError: the stream lacks the changelog partition of a task.
-            UnavailableError: Kafka did not answer.
+        ConfigError: the configuration gives no JobModel.
+        WireError: the stream lacks the changelog partition of a task.
+        UnavailableError: Kafka did not answer.
         """
         before = self._job_models.model
         known = before.partition_counts()
@@ -140,10 +139,9 @@ class ModelPlanner:
     def expanded(self, counts: Mapping[SystemStream, int]) -> JobModel:
         """Return the model in force with its inputs as they have grown.
 
-        Raises:
-            ConfigError: the job has state, and its tasks would change (H6).
-            WireError: as above.
-            UnavailableError: Kafka did not answer.
+        ConfigError: the job has state, and its tasks would change (H6).
+        WireError: as above.
+        UnavailableError: Kafka did not answer.
         """
         return self._computed(self._job_models.model.config, counts)
 
@@ -196,9 +194,8 @@ def first_model(
 
     ``is_submission``: whether this is the first attempt of its submission.
 
-    Raises:
-        ConfigError: the submission's configuration gives none either.
-        UnavailableError: Kafka did not answer.
+    ConfigError: the submission's configuration gives none either.
+    UnavailableError: Kafka did not answer.
     """
     try:
         config = live_configuration.read(submitted, ConfigManager(stream).deployed()).config

@@ -63,8 +63,7 @@ def outranking(
 ) -> Iterator[CoordinatorStreamStore]:
     """Yield the coordinator stream, read to its head; no lower rank writes it any more.
 
-    Raises:
-        OutrankedError: a higher rank is there: this one must end for good.
+    OutrankedError: a higher rank is there: this one must end for good.
     """
     with stream_of(config, rank, timeout_s, keeps_keys=True) as stream:
         stream.fence()
@@ -79,8 +78,7 @@ def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], Non
     ``stream``: read to its head; its own transactional id is initialised. ``fence`` initialises the
     transactional id of another rank.
 
-    Raises:
-        OutrankedError: a higher rank is there: this attempt must end for good.
+    OutrankedError: a higher rank is there: this attempt must end for good.
     """
     epochs = EpochManager(stream)
     lower = _lower_ranks(epochs, rank)

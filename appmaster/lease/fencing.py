@@ -37,8 +37,7 @@ log = logging.getLogger("driver")
 def fence_incarnation(config: Config, incarnation: Incarnation) -> None:
     """Keep the incarnation from any further commit, and abort its open transaction.
 
-    Raises:
-        UnavailableError: Kafka did not do it in time.
+    UnavailableError: Kafka did not do it in time.
     """
     job, task = JobConfig.of(config), TaskConfig.of(config)
     system = SystemConfig.of(config, task.checkpoint_system)
@@ -131,8 +130,7 @@ class Fencing:
 def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None:
     """Fence the holder of the id, which can commit nothing; abort its transaction (safety I4).
 
-    Raises:
-        UnavailableError: Kafka did not do it in time.
+    UnavailableError: Kafka did not do it in time.
     """
     holder = clients.producer(system, {"transactional.id": transactional_id})
     try:

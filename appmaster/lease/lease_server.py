@@ -57,8 +57,7 @@ class LeaseServer:
     async def start(self, host: str, port: int, socket_path: Path | None) -> str:
         """Open the port and, with ``socket_path``, the socket; return the URL for launchers.
 
-        Raises:
-            CannotListenError: it cannot listen there.
+        CannotListenError: it cannot listen there.
         """
         public = self._port([web.post("/v1/lease", self._renew)], self._access)
         try:

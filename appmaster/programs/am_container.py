@@ -48,9 +48,8 @@ class AmContainer:
     def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
         """Return the container that this process runs in.
 
-        Raises:
-            ConfigError: not a container that Skein started.
-            WireError: the submission file is damaged.
+        ConfigError: not a container that Skein started.
+        WireError: the submission file is damaged.
         """
         container = environment.get("CONTAINER_ID", "")
         parts = container.split("_")

@@ -177,8 +177,7 @@ def new_driver(taken: Taken) -> Driver:
 async def serve(taken: Taken) -> JobResult:
     """Serve and drive the job until its end, and return how it ended.
 
-    Raises:
-        HomeportError: this attempt cannot go on.
+    HomeportError: this attempt cannot go on.
     """
     container, stream, resources = taken.container, taken.stream, taken.resources
     config = taken.job_models.model.config
@@ -298,9 +297,8 @@ def accept_inputs(
 ) -> None:
     """Write the topic ids of the inputs; log inputs that begin again, also in the history.
 
-    Raises:
-        ConfigError: an input was recreated since the job has read it, and may not begin again.
-        UnavailableError: Kafka did not answer.
+    ConfigError: an input was recreated since the job has read it, and may not begin again.
+    UnavailableError: Kafka did not answer.
     """
     inputs = InputAcceptance(config, stream)
     for line in inputs.check():
@@ -334,8 +332,7 @@ def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
 def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster) -> JobResult:
     """Take the job over, drive it to its end, and return how it ended.
 
-    Raises:
-        HomeportError: this attempt cannot go on.
+    HomeportError: this attempt cannot go on.
     """
     resources, url = open_cluster(container)
     config = container.submission.config

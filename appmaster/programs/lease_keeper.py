@@ -87,8 +87,7 @@ async def watch(
     ``guard`` gets the findings. ``unreached_ms``: how long a container that an isolated attempt has
     permitted can live.
 
-    Raises:
-        UnavailableError: the container does not know its ResourceManager.
+    UnavailableError: the container does not know its ResourceManager.
     """
     resource_manager = ResourceManagerRest.from_folder(container.folder)
     expiry = await asyncio.to_thread(resource_manager.setting, NODE_EXPIRY_KEY)
@@ -112,8 +111,7 @@ async def watch(
 async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat: Heartbeat) -> int:
     """Keep leases until a higher rank is seen or the attempt is isolated; return the exit code.
 
-    Raises:
-        HomeportError: this process cannot go on.
+    HomeportError: this process cannot go on.
     """
     # The keeper's settings change with a submission only.
     config = container.submission.submitted.config

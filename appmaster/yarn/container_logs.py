@@ -37,8 +37,7 @@ class ContainerLog:
     def last(self, count: int) -> tuple[bytes, int]:
         """Return its last ``count`` bytes and its length; both empty: there is no file yet.
 
-        Raises:
-            UnavailableError: the node does not serve it.
+        UnavailableError: the node does not serve it.
         """
         answer = self._get(f"{self._url}?size={-max(1, count)}")
         if answer is None:
@@ -51,8 +50,7 @@ class ContainerLog:
     def after(self, position: int) -> tuple[bytes, int]:
         """Return its bytes from ``position`` on, and its length.
 
-        Raises:
-            UnavailableError: the node does not serve it.
+        UnavailableError: the node does not serve it.
         """
         data, length = self.last(_GUESS)
         if length - len(data) > position:

@@ -91,9 +91,8 @@ def hadoop_files(
 
     ``login``: None: with the ticket from ``kinit``, if the cluster has Kerberos.
 
-    Raises:
-        UnavailableError: there is no ``yarn`` command or no Java, the JVM does not start, or the
-            keytab is refused.
+    UnavailableError: there is no ``yarn`` command or no Java, the JVM does not start, or the keytab
+    is refused.
     """
     java = environment.get("JAVA_HOME", "")
     options = [*_JVM_OPTIONS, "-Dlog4j.configuration=none"]

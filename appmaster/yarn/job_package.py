@@ -66,8 +66,7 @@ def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str 
     None where the key is missing and ``may_be_none``, as for a job of SQL alone. A URL of the
     cluster's file system, such as ``hdfs:``, is returned as it is; ``prepared`` checks it.
 
-    Raises:
-        ConfigError: the key is missing, or does not name such a file or folder.
+    ConfigError: the key is missing, or does not name such a file or folder.
     """
     if value is None:
         if may_be_none:
@@ -99,9 +98,8 @@ def prepared(
     ``place``: from ``package_path``; None: a package without code. ``open_files`` opens the
     cluster's file system, for a package that is there.
 
-    Raises:
-        ConfigError: the archive does not exist, or archive or folder cannot be read.
-        UnavailableError: the cluster's file system does not answer.
+    ConfigError: the archive does not exist, or archive or folder cannot be read.
+    UnavailableError: the cluster's file system does not answer.
     """
     with tempfile.TemporaryDirectory(prefix="homeport-package-") as name:
         folder = Path(name)
@@ -188,9 +186,8 @@ def zip_folder(folder: Path, target: Path) -> Path:
     leave the folder are refused: a check would find them in the folder, but a container would not
     find them in the zip. Pipes and names that are not UTF-8 are refused too, since no zip has them.
 
-    Raises:
-        ConfigError: the folder has something refused, changes meanwhile, or is too large.
-        OSError: something cannot be read.
+    ConfigError: the folder has something refused, changes meanwhile, or is too large.
+    OSError: something cannot be read.
     """
     files = _files(folder)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -218,9 +215,8 @@ def zip_folder(folder: Path, target: Path) -> Path:
 def unpack_zip(archive: Path, folder: Path) -> Path:
     """Unpack the zip ``archive`` into ``folder``, as a container gets it.
 
-    Raises:
-        ConfigError: hosts would unpack it otherwise, or it is too large.
-        Exception: it cannot be unpacked; each way to compress has errors of its own.
+    ConfigError: hosts would unpack it otherwise, or it is too large.
+    Exception: it cannot be unpacked; each way to compress has errors of its own.
     """
     with zipfile.ZipFile(archive) as opened:
         entries = opened.infolist()

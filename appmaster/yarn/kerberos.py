@@ -26,8 +26,7 @@ class KerberosLogin:
 def kerberos_login(config: Config) -> KerberosLogin | None:
     """Return the login in the configuration; None where it has none.
 
-    Raises:
-        ConfigError: one of the two keys is missing, or the keytab cannot be read.
+    ConfigError: one of the two keys is missing, or the keytab cannot be read.
     """
     yarn = YarnConfig.of(config)
     principal, keytab = yarn.kerberos_principal, yarn.kerberos_keytab

@@ -47,8 +47,7 @@ class NodeNames:
     def address(self, name: str) -> str:
         """Return the IPv4 address of ``name``.
 
-        Raises:
-            UnavailableError: neither table nor system knows it.
+        UnavailableError: neither table nor system knows it.
         """
         known = self.known_address(name)
         if known is not None:

@@ -80,8 +80,7 @@ def read_hadoop_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
     ``${key}`` is not replaced.
 
-    Raises:
-        UnavailableError: a file is not XML.
+    UnavailableError: a file is not XML.
     """
     values: dict[str, str] = {}
     for name in names:
@@ -201,8 +200,7 @@ class ResourceManagerRest:
     def from_folder(cls, folder: Path) -> ResourceManagerRest:
         """Return the ResourceManager in the Hadoop client configuration in ``folder``.
 
-        Raises:
-            UnavailableError: the folder has no yarn-site.xml, or that names no ResourceManager.
+        UnavailableError: the folder has no yarn-site.xml, or that names no ResourceManager.
         """
         if not (folder / "yarn-site.xml").is_file():
             raise UnavailableError(
@@ -221,8 +219,7 @@ class ResourceManagerRest:
     def from_environment(cls, environment: Mapping[str, str]) -> ResourceManagerRest:
         """Return the ResourceManager in the configuration in ``HADOOP_CONF_DIR``.
 
-        Raises:
-            UnavailableError: the variable is not set, or as for ``from_folder``.
+        UnavailableError: the variable is not set, or as for ``from_folder``.
         """
         folder = environment.get(CONF_DIR_VARIABLE, "")
         if not folder:
@@ -241,8 +238,7 @@ class ResourceManagerRest:
     def require_reachable(self) -> None:
         """Check that a ResourceManager answers.
 
-        Raises:
-            UnavailableError: none does, or what answers there is something else.
+        UnavailableError: none does, or what answers there is something else.
         """
         if "clusterInfo" not in self._get("/ws/v1/cluster/info"):
             raise UnavailableError(
@@ -320,8 +316,7 @@ class ResourceManagerRest:
     def settings(self) -> dict[str, str]:
         """Return the ResourceManager's settings, without those in its scheduler's own files.
 
-        Raises:
-            UnavailableError: it does not show them, as with Kerberos.
+        UnavailableError: it does not show them, as with Kerberos.
         """
         return _settings_of(self._get("/conf"))
 
@@ -334,8 +329,7 @@ class ResourceManagerRest:
     def kill(self, application_id: str) -> None:
         """Ask the ResourceManager to kill the application; it ends a little later.
 
-        Raises:
-            UnavailableError: refused, or no answer.
+        UnavailableError: refused, or no answer.
         """
         user = urllib.parse.urlencode({"user.name": getpass.getuser()})
         path = f"/ws/v1/cluster/apps/{application_id}/state?{user}"

@@ -69,8 +69,7 @@ def of_yarn(
 ) -> tuple[list[Mapping[str, Any]], list[Application]]:
     """Return the ``targets`` for all that YARN knows now; nothing without a YARN.
 
-    Raises:
-        UnavailableError: YARN does not answer, or Kafka for a job that serves https.
+    UnavailableError: YARN does not answer, or Kafka for a job that serves https.
     """
     if rest is None:
         return [], []
@@ -120,8 +119,7 @@ class TargetServer(ThreadingHTTPServer):
     ) -> None:
         """Listen; nothing is answered before ``serve_forever``.
 
-        Raises:
-            UnavailableError: it cannot listen there.
+        UnavailableError: it cannot listen there.
         """
         self._rest = rest
         self._https_url = https_url
@@ -139,9 +137,8 @@ class TargetServer(ThreadingHTTPServer):
     def answer(self) -> bytes:
         """Return the body; log once each job that is left out, and that YARN is away.
 
-        Raises:
-            HomeportError: YARN does not answer, or Kafka for a job that serves https, or ZooKeeper
-                for a standalone job.
+        HomeportError: YARN does not answer, or Kafka for a job that serves https, or ZooKeeper for
+        a standalone job.
         """
         try:
             found, left_out = of_yarn(self._rest, self._https_url)

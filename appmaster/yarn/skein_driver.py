@@ -112,8 +112,7 @@ def driver_java_options(environment: Mapping[str, str]) -> str:
 def require_client(environment: Mapping[str, str]) -> None:
     """Check that this machine has what Skein's driver runs on.
 
-    Raises:
-        UnavailableError: Java or the ``yarn`` command is missing.
+    UnavailableError: Java or the ``yarn`` command is missing.
     """
     java = environment.get("JAVA_HOME", "")
     if shutil.which(f"{java}/bin/java" if java else "java", path=environment.get("PATH")) is None:
@@ -130,9 +129,8 @@ def skein_client(
 
     ``login``: None: with the ticket from ``kinit``, if the cluster has Kerberos.
 
-    Raises:
-        UnavailableError: as for ``require_client``, or YARN cannot be reached; the message names
-            the log.
+    UnavailableError: as for ``require_client``, or YARN cannot be reached; the message names the
+    log.
     """
     require_client(environment)
     skein = import_skein(environment)
@@ -176,9 +174,8 @@ def starting_driver(
     The driver ends afterwards. One that is still starting is killed then: a caller that fails does
     not wait for it.
 
-    Raises:
-        UnavailableError: as for ``require_client``, at once; as for ``skein_client``, from the
-            yielded function.
+    UnavailableError: as for ``require_client``, at once; as for ``skein_client``, from the yielded
+    function.
     """
     require_client(environment)
     threads: list[int] = []

@@ -68,8 +68,7 @@ END_WHEN_REPORTED = (
 def patch_class(data: bytes, changes: Iterable[Change] = (*ONLY_GROW, *END_WHEN_REPORTED)) -> bytes:
     """Return the class with the changes; as long as before.
 
-    Raises:
-        WireError: not the class that the changes were made for.
+    WireError: not the class that the changes were made for.
     """
     for change in changes:
         end = change.offset + len(change.before)
@@ -91,8 +90,7 @@ def class_sha256(jar: Path) -> str | None:
 def installed_jar() -> Path:
     """Return the path of the jar that the installed package skein ships.
 
-    Raises:
-        UnavailableError: skein is not installed.
+    UnavailableError: skein is not installed.
     """
     spec = importlib.util.find_spec("skein")
     if spec is None or spec.origin is None:
@@ -108,8 +106,7 @@ def ensure_patched_jar(cache: Path, stock: Path | None = None) -> Path:
     A copy in ``cache`` that is missing or damaged is made again; it appears whole or not at all, so
     two callers at once do no harm.
 
-    Raises:
-        UnavailableError: the stock jar is not the one that the patch was made for.
+    UnavailableError: the stock jar is not the one that the patch was made for.
     """
     copy = cache / "skein" / PATCHED_SHA256 / "skein.jar"
     if class_sha256(copy) == PATCHED_SHA256:

@@ -279,8 +279,7 @@ def _master(
 def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str, str]) -> str:
     """Submit the application, keep its token at ``token_path``, and return its id.
 
-    Raises:
-        UnavailableError: as for ``private_folder``, or YARN does not take it.
+    UnavailableError: as for ``private_folder``, or YARN does not take it.
     """
     with contextlib.ExitStack() as stack:
         # Before anything runs: a job whose token cannot be kept could not be stopped in order.

@@ -39,8 +39,7 @@ class DeclaredJob(ABC):
 
         ``environment``: where their secrets are; None: keys with such a value are left out.
 
-        Raises:
-            ConfigError: a secret or a file that the job names is not there.
+        ConfigError: a secret or a file that the job names is not there.
         """
 
     @abstractmethod
@@ -54,16 +53,14 @@ class DeclaredJob(ABC):
         ``streams``: the inputs whose records tasks see. ``has_pipeline``: whether tasks get the
         rows of a pipeline in place of these records.
 
-        Raises:
-            ConfigError: the job has no function for what tasks get.
+        ConfigError: the job has no function for what tasks get.
         """
 
     @abstractmethod
     def pipeline_function(self) -> Callable[..., object]:
         """Return the job's pipeline, a function of ``frames`` by their names.
 
-        Raises:
-            ConfigError: it has none.
+        ConfigError: it has none.
         """
 
 

@@ -34,9 +34,8 @@ def rewritten(config: Config, environment: Mapping[str, str], topics_of: TopicsO
         topics_of: asks Kafka; None: inputs by regular expression are left out, for a command that
             does not need to know them.
 
-    Raises:
-        ConfigError: a rewriter is not declared, not known, or fails.
-        UnavailableError: Kafka does not answer.
+    ConfigError: a rewriter is not declared, not known, or fails.
+    UnavailableError: Kafka does not answer.
     """
     for name in keys.JOB_CONFIG_REWRITERS.read(config):
         key = keys.JOB_CONFIG_REWRITER_CLASS.named(name)

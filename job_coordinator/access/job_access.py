@@ -53,8 +53,7 @@ class JobSecret:
     def proven(self, nonce: str, body: Mapping[str, Any]) -> ShownAccess:
         """Return the access in ``body``.
 
-        Raises:
-            WireError: its server does not have the secret, or a field is wrong.
+        WireError: its server does not have the secret, or a field is wrong.
         """
         access = value_of(ShownAccess, body, "the access that the server shows")
         proof = required_field(body, "proof", str)

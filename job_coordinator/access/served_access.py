@@ -76,8 +76,7 @@ class ServedAccess:
     def answer(self, nonce: str | None, address: str) -> Mapping[str, Any]:
         """Return the access for a caller at ``address``, with its proof.
 
-        Raises:
-            WireError: the nonce is wrong, or there is no secret for a proof.
+        WireError: the nonce is wrong, or there is no secret for a proof.
         """
         if self._secret is None:
             raise WireError("this job's token is not exchanged while it runs")

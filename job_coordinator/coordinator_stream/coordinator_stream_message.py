@@ -163,8 +163,7 @@ def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
 
     The value is None for a tombstone.
 
-    Raises:
-        WireError: a text holds half of a surrogate pair.
+    WireError: a text holds half of a surrogate pair.
     """
     version = TEXT_VERSION if message.has_text_version else VERSION
     key = _json([version, message.type, message.key])
@@ -183,9 +182,7 @@ def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
 def decode(key: bytes | None, value: bytes | None) -> CoordinatorStreamMessage:
     """Return the message that a record's bytes hold.
 
-    Raises:
-        WireError: the bytes are damaged, or the key's version is one that this reader does not
-            know.
+    WireError: the bytes are damaged, or the key's version is one that this reader does not know.
     """
     version, message_type, name = decode_key(key)
     has_text_version = version == TEXT_VERSION
@@ -295,8 +292,7 @@ def _epoch(epoch: int | None) -> dict[str, str]:
 def number(message: CoordinatorStreamMessage, *names: str, maximum: int = LARGEST) -> int:
     """Return the whole number from 0 to ``maximum`` under the first of ``names`` that is there.
 
-    Raises:
-        WireError: none is there, or it is not such a number.
+    WireError: none is there, or it is not such a number.
     """
     value = whole_number(text := message.value(*names), maximum)
     if value is None:
@@ -313,8 +309,7 @@ def changelog_partition(message: CoordinatorStreamMessage) -> int:
 def task_mode(message: CoordinatorStreamMessage) -> TaskMode:
     """Return the mode of a set-task-mode-assignment record.
 
-    Raises:
-        WireError: it is missing, or one that this reader does not know.
+    WireError: it is missing, or one that this reader does not know.
     """
     text = message.value("taskMode")
     try:
@@ -328,8 +323,7 @@ def task_partition(
 ) -> tuple[SystemStreamPartition, tuple[str, ...]]:
     """Return the input partition of a set-task-partition-assignment record, and its tasks.
 
-    Raises:
-        WireError: the key is not an input partition, or the value not a list of texts.
+    WireError: the key is not an input partition, or the value not a list of texts.
     """
     try:
         ssp = partition_of(as_object(parse_json(message.key, "key"), "key"))

@@ -32,8 +32,7 @@ _raw_decode = json.JSONDecoder().raw_decode
 def decode_key(key: bytes | None) -> tuple[int | str, str, str]:
     """Return (version, type, name) of a record's key.
 
-    Raises:
-        WireError: the key is damaged, or of a version that this reader does not know.
+    WireError: the key is damaged, or of a version that this reader does not know.
     """
     if key is None:
         raise WireError("the record has no key")
@@ -52,8 +51,7 @@ def decode_key(key: bytes | None) -> tuple[int | str, str, str]:
 def decode_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the map of texts in a record's value, and the envelope that it is in.
 
-    Raises:
-        WireError: the value is not such an envelope.
+    WireError: the value is not such an envelope.
     """
     envelope = parse_json(value, "value")
     values = envelope.get("values") if isinstance(envelope, dict) else None
@@ -91,9 +89,8 @@ def whole_number(text: str | None, maximum: int) -> int | None:
 def parse_json(data: bytes | str, what: str) -> Any:  # noqa: ANN401 - JSON value
     """Return the value that the JSON ``data`` is.
 
-    Raises:
-        WireError: it is not JSON in UTF-8, or holds text that is not Unicode; ``what`` names it in
-            the message, which has nothing of ``data``: it may be the value of a secret key.
+    WireError: it is not JSON in UTF-8, or holds text that is not Unicode; ``what`` names it in the
+    message, which has nothing of ``data``: it may be the value of a secret key.
     """
     try:
         text = (data if isinstance(data, str) else data.decode()).strip(_SPACES)

@@ -50,8 +50,7 @@ def decoded(
 ) -> _T:
     """Return the ``kind`` that the values of ``message`` make; ``defaults`` where one is missing.
 
-    Raises:
-        WireError: a value is missing or wrong.
+    WireError: a value is missing or wrong.
     """
     what = f"{message.type} {message.key!r:.200}"
     try:

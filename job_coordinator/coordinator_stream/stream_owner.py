@@ -46,8 +46,7 @@ class StreamOwner(NamedTuple):
     def require(self, configs: Mapping[str, CoordinatorStreamMessage], topic: str) -> None:
         """Require that the stream ``topic`` is this job's, or has no owner yet.
 
-        Raises:
-            ConfigError: it belongs to another job.
+        ConfigError: it belongs to another job.
         """
         found = self.recorded(configs)
         if found is None or found == self:

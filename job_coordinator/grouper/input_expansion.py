@@ -37,8 +37,7 @@ def expanded(
     ``grouped``: what the grouper answered, without broadcast partitions. ``before``: {task: its
     input partitions} of the previous assignment.
 
-    Raises:
-        ConfigError: a stream has fewer partitions than before, or a count that is no multiple.
+    ConfigError: a stream has fewer partitions than before, or a count that is no multiple.
     """
     enabled = keys.JOB_SSP_INPUT_EXPANSION_ENABLED.read(config)
     if not (enabled and before and StorageConfig.of(config).stores):

@@ -47,8 +47,7 @@ _Answer = TypeVar("_Answer")
 def input_streams(config: Config) -> tuple[SystemStream, ...]:
     """Return all streams whose partition counts the JobModel needs, sorted, broadcast ones too.
 
-    Raises:
-        ConfigError: an input is not of the form it must have.
+    ConfigError: an input is not of the form it must have.
     """
     broadcast = {ssp.system_stream for ssp in broadcast_partitions(config)}
     return tuple(sorted(broadcast.union(TaskConfig.of(config).inputs)))
@@ -74,9 +73,8 @@ def calculate_job_model(
 
     Source: COORD, job model; Samza 1.8, JobModelCalculator.
 
-    Raises:
-        ConfigError: an input stream is not there, the configuration does not fit the inputs, or a
-            grouper of the job's own fails or answers what is no JobModel.
+    ConfigError: an input stream is not there, the configuration does not fit the inputs, or a
+    grouper of the job's own fails or answers what is no JobModel.
     """
     ids = _processor_ids(config, processor_ids)
     broadcast = broadcast_partitions(config)

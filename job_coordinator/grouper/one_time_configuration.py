@@ -53,8 +53,7 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
 def require_same_keys(running: Config, wanted: Config, before: PreviousAssignment) -> None:
     """Require that one-time keys stay, where a job with ``running`` has state.
 
-    Raises:
-        ConfigError: one means something else in ``wanted``.
+    ConfigError: one means something else in ``wanted``.
     """
     fault = changed_key(running, wanted) if has_state(running, before) else None
     if fault is not None:
@@ -64,8 +63,7 @@ def require_same_keys(running: Config, wanted: Config, before: PreviousAssignmen
 def require_same_tasks(config: Config, before: PreviousAssignment, model: JobModel) -> None:
     """Require that ``model`` fits the state that a job with ``config`` has.
 
-    Raises:
-        ConfigError: tasks or their input would differ from what the state was made of.
+    ConfigError: tasks or their input would differ from what the state was made of.
     """
     fault = changed_tasks(before, model) if has_state(config, before) else None
     if fault is not None:

@@ -49,8 +49,7 @@ class SystemStreamPartitionGrouper(ABC):
             processor_ids: the processors there are; only a grouper that makes tasks of them
                 reads it.
 
-        Raises:
-            ConfigError: the configuration does not fit this grouper.
+        ConfigError: the configuration does not fit this grouper.
         """
 
 
@@ -92,9 +91,8 @@ class AllSspToSingleTask(SystemStreamPartitionGrouper):
     ) -> TaskPartitions:
         """Return the tasks ``Task-<processor id>``.
 
-        Raises:
-            ConfigError: there are broadcast inputs, which would say the same thing twice, or there
-                is no input partition.
+        ConfigError: there are broadcast inputs, which would say the same thing twice, or there is
+        no input partition.
         """
         if broadcast_partitions(self.config):
             raise keys.TASK_BROADCAST_INPUTS.error(
@@ -115,9 +113,8 @@ class AllSspToSingleTask(SystemStreamPartitionGrouper):
 def broadcast_partitions(config: Config) -> frozenset[SystemStreamPartition]:
     """Return the partitions that ``task.broadcast.inputs`` names.
 
-    Raises:
-        ConfigError: an item has neither form, or a range that ends before it begins (Samza warns
-            and ignores that one, and the task then waits for input that never comes).
+    ConfigError: an item has neither form, or a range that ends before it begins (Samza warns and
+    ignores that one, and the task then waits for input that never comes).
     """
     return frozenset(
         ssp for item in config.get_list(keys.TASK_BROADCAST_INPUTS.name) for ssp in _broadcast(item)

@@ -63,8 +63,7 @@ class TaskNameGrouper(ABC):
             processor_locality: the processors there are, in their order, each with its host, None
                 where it may be any.
 
-        Raises:
-            ConfigError: the processors do not fit the tasks.
+        ConfigError: the processors do not fit the tasks.
         """
 
 
@@ -162,8 +161,7 @@ class GroupByContainerCount(TaskNameGrouper):
         each. From sizes that it made itself (larger ones first, survivors in front) that is the
         best choice; from any others it costs at most r moves more than the best.
 
-        Raises:
-            ConfigError: no task, no processor, or more processors than tasks.
+        ConfigError: no task, no processor, or more processors than tasks.
         """
         names = checked_names(tasks, len(processor_locality))
         processors = list(processor_locality)
@@ -265,8 +263,7 @@ class GroupByContainerIds(TaskNameGrouper):
         t > s). Exactly so many leave here: the larger size goes to such processors first, and each
         keeps as many as fit. The same answer given back as what was before is therefore kept whole.
 
-        Raises:
-            ConfigError: no task, or no processor.
+        ConfigError: no task, or no processor.
         """
         names = checked_names(tasks, len(processor_locality))
         known = {name: task_locality.get(name, _UNKNOWN) for name in names}

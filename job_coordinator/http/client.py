@@ -95,8 +95,7 @@ class CoordinatorClient:
                 certificate.
             holds: whether the connection stays open between calls.
 
-        Raises:
-            ConfigError: the URL is not of that form, or the certificate is missing or damaged.
+        ConfigError: the URL is not of that form, or the certificate is missing or damaged.
         """
         self._url = url if url.endswith("/") else f"{url}/"
         is_tls, self._host, self._port, self._base = _address(self._url)
@@ -206,8 +205,7 @@ class CoordinatorClient:
 
         The request has no token, and trusts any certificate: the proof is stronger.
 
-        Raises:
-            WireError: the server does not have the secret. Other errors are as above.
+        WireError: the server does not have the secret. Other errors are as above.
         """
         return self._proven_access(secret)[0]
 
@@ -216,8 +214,7 @@ class CoordinatorClient:
 
         A server that only passes the request on to the AM has another certificate, or address.
 
-        Raises:
-            WireError: it does not have the secret, or passes the request on; else as above.
+        WireError: it does not have the secret, or passes the request on; else as above.
         """
         access, address = self._proven_access(secret)
         if self._tls is None and access.address != address:

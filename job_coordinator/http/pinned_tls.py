@@ -20,8 +20,7 @@ KEY_FILE_NAME = "homeport-key.pem"
 def server_context(folder: Path) -> ssl.SSLContext | None:
     """Return the TLS of a server with the key and certificate in ``folder``; None without a key.
 
-    Raises:
-        ConfigError: key or certificate is damaged.
+    ConfigError: key or certificate is damaged.
     """
     key = folder / KEY_FILE_NAME
     if not key.exists():
@@ -54,8 +53,7 @@ def client_context(certificate: str) -> ssl.SSLContext:
     Args:
         certificate: the certificate as PEM.
 
-    Raises:
-        ConfigError: it is not a certificate.
+    ConfigError: it is not a certificate.
     """
     context = _client_context()
     try:

@@ -104,8 +104,7 @@ class DecisionSource(Protocol):
     async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
         """Return {key of the configuration: its newest record}; None: no coordinator stream.
 
-        Raises:
-            UnavailableError: Kafka does not answer.
+        UnavailableError: Kafka does not answer.
         """
 
     def metrics(self) -> Iterable[Metric]:
@@ -190,8 +189,7 @@ class JobCoordinatorServer:
     async def start(self) -> tuple[str, int]:
         """Start the server; return the address and port that it listens on.
 
-        Raises:
-            CannotListenError: it cannot listen there.
+        CannotListenError: it cannot listen there.
         """
         self._guard.learned(await asyncio.to_thread(_own_names))
         port = Port(

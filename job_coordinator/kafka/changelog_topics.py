@@ -167,8 +167,7 @@ class ChangelogTopics:
 
     ``stream``: read to its head.
 
-    Raises:
-        UnavailableError: (from every method) Kafka did not answer.
+    UnavailableError: (from every method) Kafka did not answer.
     """
 
     def __init__(self, config: Config, stream: CoordinatorStream) -> None:
@@ -255,8 +254,7 @@ class ChangelogTopics:
 def holds_records(system: SystemConfig, topic: str, partitions: int) -> bool:
     """Return whether any partition of the topic has a committed record.
 
-    Raises:
-        UnavailableError: Kafka does not answer.
+    UnavailableError: Kafka does not answer.
     """
     consumer = clients.consumer(system, clients.COMMITTED)
     left = set(range(partitions))

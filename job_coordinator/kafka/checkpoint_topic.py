@@ -18,8 +18,7 @@ class CheckpointTopic:
 
     ``stream``: read to its head.
 
-    Raises:
-        UnavailableError: (from every method) Kafka did not answer.
+    UnavailableError: (from every method) Kafka did not answer.
     """
 
     def __init__(self, config: Config, stream: CoordinatorStream) -> None:
@@ -31,8 +30,7 @@ class CheckpointTopic:
     def check(self) -> None:
         """Check that the topic with the job's input positions exists, if there was one.
 
-        Raises:
-            ConfigError: the topic is gone, or was recreated.
+        ConfigError: the topic is gone, or was recreated.
         """
         if self._task.checkpoint_enabled:
             self._require_same(self._topic_id())
@@ -40,8 +38,7 @@ class CheckpointTopic:
     def make(self) -> None:
         """Make the topic, and write its id into the stream; ``check`` comes first.
 
-        Raises:
-            ConfigError: it exists in another shape, or was recreated since ``check``.
+        ConfigError: it exists in another shape, or was recreated since ``check``.
         """
         if not self._task.checkpoint_enabled:
             return

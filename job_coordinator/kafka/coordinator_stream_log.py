@@ -59,9 +59,8 @@ class CoordinatorStreamLog:
     def to_head(self) -> Iterator[LoggedRecord]:
         """Yield the records up to the end of the log.
 
-        Raises:
-            ConfigError: (at the end) another job owns the stream.
-            UnavailableError: Kafka did not answer in time.
+        ConfigError: (at the end) another job owns the stream.
+        UnavailableError: Kafka did not answer in time.
         """
         configs: dict[str, CoordinatorStreamMessage] = {}
         deadline = time.monotonic() + self._timeout_s
@@ -84,8 +83,7 @@ class CoordinatorStreamLog:
     def onward(self) -> Iterator[LoggedRecord]:
         """Yield the records that come from now on, without end.
 
-        Raises:
-            UnavailableError: the topic is gone, or may not be read any more.
+        UnavailableError: the topic is gone, or may not be read any more.
         """
         while True:
             message = self._consumer.poll(_POLL_S)

@@ -126,8 +126,7 @@ class CoordinatorStreamStore:
     ) -> Self:
         """Return the stream of the job in ``config``, and require that this job owns it.
 
-        Raises:
-            ConfigError: the configuration names no job, or no system for its stream.
+        ConfigError: the configuration names no job, or no system for its stream.
         """
         job = JobConfig.of(config)
         return cls(
@@ -157,9 +156,8 @@ class CoordinatorStreamStore:
 
         A store without a transactional id only connects.
 
-        Raises:
-            FencedError: a newer holder came first.
-            UnavailableError: Kafka did not answer in time.
+        FencedError: a newer holder came first.
+        UnavailableError: Kafka did not answer in time.
         """
         with self._lock:
             self._writer.open()
@@ -176,10 +174,8 @@ class CoordinatorStreamStore:
     def bootstrap(self) -> None:
         """Read the whole stream, up to its head at the time of the call.
 
-        Raises:
-            ConfigError: the topic is missing, is not one compacted partition, or another job owns
-                it.
-            UnavailableError: Kafka did not answer in time.
+        ConfigError: the topic is missing, is not one compacted partition, or another job owns it.
+        UnavailableError: Kafka did not answer in time.
         """
         with self._lock:
             if self._consumer is None:
@@ -194,8 +190,7 @@ class CoordinatorStreamStore:
     def require_own(self) -> None:
         """Require that this job owns the stream, or no job yet, as of the last catch-up.
 
-        Raises:
-            ConfigError: another job owns it.
+        ConfigError: another job owns it.
         """
         if self._owner is not None:
             self._owner.require(self.latest(MessageType.SET_CONFIG), self._topic)
@@ -239,14 +234,12 @@ class CoordinatorStreamStore:
 
         With a transactional id they are one transaction: if this raises, none is written.
 
-        Raises:
-            FencedError: a newer holder of the transactional id exists; this store can write no
-                more.
-            WriterOverError: Kafka accepts no transaction of this process any more; it must end.
-            UnavailableError: Kafka did not acknowledge in time. Without a transactional id some of
-                the messages may be in the stream; with one, the next ``write`` first settles the
-                outcome of this one.
-            WireError: a message cannot be encoded, or is too large. Nothing was written.
+        FencedError: a newer holder of the transactional id exists; this store can write no more.
+        WriterOverError: Kafka accepts no transaction of this process any more; it must end.
+        UnavailableError: Kafka did not acknowledge in time. Without a transactional id some of the
+        messages may be in the stream; with one, the next ``write`` first settles the outcome of
+        this one.
+        WireError: a message cannot be encoded, or is too large. Nothing was written.
         """
         with self._lock:
             now_ms = time.time_ns() // 1_000_000

@@ -60,8 +60,7 @@ def shortage(system: SystemConfig, client: Client, places: Collection[OutputPlac
     This takes one request, and one more for a topic with replicas that are not in sync. A topic
     that Kafka does not know lacks nothing: a write to it fails because it is absent.
 
-    Raises:
-        UnavailableError: Kafka does not answer.
+    UnavailableError: Kafka does not answer.
     """
     try:
         topics = client.list_topics(timeout=_PATIENCE_S).topics

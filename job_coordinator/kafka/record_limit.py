@@ -17,8 +17,7 @@ _TIMEOUT_S = 5.0
 def record_limit(system: SystemConfig, topic: str) -> int:
     """Return the bytes of the largest record to ``topic``, which exists.
 
-    Raises:
-        UnavailableError: Kafka does not answer.
+    UnavailableError: Kafka does not answer.
     """
     own = producer_limit(system)
     given = TopicAdmin(system, _TIMEOUT_S).topic_config(topic).get(_TOPIC_KEY, "")

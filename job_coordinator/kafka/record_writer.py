@@ -76,9 +76,8 @@ class RecordWriter(ABC):
     def write(self, records: Sequence[Record]) -> None:
         """Write all ``records``; they are acknowledged when this returns.
 
-        Raises:
-            UnavailableError: not all were acknowledged in time.
-            WireError: one is too large; nothing was written.
+        UnavailableError: not all were acknowledged in time.
+        WireError: one is too large; nothing was written.
         """
 
     def close(self) -> None:
@@ -101,8 +100,7 @@ class RecordWriter(ABC):
         Samza's readers would see that first one: they do not know by themselves that a transaction
         was aborted.
 
-        Raises:
-            WireError: a record is too large; the line names it.
+        WireError: a record is too large; the line names it.
         """
         self._producer()  # refuses a limit that is no number
         limit = producer_limit(self._system)
@@ -227,9 +225,8 @@ class TransactionalWriter(RecordWriter):
     def open(self) -> None:
         """Fence older holders of the id.
 
-        Raises:
-            FencedError: a newer holder came first.
-            UnavailableError: Kafka did not answer in time; the next call tries again.
+        FencedError: a newer holder came first.
+        UnavailableError: Kafka did not answer in time; the next call tries again.
         """
         if self._final is not None:
             raise self._final
@@ -245,11 +242,10 @@ class TransactionalWriter(RecordWriter):
 
         Begin nothing while the broker is away: the transaction could not be ended after its return.
 
-        Raises:
-            FencedError: a newer holder of the id exists; nothing was written, nothing will be.
-            WriterOverError: this writer can write no more.
-            UnavailableError: nothing was written, or, as its text states, the outcome is not known.
-            WireError: a record is too large; nothing was written.
+        FencedError: a newer holder of the id exists; nothing was written, nothing will be.
+        WriterOverError: this writer can write no more.
+        UnavailableError: nothing was written, or, as its text states, the outcome is not known.
+        WireError: a record is too large; nothing was written.
         """
         self.open()
         self._refuse_too_large(records)
@@ -299,8 +295,7 @@ class TransactionalWriter(RecordWriter):
 
         An attempt to begin a transaction raises the reason why the open one has failed.
 
-        Raises:
-            WriterOverError: Kafka has forgotten the id.
+        WriterOverError: Kafka has forgotten the id.
         """
         try:
             self._producer().begin_transaction()
@@ -325,10 +320,9 @@ class TransactionalWriter(RecordWriter):
     def _call(self, operation: str) -> None:
         """Call an operation of the producer; repeat it while the error is retriable.
 
-        Raises:
-            KafkaException: the transaction must be aborted.
-            FencedError: a newer holder of the id exists.
-            UnavailableError: no outcome in time; the operation may be called again.
+        KafkaException: the transaction must be aborted.
+        FencedError: a newer holder of the id exists.
+        UnavailableError: no outcome in time; the operation may be called again.
         """
         deadline = time.monotonic() + self._timeout_s
         while True:

@@ -145,8 +145,7 @@ class TopicAdmin:
     An answer may take ``timeout_s`` seconds. Requests are repeated for that time after transient
     errors.
 
-    Raises:
-        UnavailableError: (from every method) Kafka did not answer in time.
+    UnavailableError: (from every method) Kafka did not answer in time.
     """
 
     def __init__(self, system: SystemConfig, timeout_s: float = 30.0) -> None:
@@ -197,8 +196,7 @@ class TopicAdmin:
     ) -> bool:
         """Create the topic and wait until the brokers' metadata has it; return whether it is new.
 
-        Raises:
-            ConfigError: it exists with another shape, or Kafka refuses to create it.
+        ConfigError: it exists with another shape, or Kafka refuses to create it.
         """
         return self.ensure(TopicSpec(name, partitions, replication, self._general_key(), config))
 
@@ -246,8 +244,7 @@ class TopicAdmin:
     def delete(self, name: str) -> None:
         """Delete the topic of that name, as far as one broker knows.
 
-        Raises:
-            ConfigError: the brokers do not let topics be deleted.
+        ConfigError: the brokers do not let topics be deleted.
         """
         what = f"deleting topic {name!r}"
         _MADE.pop((self._system.cluster, name), None)
@@ -273,8 +270,7 @@ class TopicAdmin:
     def validate(self, name: str, partitions: int, cleanup: str) -> None:
         """Check that the topic has exactly ``partitions`` partitions, and the policy ``cleanup``.
 
-        Raises:
-            ConfigError: it is missing, or differs.
+        ConfigError: it is missing, or differs.
         """
         found = self.partition_counts([name]).get(name)
         if found is None:
@@ -318,8 +314,7 @@ class TopicAdmin:
     ) -> int:
         """Return the end of the partition, as readers of this level see it (safety K1).
 
-        Raises:
-            UnavailableError: it does not exist, or Kafka did not answer in time.
+        UnavailableError: it does not exist, or Kafka did not answer in time.
         """
         place = TopicPartition(name, partition)
         what = f"asking the end of topic {name!r}"
@@ -344,8 +339,7 @@ class TopicAdmin:
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         """Return {topic: its id}; a recreated topic has another one.
 
-        Raises:
-            UnavailableError: a topic does not exist, or Kafka did not answer in time.
+        UnavailableError: a topic does not exist, or Kafka did not answer in time.
         """
         found = self.existing_ids(names)
         missing = next((name for name in names if name not in found), None)
@@ -414,9 +408,8 @@ class TopicAdmin:
 
         ``existing``: a topic; while it is new, the error that it is unknown is transient.
 
-        Raises:
-            KafkaException: the brokers refuse, or the error has not passed in time.
-            UnavailableError: the brokers do not answer in time.
+        KafkaException: the brokers refuse, or the error has not passed in time.
+        UnavailableError: the brokers do not answer in time.
         """
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -510,9 +503,8 @@ def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | Non
     library reports no error, but a result without an offset. As the end of a changelog that number
     would mean that there is nothing to read, or that the store is ahead of it.
 
-    Raises:
-        KafkaException: the broker refused, or did not answer.
-        TimeoutError: nothing came within ``timeout_s``.
+    KafkaException: the broker refused, or did not answer.
+    TimeoutError: nothing came within ``timeout_s``.
     """
     offset = int(asked.result(timeout_s).offset)
     if offset == OFFSET_INVALID:
@@ -527,9 +519,8 @@ def create_outputs(config: Config) -> tuple[str, ...]:
     An existing topic stays as it is, whatever its number of partitions. Return the names,
     system.stream, of the new ones.
 
-    Raises:
-        ConfigError: Kafka refuses to create one.
-        UnavailableError: Kafka did not answer.
+    ConfigError: Kafka refuses to create one.
+    UnavailableError: Kafka did not answer.
     """
     partitions = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config)
     if partitions == 0:
@@ -562,9 +553,8 @@ class StreamMetadataCache:
     def partition_counts(self, streams: Iterable[SystemStream]) -> dict[SystemStream, int]:
         """Return {stream: partitions} as of now; a stream that does not exist is absent.
 
-        Raises:
-            ConfigError: a system is not described in the configuration.
-            UnavailableError: a system did not answer.
+        ConfigError: a system is not described in the configuration.
+        UnavailableError: a system did not answer.
         """
         wanted: dict[str, list[str]] = {}
         for stream in sorted(set(streams)):

@@ -141,8 +141,7 @@ class EpochManager(RecordManager):
     def read_processor_epochs(self) -> dict[ProcessorId, ProcessorEpoch]:
         """Return {processor: its last epoch}.
 
-        Raises:
-            WireError: a record is damaged; going on could permit an epoch twice.
+        WireError: a record is damaged; going on could permit an epoch twice.
         """
         records = self._stream.latest(MessageType.SET_PROCESSOR_EPOCH)
         return {ProcessorId(p): decoded(ProcessorEpoch, m) for p, m in records.items()}
@@ -150,8 +149,7 @@ class EpochManager(RecordManager):
     def read_floor(self) -> int:
         """Return the epoch that every permit is above; 0 where the job has run on YARN alone.
 
-        Raises:
-            WireError: the record is damaged; going on could permit the number of a generation.
+        WireError: the record is damaged; going on could permit the number of a generation.
         """
         found = self._stream.latest(MessageType.SET_EPOCH_FLOOR).get(_FLOOR_KEY)
         return 0 if found is None else wire.number(found, "epoch")

@@ -59,9 +59,8 @@ class JobPackageManager(RecordManager):
 
         ``record_limit``: see ``messages``. A package that is there is not written again.
 
-        Raises:
-            WireError: the package is too large. Nothing was written.
-            UnavailableError: Kafka did not answer. The package counts as absent; write it again.
+        WireError: the package is too large. Nothing was written.
+        UnavailableError: Kafka did not answer. The package counts as absent; write it again.
         """
         name = hashlib.sha256(data).hexdigest()
         if self.read(name) is None:
@@ -74,8 +73,7 @@ class JobPackageManager(RecordManager):
 
         ``record_limit``: bytes of the largest record that the topic takes; None: the default.
 
-        Raises:
-            WireError: ``data`` has more than MAX_BYTES, or records are too small for a piece.
+        WireError: ``data`` has more than MAX_BYTES, or records are too small for a piece.
         """
         if len(data) > MAX_BYTES:
             raise WireError(f"a package of {len(data)} bytes is larger than {MAX_BYTES}")

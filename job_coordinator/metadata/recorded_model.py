@@ -31,8 +31,7 @@ def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
     A task without a recorded changelog partition has that of the active task with its inputs, else
     0.
 
-    Raises:
-        WireError: the record of a changelog partition is damaged.
+    WireError: the record of a changelog partition is damaged.
     """
     modes = TaskModeManager(stream).read()
     changelogs = ChangelogPartitionManager(stream).read()

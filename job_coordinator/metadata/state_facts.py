@@ -125,8 +125,7 @@ class ChangelogPartitionManager:
         A record that cannot be read is not left out but stops the caller, unless the job's own
         record has the task.
 
-        Raises:
-            WireError: a record is damaged; going on would give its task another task's state.
+        WireError: a record is damaged; going on would give its task another task's state.
         """
         own = self._facts.partitions()
         return {**self._recorded(own), **own}
@@ -175,8 +174,7 @@ class ChangelogPartitionManager:
     def refuse(self, task: TaskName, partition: int | None) -> None:
         """Refuse a tool's record of ``task`` that contradicts its state; None deletes the record.
 
-        Raises:
-            ConfigError: the task has another partition, or another task has this one.
+        ConfigError: the task has another partition, or another task has this one.
         """
         own, known = self._facts.partitions().get(task), self.read()
         has = known.get(task)

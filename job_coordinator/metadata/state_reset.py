@@ -86,8 +86,7 @@ class StateResetManager(RecordManager):
     def require_finished(self) -> None:
         """Require that no reset is unfinished.
 
-        Raises:
-            ConfigError: the last reset is unfinished; nothing may start on the state that it left.
+        ConfigError: the last reset is unfinished; nothing may start on the state that it left.
         """
         last = self.read()
         if last is not None and last.phase is not ResetPhase.FINISHED:

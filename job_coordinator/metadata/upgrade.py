@@ -173,8 +173,7 @@ def _state_values(state: UpgradeState) -> dict[str, str]:
 def order_of(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
     """Return the order in a record of an upgrade; None where it is another record.
 
-    Raises:
-        WireError: a value is missing or wrong.
+    WireError: a value is missing or wrong.
     """
     if message.key not in _ORDER_KEYS.values():
         return None

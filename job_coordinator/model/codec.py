@@ -58,8 +58,7 @@ def decode_job_model(data: bytes) -> JobModel:
     Old forms are read too: a container that names itself by the number ``container-id``, a task
     without ``task-mode`` (active), a partition without ``keyBucket`` (-1).
 
-    Raises:
-        WireError: not JSON, or a field is missing or of the wrong type.
+    WireError: not JSON, or a field is missing or of the wrong type.
     """
     body = parse_object(data, "JobModel")
     containers = {
@@ -149,8 +148,7 @@ def _read_task(body: dict[str, Any]) -> TaskModel:
 def partition_of(body: dict[str, Any]) -> SystemStreamPartition:
     """Return the input partition that ``body`` is.
 
-    Raises:
-        WireError: a field is missing or of the wrong type.
+    WireError: a field is missing or of the wrong type.
     """
     key_bucket = optional_number(body, "keyBucket", -1, INT_MAX)
     return SystemStreamPartition(
@@ -238,8 +236,7 @@ def encode_processor_locality(processor_id: ProcessorId | None, host: Host | Non
 def decode_locality(data: bytes) -> dict[ProcessorId, Host | None]:
     """Return {processor: its host; None: none is known} of ``data``; unknown fields are ignored.
 
-    Raises:
-        WireError: not JSON, or a field is missing or of the wrong type.
+    WireError: not JSON, or a field is missing or of the wrong type.
     """
     body = required_field(parse_object(data, "LocalityModel"), "processor-localities", dict)
     hosts: dict[ProcessorId, Host | None] = {}

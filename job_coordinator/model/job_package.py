@@ -41,9 +41,8 @@ def is_package_name(text: str) -> bool:
 def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
     """Return the files and folders of the zip ``data``, all fit to be unpacked into one folder.
 
-    Raises:
-        WireError: it is no zip, or too large, also once it is unpacked; or an entry is encrypted,
-            names a place outside, or one below a file.
+    WireError: it is no zip, or too large, also once it is unpacked; or an entry is encrypted, names
+    a place outside, or one below a file.
     """
     if len(data) > MAX_BYTES:
         raise WireError(f"a package of {len(data)} bytes is larger than {MAX_BYTES}")
@@ -60,8 +59,7 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
 def require_one_place_each(entries: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
     """Require that all entries of a zip may be unpacked into one folder, in so many bytes.
 
-    Raises:
-        WireError: as ``package_entries``.
+    WireError: as ``package_entries``.
     """
     for entry in entries:
         parts = PurePosixPath(entry.filename).parts
@@ -82,9 +80,8 @@ def require_one_place_each(entries: Sequence[zipfile.ZipInfo], most_bytes: int) 
 def require_unpacked_alike(entries: Sequence[zipfile.ZipInfo]) -> None:
     """Require that YARN, a launcher and any host unpack the entries of a zip to the same files.
 
-    Raises:
-        WireError: an entry is a link or a special file, comes twice, differs from another in case
-            alone, or is packed in a way that YARN does not know.
+    WireError: an entry is a link or a special file, comes twice, differs from another in case
+    alone, or is packed in a way that YARN does not know.
     """
     seen: dict[PurePosixPath, str] = {}
     for entry in entries:
@@ -112,8 +109,7 @@ def require_unpacked_alike(entries: Sequence[zipfile.ZipInfo]) -> None:
 def require_readable(data: bytes) -> None:
     """Require that all entries of the zip ``data`` can be unpacked.
 
-    Raises:
-        WireError: as ``package_entries``, or an entry is damaged, or packed in an unknown way.
+    WireError: as ``package_entries``, or an entry is damaged, or packed in an unknown way.
     """
     package_entries(data)
     try:

@@ -43,9 +43,8 @@ def _no_constant(name: str) -> float:
 def parse_object(data: bytes, what: str) -> dict[str, Any]:
     """Return the JSON object that ``data`` holds.
 
-    Raises:
-        WireError: it is not UTF-8, not JSON, JSON of another kind, or holds text that is not
-            Unicode; ``what`` names it in the message.
+    WireError: it is not UTF-8, not JSON, JSON of another kind, or holds text that is not Unicode;
+    ``what`` names it in the message.
     """
     try:
         text = data.decode("utf-8")
@@ -59,8 +58,7 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
 def require_unicode(value: object, text: str, what: str) -> None:
     """Require that every text in ``value``, read from the JSON ``text``, has bytes in UTF-8.
 
-    Raises:
-        WireError: one holds half a surrogate pair, which cannot be written in UTF-8.
+    WireError: one holds half a surrogate pair, which cannot be written in UTF-8.
     """
     if "\\u" not in text:
         return
@@ -93,8 +91,7 @@ def required_number(
 ) -> int:
     """Return the whole number ``name`` of ``body``, from ``minimum`` to ``maximum``.
 
-    Raises:
-        WireError: it is missing, not a whole number, or out of that range.
+    WireError: it is missing, not a whole number, or out of that range.
     """
     value = required_field(body, name, int)
     if not minimum <= value <= maximum:

@@ -49,9 +49,8 @@ def value_of(kind: type[_T], body: Mapping[str, Any], what: str, *, flat: str = 
 
     ``flat``: as above; None where that one's fields are missing or null.
 
-    Raises:
-        WireError: a field is missing, of the wrong type or out of its range; the line begins with
-            ``what`` and has the field's path.
+    WireError: a field is missing, of the wrong type or out of its range; the line begins with
+    ``what`` and has the field's path.
     """
     try:
         return msgspec.convert({**body, flat: body} if flat else body, kind)
@@ -62,8 +61,7 @@ def value_of(kind: type[_T], body: Mapping[str, Any], what: str, *, flat: str = 
 def decoded(kind: type[_T], data: bytes, what: str) -> _T:
     """Return the value of the type ``kind`` that the JSON ``data`` has, five times as fast.
 
-    Raises:
-        WireError: as above, or it is not JSON.
+    WireError: as above, or it is not JSON.
     """
     try:
         return msgspec.json.decode(data, type=kind)

@@ -36,8 +36,7 @@ def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
     Standby tasks are left out: they follow from the active ones. A task without a mode is active
     (reference, section 3.7).
 
-    Raises:
-        WireError: a task's changelog partition cannot be read.
+    WireError: a task's changelog partition cannot be read.
     """
     locality = LocalityManager(stream)
     modes = TaskModeManager(stream).read()
@@ -73,9 +72,8 @@ def next_model(
     head. ``processors``: those that are present; None: as many as the configuration has.
     ``is_submission``, ``has_outputs``: as ``create_topics`` has them.
 
-    Raises:
-        ConfigError: the configuration does not fit the inputs, the job's state or its topics.
-        UnavailableError: Kafka did not answer.
+    ConfigError: the configuration does not fit the inputs, the job's state or its topics.
+    UnavailableError: Kafka did not answer.
     """
     model = calculate_job_model(config, counts, before, processors)
     require_same_tasks(config, before, model)
@@ -100,9 +98,8 @@ def create_topics(
         has_outputs: whether the job's outputs are there; else they are made before its own topics:
             where Kafka refuses one, nothing is left that the next start would have to fit.
 
-    Raises:
-        ConfigError: one exists in another shape, or is not the one any more that held state.
-        UnavailableError: Kafka did not answer.
+    ConfigError: one exists in another shape, or is not the one any more that held state.
+    UnavailableError: Kafka did not answer.
     """
     config = model.config
     checkpoints, changelogs = CheckpointTopic(config, stream), ChangelogTopics(config, stream)

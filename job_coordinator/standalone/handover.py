@@ -37,8 +37,7 @@ def require_known(newest: Plan | None, highest: int) -> Plan:
 
     ``highest``: the highest number that an incarnation has had.
 
-    Raises:
-        ConfigError: the tree is another one, or an older copy: its versions would come twice.
+    ConfigError: the tree is another one, or an older copy: its versions would come twice.
     """
     if newest is None or newest.version < highest:
         raise keys.JOB_COORDINATOR_ZK_ROOT.error(

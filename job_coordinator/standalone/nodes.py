@@ -239,8 +239,7 @@ def segment_names(version: int, value: bytes) -> tuple[str, ...]:
 def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> Plan:
     """Return the plan of this version; its JobModel has no configuration.
 
-    Raises:
-        WireError: format, size, checksum, version or fields are wrong.
+    WireError: format, size, checksum, version or fields are wrong.
     """
     what = f"{JOB_MODELS}/{version}"
     head, inline = _head(version, value)

@@ -124,8 +124,7 @@ def plan_of(
 ) -> Plan:
     """Return the version after ``before`` with this JobModel; the rest is as in ``next_plan``.
 
-    Raises:
-        InvariantViolation: as in ``next_plan``.
+    InvariantViolation: as in ``next_plan``.
     """
     former = {} if before is None else before.model.active_tasks()
     now = model.active_tasks().items()
@@ -179,9 +178,8 @@ def next_plan(
         changed: tasks with another model than under ``before``, such as other inputs.
         standbys: {processor: its replicas}.
 
-    Raises:
-        InvariantViolation: a task has two owners, an owner or the processor of a standby is not
-            present, or a standby is where its task, or another standby of that, is.
+    InvariantViolation: a task has two owners, an owner or the processor of a standby is not
+    present, or a standby is where its task, or another standby of that, is.
     """
     version = 1 if before is None else before.version + 1
     former = {} if before is None else {m.processor_id: m for m in before.members}
@@ -253,8 +251,7 @@ def check_standbys(
 ) -> None:
     """Check that no location has a task twice (STANDBY, Invariant-1).
 
-    Raises:
-        InvariantViolation: a location has one twice, or the processor of a standby is not present.
+    InvariantViolation: a location has one twice, or the processor of a standby is not present.
     """
     places = {r.processor_id: r.location for r in registrations}
     taken = {(places.get(p), task) for p, tasks in assignment.items() for task in tasks}

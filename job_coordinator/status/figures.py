@@ -70,8 +70,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
 def known_samples(samples: Iterable[Sample]) -> tuple[Sample, ...]:
     """Return ``samples`` without unknown names.
 
-    Raises:
-        ValueError: a sample does not have the labels of its figure.
+    ValueError: a sample does not have the labels of its figure.
     """
     known = tuple(sample for sample in samples if sample.name in FIGURES)
     for sample in known:

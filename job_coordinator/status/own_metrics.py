@@ -72,8 +72,7 @@ def series_text(name: str, labels: Iterable[tuple[str, str]]) -> str:
 def checked_labels(name: object, labels: Mapping[str, object]) -> Labels:
     """Return the labels of a series in their order.
 
-    Raises:
-        ValueError: Prometheus does not take the name or a label, or Homeport uses it itself.
+    ValueError: Prometheus does not take the name or a label, or Homeport uses it itself.
     """
     what = f"metric {name!r:.99}"
     if not (isinstance(name, str) and _NAME.fullmatch(name) and len(name) <= MOST_CHARACTERS):
@@ -98,8 +97,7 @@ def checked_labels(name: object, labels: Mapping[str, object]) -> Labels:
 def checked_bounds(name: str, bounds: Iterable[float]) -> tuple[float, ...]:
     """Return the upper bounds of a histogram's buckets.
 
-    Raises:
-        ValueError: they are no growing numbers, or too many.
+    ValueError: they are no growing numbers, or too many.
     """
     try:
         found = tuple(map(float, bounds))
@@ -117,8 +115,7 @@ def checked_bounds(name: str, bounds: Iterable[float]) -> tuple[float, ...]:
 def known_metrics(metrics: Iterable[OwnMetric]) -> tuple[OwnMetric, ...]:
     """Return ``metrics`` without unknown kinds, which are of another version.
 
-    Raises:
-        ValueError: a name, a label or the buckets break a rule.
+    ValueError: a name, a label or the buckets break a rule.
     """
     known = tuple(each for each in metrics if each.kind in {COUNTER, GAUGE, HISTOGRAM})
     for each in known:

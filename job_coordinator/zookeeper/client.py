@@ -44,8 +44,7 @@ Credentials = Mapping[str, Any]
 def credentials_of(access: ZooKeeperAccess) -> Credentials:
     """Return the client's credentials; kazoo reads the files of TLS again for each connection.
 
-    Raises:
-        ConfigError: a secret or a file is not where its key names it, or cannot be read.
+    ConfigError: a secret or a file is not where its key names it, or cannot be read.
     """
     found: dict[str, Any] = {}
     owner: tuple[str, str] | None = None

@@ -62,8 +62,7 @@ class HandoverNodes:
     def read(self) -> Kept:
         """Return the present values; a server that is behind the others catches up first.
 
-        Raises:
-            WireError: a node has a value that Homeport does not write.
+        WireError: a node has a value that Homeport does not write.
         """
         self._catch_up()
         try:
@@ -135,10 +134,9 @@ def handover_nodes(
 
     ``read_only``: whether a server without a quorum will do, since the block only shows the nodes.
 
-    Raises:
-        ConfigError: the configuration does not name ZooKeeper, or its credentials.
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-        UnavailableError: ZooKeeper does not answer.
+    ConfigError: the configuration does not name ZooKeeper, or its credentials.
+    RefusedError: ZooKeeper refuses the user, or gives it no right.
+    UnavailableError: ZooKeeper does not answer.
     """
     settings = StandaloneConfig.of(config)
     root = job_root(config, settings)

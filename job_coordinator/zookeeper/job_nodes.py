@@ -31,8 +31,7 @@ def make_nodes(client: Any, root: str, *, is_owned: bool) -> None:  # noqa: ANN4
 
     ``is_owned``: whether no other user may change the nodes.
 
-    Raises:
-        ConfigError: a node was made without an ACL, so that everybody may change it.
+    ConfigError: a node was made without an ACL, so that everybody may change it.
     """
     client.ensure_path(root)
     for name in ("", *_FOLDERS):

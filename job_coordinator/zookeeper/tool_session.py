@@ -48,10 +48,9 @@ def tool_session(
     ``session_s``: its requested time-out; None: ``limit_s``. ``read_only``: whether a server
     without a quorum will do. ``on_connection``: as in ``new_client``.
 
-    Raises:
-        ConfigError: a secret or a file is not where its key names it.
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-        UnavailableError: ZooKeeper does not answer; the line has the cause.
+    ConfigError: a secret or a file is not where its key names it.
+    RefusedError: ZooKeeper refuses the user, or gives it no right.
+    UnavailableError: ZooKeeper does not answer; the line has the cause.
     """
     faults = Faults(is_quiet=True)
     credentials = credentials_of(settings.access)
@@ -91,11 +90,10 @@ def registered_processors(config: Config, timeout_s: float) -> list[Registration
     A server that is read-only, or behind the others, may not know all processors. Read
     ``HandoverNodes`` before an action that requires that no processor is registered.
 
-    Raises:
-        ConfigError: the configuration does not name ZooKeeper, or its credentials.
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-        UnavailableError: ZooKeeper does not answer.
-        WireError: a node has a value that Homeport does not write.
+    ConfigError: the configuration does not name ZooKeeper, or its credentials.
+    RefusedError: ZooKeeper refuses the user, or gives it no right.
+    UnavailableError: ZooKeeper does not answer.
+    WireError: a node has a value that Homeport does not write.
     """
     settings = StandaloneConfig.of(config)
     root = job_root(config, settings)

@@ -81,8 +81,7 @@ class ZooKeeperTree:
 
     ``root``: the job's node; its parents are made too.
 
-    Raises:
-        ConfigError: a secret or a file is not where its key names it.
+    ConfigError: a secret or a file is not where its key names it.
 
     ``url``: where the processor answers HTTP, set before it registers; empty: nowhere.
     """
@@ -149,9 +148,8 @@ class ZooKeeperTree:
     def readings(self) -> Readings:
         """Return the facts for a computation; a server that is behind the others catches up first.
 
-        Raises:
-            UnavailableError: ZooKeeper does not answer.
-            WireError: a node has a value that Homeport does not write.
+        UnavailableError: ZooKeeper does not answer.
+        WireError: a node has a value that Homeport does not write.
         """
         try:
             self._client.sync(self._path(nodes.JOB_MODELS))

@@ -37,9 +37,8 @@ class VersionNodes:
     def read(self, version: int) -> Plan:
         """Return the plan of a version.
 
-        Raises:
-            NoNodeError: the version is deleted.
-            WireError: a node has a value that Homeport does not write.
+        NoNodeError: the version is deleted.
+        WireError: a node has a value that Homeport does not write.
         """
         path = self._path(nodes.JOB_MODELS, str(version))
         value, _ = self._client.get(path)

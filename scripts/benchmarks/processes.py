@@ -28,8 +28,7 @@ def result_of(function: str, *arguments: object) -> dict[str, Any]:
 
     It runs in a process of its own, and gets ``arguments`` as JSON.
 
-    Raises:
-        BenchmarkError: it failed.
+    BenchmarkError: it failed.
     """
     command = _command(function, arguments)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

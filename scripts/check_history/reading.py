@@ -173,8 +173,7 @@ def read_jobs(roots: Sequence[Path], clock: Clock, tolerance_ms: int) -> list[Jo
             out from the two clocks of each event.
         tolerance_ms: how far wall clocks may be apart; the boot clock of one machine is exact.
 
-    Raises:
-        UnreadableError: a directory is not there, or no history is below them.
+    UnreadableError: a directory is not there, or no history is below them.
     """
     jobs: dict[str, Job] = {}
     for root in roots:

@@ -62,8 +62,7 @@ class Demo:
     def run(self) -> int:
         """Return the exit code of the demo in the client.
 
-        Raises:
-            DockerError: the cluster does not come up.
+        DockerError: the cluster does not come up.
         """
         began = time.monotonic()
         self._cluster.down(lambda _: None)  # of a run that was killed

@@ -50,8 +50,7 @@ class Engine:
     def run(self, *arguments: str, limit_s: float = 600.0) -> str:
         """Return what ``docker`` prints.
 
-        Raises:
-            DockerError: it fails; the message has its last line.
+        DockerError: it fails; the message has its last line.
         """
         done = self.call(*arguments, limit_s=limit_s)
         if done.returncode != 0:
@@ -93,8 +92,7 @@ def folder(cache: Path) -> Path:
 def find(cache: Path) -> Engine | None:
     """Return an engine that answers.
 
-    Raises:
-        DockerError: there is one that this user may not use, or it is too old.
+    DockerError: there is one that this user may not use, or it is too old.
     """
     if shutil.which("docker") is None:
         return None
@@ -123,8 +121,7 @@ def _require_version(version: str) -> None:
 def ensure(cache: Path, progress: Progress) -> Engine:
     """Return an engine that answers; root starts one where there is none.
 
-    Raises:
-        DockerError: there is none and none can be started from here.
+    DockerError: there is none and none can be started from here.
     """
     found = find(cache)
     if found is not None:

@@ -42,8 +42,7 @@ def free_net(running: Engine) -> str:
 def free_ports(environment: Mapping[str, str]) -> dict[str, int]:
     """Return a port on loopback for each: the one that the user names, else the first free one.
 
-    Raises:
-        DockerError: the one that the user names is no port, or is taken.
+    DockerError: the one that the user names is no port, or is taken.
     """
     found: dict[str, int] = {}
     for name, first in PORTS.items():

@@ -35,9 +35,8 @@ _MAKE_LIMIT_S = 1200.0
 def ensure(engine: Engine, cache: Path, progress: Progress) -> str:
     """Return the name of the image that fits this clone; it is built now if it is not there.
 
-    Raises:
-        DockerError: it cannot be built; the message names the log.
-        ClusterError: Maven cannot fetch the jars.
+    DockerError: it cannot be built; the message names the log.
+    ClusterError: Maven cannot fetch the jars.
     """
     jars = {role: ensure_jars(cache, role, progress) for role in ROLES}
     context = folder(cache) / "context"
@@ -53,8 +52,7 @@ def ensure(engine: Engine, cache: Path, progress: Progress) -> str:
 def build(engine: Engine, cache: Path, image: str, context: Path, progress: Progress) -> None:
     """Make the image of that name from ``context``, unless it is there.
 
-    Raises:
-        DockerError: it cannot be built; the message names the log.
+    DockerError: it cannot be built; the message names the log.
     """
     if engine.call("image", "inspect", image).returncode == 0:
         return

@@ -35,8 +35,7 @@ def prometheus_image() -> str:
 def ensure_prometheus(engine: Engine, cache: Path, progress: Progress) -> str:
     """Return the name of the image of Prometheus and promtool; it is built now if it is not there.
 
-    Raises:
-        DockerError: it cannot be built; the message names the log.
+    DockerError: it cannot be built; the message names the log.
     """
     name = prometheus_image()
     context = folder(cache) / "context"
@@ -50,8 +49,7 @@ def ensure_prometheus(engine: Engine, cache: Path, progress: Progress) -> str:
 def ensure(engine: Engine, cache: Path, progress: Progress) -> tuple[str, ...]:
     """Return the services that can be started; their images are there.
 
-    Raises:
-        DockerError: the image of Prometheus cannot be built.
+    DockerError: the image of Prometheus cannot be built.
     """
     ensure_prometheus(engine, cache, progress)
     if _has_grafana(engine, progress):

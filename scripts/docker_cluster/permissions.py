@@ -77,8 +77,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
 def grant(bootstrap_servers: str, secrets: Path) -> None:
     """Make the users, with their passwords and rules; repeated, it changes nothing.
 
-    Raises:
-        DockerError: Kafka refuses, or does not answer.
+    DockerError: Kafka refuses, or does not answer.
     """
     own = secrets / ADMIN
     admin = AdminClient(

@@ -73,8 +73,7 @@ def bring_up(say: Callable[[str], None], nodes: int = 3) -> FallibleCluster:
     Two clones do not meet. Of this clone's other runs, one that goes on and one that was kept are
     left alone, and this run's cluster gets the next name; one that was killed is taken down first.
 
-    Raises:
-        ClusterError: it does not come up; nothing of it is left running.
+    ClusterError: it does not come up; nothing of it is left running.
     """
     base = "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
     remove_abandoned(base, progress=say)

@@ -60,8 +60,7 @@ def run_producer(
 def create_topics(servers: str, properties: Path | None) -> None:
     """The topics of the flights job are there, with planes, airports and airlines.
 
-    Raises:
-        DemoError: they cannot be created, or not be filled.
+    DemoError: they cannot be created, or not be filled.
     """
     producer = run_producer(servers, properties, "--no-flights")
     try:
@@ -83,8 +82,7 @@ def until_consumed(
 
     ``look``: is called meanwhile with how many records are consumed.
 
-    Raises:
-        DemoError: the producer failed, or it takes too long.
+    DemoError: the producer failed, or it takes too long.
     """
     deadline = time.monotonic() + limit_s
     while True:
@@ -114,8 +112,7 @@ def await_that(
 ) -> None:
     """The condition holds. It is polled: status, history and YARN have no event to wait for.
 
-    Raises:
-        DemoError: it does not hold in time.
+    DemoError: it does not hold in time.
     """
     deadline = time.monotonic() + limit_s
     while True:

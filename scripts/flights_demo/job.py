@@ -149,8 +149,7 @@ class DemoJob:
     def homeport(self, *words: str) -> str:
         """What the operator's tool prints about this job.
 
-        Raises:
-            DemoError: it fails; the message has what it says of that.
+        DemoError: it fails; the message has what it says of that.
         """
         module = "homeport.cli.main"
         job = [a for a in self.command("")[1:] if not a.startswith("--operation")]
@@ -219,8 +218,7 @@ class DemoJob:
     ) -> list[dict[str, Any]]:
         """All containers have restored and take input, each above its epoch in ``epochs_above``.
 
-        Raises:
-            DemoError: they do not in time; the message has the last failures.
+        DemoError: they do not in time; the message has the last failures.
         """
         above = epochs_above or {}
         deadline = time.monotonic() + self.limit_s

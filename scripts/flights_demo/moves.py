@@ -130,8 +130,7 @@ class Moves(Story):
 def make_next_edition(package: Path, target: Path) -> None:
     """``target`` is a copy of the job's package that computes the same, and has another edition.
 
-    Raises:
-        DemoError: the package has no edition.
+    DemoError: the package has no edition.
     """
     shutil.copytree(package, target)
     module = target / _EDITION_IN

@@ -162,8 +162,7 @@ class Processors:
     def leave(self, name: str) -> None:
         """SIGTERM: it has committed, closed its stores and left.
 
-        Raises:
-            DemoError: it ends in another way.
+        DemoError: it ends in another way.
         """
         process = self._running.pop(name)
         process.terminate()
@@ -174,8 +173,7 @@ class Processors:
     def restart(self, name: str) -> None:
         """It has left after SIGTERM, and a new process of that id begins.
 
-        Raises:
-            DemoError: it ends in another way.
+        DemoError: it ends in another way.
         """
         self.leave(name)
         self.start(name)
@@ -185,8 +183,7 @@ class Processors:
 
         It got SIGTERM when the new one was ready to take its tasks.
 
-        Raises:
-            DemoError: it ends in another way, or the new one does not get ready.
+        DemoError: it ends in another way, or the new one does not get ready.
         """
         was, before = self._running[name], self._log(name).read_text().count(_READY)
         self.start(name)
@@ -241,8 +238,7 @@ class Processors:
     def until_settled(self, names: Iterable[str]) -> Settled:
         """These and no others are there, and each of their tasks has committed.
 
-        Raises:
-            DemoError: it does not come to that.
+        DemoError: it does not come to that.
         """
         wanted = set(names)
         found: list[Settled] = []

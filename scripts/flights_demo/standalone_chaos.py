@@ -93,8 +93,7 @@ class StandaloneChaos:
     def run(self) -> None:
         """All faults have happened, and all processors are at work again.
 
-        Raises:
-            DemoError: they do not come back to work.
+        DemoError: they do not come back to work.
         """
         rows: list[tuple[str, ...]] = []
         began = time.monotonic()

@@ -126,9 +126,8 @@ def _missing() -> list[Missing]:
 def require_java_tools(progress: Progress, log: Path) -> Path:
     """The home of a Java 17, with Maven and libcrypt.so.1 there too; installs what is missing.
 
-    Raises:
-        SetupError: something is missing and cannot be installed from here; the message names all
-            of it, in one go, with the command that would install it.
+    SetupError: something is missing and cannot be installed from here; the message names all of it,
+    in one go, with the command that would install it.
     """
     missing = _missing()
     if missing and _may_install():

@@ -92,9 +92,8 @@ def run_logged(
 ) -> None:
     """Run ``command`` as one step, its output appended to ``log``.
 
-    Raises:
-        SetupError: it could not be started or ended with another code than 0; the message holds
-            the end of its output and the log's path.
+    SetupError: it could not be started or ended with another code than 0; the message holds the end
+    of its output and the log's path.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:

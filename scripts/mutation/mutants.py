@@ -77,8 +77,7 @@ def mutants_of(source: str, *, with_text: bool = False) -> list[Mutant]:
 
     ``with_text``: also change text, except docstrings, logs and errors.
 
-    Raises:
-        SyntaxError: it is no source.
+    SyntaxError: it is no source.
     """
     found = sorted(set(_Finder(source, with_text=with_text).of_block(ast.parse(source).body)))
     return [mutant for mutant in found if _compiles(mutant.applied(source))]

@@ -85,8 +85,7 @@ def record(paths: Sequence[str]) -> int:
 def record_branches(paths: Sequence[str]) -> Recorded:
     """Return what these tests run and how long they take, with the branches that each one takes.
 
-    Raises:
-        SystemExit: a test failed, so that nothing is known of it.
+    SystemExit: a test failed, so that nothing is known of it.
     """
     _BRANCHES_SECONDS.unlink(missing_ok=True)
     _BRANCHES.unlink(missing_ok=True)

@@ -127,8 +127,7 @@ class Runner:
     def require_sound(self, work: Sequence[tuple[Module, Mutant]]) -> None:
         """Check that the quickest tests for this work pass unchanged; leave out the others.
 
-        Raises:
-            SystemExit: none can be run: a file cannot be imported, or more is wrong.
+        SystemExit: none can be run: a file cannot be imported, or more is wrong.
         """
         tests = {test for module, mutant in work for test in self._tests(module, mutant)}
         quickest = sorted(tests, key=lambda test: self._recorded.seconds[test])
@@ -146,8 +145,7 @@ class Runner:
     def _require_replaced(self, module: Module) -> None:
         """A module that cannot be imported is noticed, where any test runs it.
 
-        Raises:
-            SystemExit: it is not: the tests run on what is in the tree.
+        SystemExit: it is not: the tests run on what is in the tree.
         """
         seconds = self._recorded.seconds
         tests = {test for mutant in module.mutants for test in self._tests(module, mutant)}
@@ -184,8 +182,7 @@ class Runner:
     def try_all(self, work: Sequence[tuple[Module, Mutant]]) -> None:
         """Decide all of them, and write it to their modules' files; also when it is ended.
 
-        Raises:
-            KeyboardInterrupt: it was ended before.
+        KeyboardInterrupt: it was ended before.
         """
         progress = Progress(len(work))
         waiting = iter(work)

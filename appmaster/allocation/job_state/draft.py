@@ -245,8 +245,7 @@ class Draft:
     ) -> ContainerState:
         """Store the changed container with ``phase`` in place of its phase.
 
-        Raises:
-            InvariantViolation: ``TRANSITIONS`` does not have this move.
+        InvariantViolation: ``TRANSITIONS`` does not have this move.
         """
         if phase not in TRANSITIONS[container.phase].get(trigger, frozenset()):
             raise InvariantViolation(

@@ -85,10 +85,9 @@ def _has_zookeeper(config: Config) -> bool:
 def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:
     """Return one target for each processor that is registered now.
 
-    Raises:
-        ConfigError: a configuration does not name ZooKeeper, or its credentials.
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-        UnavailableError: ZooKeeper does not answer.
+    ConfigError: a configuration does not name ZooKeeper, or its credentials.
+    RefusedError: ZooKeeper refuses the user, or gives it no right.
+    UnavailableError: ZooKeeper does not answer.
     """
     return [
         target(config, registration)

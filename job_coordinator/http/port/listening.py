@@ -86,8 +86,7 @@ class Listener:
     ``make`` returns the protocol of a new connection. ``port``: 0 for any free one. ``tls``: None:
     no TLS.
 
-    Raises:
-        OSError: the address is not available.
+    OSError: the address is not available.
     """
 
     def __init__(

@@ -117,8 +117,7 @@ class Port:
     ) -> tuple[str, int]:
         """Serve there, with TLS if it is given; return address and port.
 
-        Raises:
-            OSError: the address or port is not available.
+        OSError: the address or port is not available.
         """
         server = await self._server()
 

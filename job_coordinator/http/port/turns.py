@@ -57,8 +57,7 @@ class Turns:
     async def one(self, request: web.Request) -> AsyncIterator[None]:
         """Wait for the request's turn, and hold it for the block.
 
-        Raises:
-            UnavailableError: too many other callers come before it.
+        UnavailableError: too many other callers come before it.
         """
         if self._free:
             self._free -= 1

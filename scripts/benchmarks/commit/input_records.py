@@ -35,8 +35,7 @@ def make_run_topics(job: ContainerJob, *plain: str, changelog: str) -> None:
 def fill(servers: str, target: str, records: Iterable[Record]) -> int:
     """The topic ``target`` has ``records``; how many there were.
 
-    Raises:
-        BenchmarkError: the broker did not take them in time.
+    BenchmarkError: the broker did not take them in time.
     """
     producer = Producer(
         {

@@ -45,8 +45,7 @@ def passes(
 ) -> Iterator[Pass]:
     """``count`` passes, each over as much of new input; state and container stay.
 
-    Raises:
-        BenchmarkError: the container ended before.
+    BenchmarkError: the container ended before.
     """
     name = f"commit{next(_NUMBERS)}"
     result_of("commit.input_records.make_topics", servers, name)

@@ -231,8 +231,7 @@ class Feeder:
     def grow_once(self, size_mb: int) -> None:
         """The running job has a state of so many MB, all of it committed; grown at the first call.
 
-        Raises:
-            BenchmarkError: it takes too long.
+        BenchmarkError: it takes too long.
         """
         if self._keys:
             return

@@ -66,8 +66,7 @@ class Container:
     def window(self, rate: int, seconds: float) -> Found:
         """What records took that were sent at ``rate`` a second.
 
-        Raises:
-            BenchmarkError: some did not come.
+        BenchmarkError: some did not come.
         """
         count = int(rate * seconds)
         own, whole = self._cpu_s(), cores_s()

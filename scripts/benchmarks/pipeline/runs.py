@@ -56,8 +56,7 @@ class Found:
 def planned_once(session: SparkSession) -> PlanOnce:
     """As a container's pipeline has it; for one pipeline.
 
-    Raises:
-        BenchmarkError: its classes are not there, and each batch would be planned.
+    BenchmarkError: its classes are not there, and each batch would be planned.
     """
     made = PlanOnce.connect(session)
     if made is None:
@@ -232,8 +231,7 @@ def in_turns(
 ) -> list[Way]:
     """Run all tables through each way in turns, in one Spark; those ``before`` do not count.
 
-    Raises:
-        BenchmarkError: the ways kept different numbers of rows.
+    BenchmarkError: the ways kept different numbers of rows.
     """
     made: list[Way] = []
 

@@ -84,8 +84,7 @@ class Fleet:
     def until_settled(self) -> float:
         """Seconds from the newest version's computation until all work on what it gives them.
 
-        Raises:
-            BenchmarkError: it does not come to that.
+        BenchmarkError: it does not come to that.
         """
         deadline = time.monotonic() + _LIMIT_S
         while not self._is_settled():

@@ -46,8 +46,7 @@ class Results:
     def require_state(self, title: str, topic: str, right: dict[bytes, int]) -> None:
         """The same of a changelog of Quix Streams, whose keys have the name of the value, too.
 
-        Raises:
-            BenchmarkError: it is not.
+        BenchmarkError: it is not.
         """
         last = dict(self.of(topic))
         _require(title, {k.rpartition(b"|")[0]: int(v) for k, v in last.items() if v}, right)

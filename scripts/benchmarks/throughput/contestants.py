@@ -104,8 +104,7 @@ class Took:
 def run(contestant: Contestant, given: Input, name: str) -> Took:
     """One run under this name, which its topics have.
 
-    Raises:
-        BenchmarkError: it failed, or took half an hour.
+    BenchmarkError: it failed, or took half an hour.
     """
     command = contestant.command(given, name)
     try:

@@ -21,8 +21,7 @@ _HERE = Path(__file__).resolve().parent
 def python_of(peer: str) -> str:
     """The interpreter of an environment with the packages of ``<peer>.txt``.
 
-    Raises:
-        BenchmarkError: it cannot be made.
+    BenchmarkError: it cannot be made.
     """
     pins = _HERE / f"{peer}.txt"
     digest = hashlib.sha256(pins.read_bytes() + sys.version.encode()).hexdigest()[:12]

@@ -35,8 +35,7 @@ def _compared(
 ) -> Iterator[Row]:
     """Rates, CPU and ratios of ``total`` records.
 
-    Raises:
-        BenchmarkError: a contestant failed, or its result is wrong.
+    BenchmarkError: a contestant failed, or its result is wrong.
     """
     if not contestants:
         raise BenchmarkError("none of --contestants takes part in this section")
