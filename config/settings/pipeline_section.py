@@ -9,7 +9,6 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TextKey, stream_named
 from homeport.config.declarations.task_keys import PLAN_ONCE
-from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 
 AT_SUBMISSION = "submission"
@@ -106,14 +105,14 @@ class PipelineConfig:
 
 
 def _output(config: Config) -> SystemStream | None:
-    key, text = keys.TASK_PIPELINE_OUTPUT.name, keys.TASK_PIPELINE_OUTPUT.read(config)
+    key = keys.TASK_PIPELINE_OUTPUT
+    text = key.read(config)
     if text is None:
         return None
-    stream = stream_named(key, text, "totals")
+    stream = stream_named(key.name, text, "totals")
     task_class = keys.TASK_CLASS.read(config)
     if task_class is not None:
-        raise ConfigError(
-            key,
+        raise key.error(
             text,
             f"the rows go to the task of {keys.TASK_CLASS.name}, which sends by itself",
             "remove one of the two",

@@ -8,7 +8,6 @@ from typing import Annotated
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import stream_named, values_of
-from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 
 ALL_EXCEPTIONS = "*"
@@ -39,14 +38,13 @@ class RecordsConfig:
 
 
 def _dead_letter(config: Config) -> SystemStream | None:
-    key, drop = keys.TASK_DEAD_LETTER_STREAM.name, keys.TASK_DROP_DESERIALIZATION_ERRORS
-    text = keys.TASK_DEAD_LETTER_STREAM.read(config)
+    key, drop = keys.TASK_DEAD_LETTER_STREAM, keys.TASK_DROP_DESERIALIZATION_ERRORS
+    text = key.read(config)
     if text is None:
         return None
-    stream = stream_named(key, text, "bad-records")
+    stream = stream_named(key.name, text, "bad-records")
     if not drop.read(config):
-        raise ConfigError(
-            key,
+        raise key.error(
             text,
             f"only records that are dropped go there, and {drop.name} is false",
             f"set {drop.name}=true, or remove the key",

@@ -8,7 +8,6 @@ from typing import Annotated
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import values_of
-from homeport.config.errors import ConfigError
 from homeport.config.settings.stores_section import StorageConfig
 
 _KEY_SERDE, _MSG_SERDE = "string", "long"
@@ -44,8 +43,7 @@ def require_lateness(windows: str, max_concurrency: int, lateness_ms: int | None
     ConfigError: calls are made side by side, and neither the windows nor the job have a lateness.
     """
     if max_concurrency > 1 and lateness_ms is None:
-        raise ConfigError(
-            keys.TASK_MAX_CONCURRENCY.name,
+        raise keys.TASK_MAX_CONCURRENCY.error(
             str(max_concurrency),
             f"records come in another order then, and the windows {windows!r} lose late ones",
             "give late= to job.window or lateness_ms= to Windows, or set "
@@ -54,29 +52,27 @@ def require_lateness(windows: str, max_concurrency: int, lateness_ms: int | None
 
 
 def _store(config: Config) -> str | None:
-    key, name = keys.TASK_TIMERS_STORE.name, keys.TASK_TIMERS_STORE.read(config)
+    key = keys.TASK_TIMERS_STORE
+    name = key.read(config)
     if name is None:
         return None
     stores = StorageConfig.of(config).stores
     store = stores.get(name)
     if store is None:
-        raise ConfigError(
-            key,
+        raise key.error(
             name,
             "it must name a store of the job",
             f"it has {', '.join(sorted(stores)) or 'none'}: configure stores.{name}.*",
         )
     if store.changelog is None:
-        raise ConfigError(
-            key,
+        raise key.error(
             name,
             "a store without changelog does not outlive its container, and its timers neither",
             f"set stores.{name}.changelog, or remove the key: timers are in memory then",
         )
     found = (store.key_serde, store.msg_serde)
     if found != (_KEY_SERDE, _MSG_SERDE) or store.ttl_ms is not None:
-        raise ConfigError(
-            key,
+        raise key.error(
             name,
             "timers need a store of their own, whose keys are strings and whose values are longs "
             "without a time to live",

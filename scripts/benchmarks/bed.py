@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psutil
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
@@ -45,6 +46,22 @@ def make_topics(servers: str, topics: Sequence[str], partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     for made in admin.create_topics([NewTopic(name, partitions, 1) for name in topics]).values():
         made.result(_TOPICS_S)
+
+
+def committed_reader(servers: str, topic: str, partitions: int, **more: int) -> Consumer:
+    """Return a consumer of the topic's committed records from the first on; it is of no group."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
+    )
+    # A group would want to hear of it again and again.
+    reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
+    return reader
 
 
 def go_on(_seconds: float) -> None:

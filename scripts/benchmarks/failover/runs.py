@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from check_history.reading import read_jobs
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from flights_demo.common import await_that
 from flights_demo.job import DemoJob
 from flights_demo.screen import Screen
 from flights_demo.timeline import Lost, first_output_ms, moments
 
-from benchmarks.bed import Busy, beside, make_topics
+from benchmarks.bed import Busy, beside, committed_reader, make_topics
 from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.clocks import boot_ms
@@ -211,17 +211,7 @@ class Feeder:
         # It says nothing of a broker that goes at the end.
         settings = {"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0}
         self._producer = Producer(settings)
-        self._outputs = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": "bench",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-            }
-        )
-        # Of no group, which would want to hear of it again and again.
-        places = [TopicPartition(OUTPUT, p, OFFSET_BEGINNING) for p in range(PARTITIONS)]
-        self._outputs.assign(places)
+        self._outputs = committed_reader(servers, OUTPUT, PARTITIONS)
 
     def close(self) -> None:
         """The connections are closed."""

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
-from benchmarks.bed import broker, cores_s
+from benchmarks.bed import broker, committed_reader, cores_s
 from benchmarks.commit.input_records import make_topics
 from benchmarks.commit.job import topic
 from benchmarks.commit.tasks import OUTPUT, PARTITIONS
@@ -51,17 +51,8 @@ class Container:
         self._sent = itertools.count()
         # What waits for its time in the clients would be part of each figure.
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
-        self._reader = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": "bench",
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 10,
-                "enable.auto.commit": False,
-            }
-        )
-        places = [TopicPartition(topic(name, OUTPUT), p, 0) for p in range(PARTITIONS)]
-        self._reader.assign(places)
+        output = topic(name, OUTPUT)
+        self._reader = committed_reader(servers, output, PARTITIONS, fetch_wait_max_ms=10)
 
     def window(self, rate: int, seconds: float) -> Found:
         """What records took that were sent at ``rate`` a second.
